@@ -1,0 +1,79 @@
+"""banditrank learns from clicks alone which item to show in which position to which kind of user.
+
+The names below are imported on first use, so that ``import banditrank`` and ``banditrank --help`` are instant.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "MAXIMIN": "utilities.utility",
+    "NASH": "utilities.utility",
+    "UTILITARIAN": "utilities.utility",
+    "BanditRankError": "errors",
+    "Bernoulli": "model.rewards",
+    "Beta": "model.rewards",
+    "Counts": "statistics.counts",
+    "Estimates": "estimators.estimates",
+    "GreedyRank": "policies.greedy_rank",
+    "InvalidInputError": "errors",
+    "Oracle": "policies.oracle",
+    "Policy": "policies.base",
+    "Problem": "model.problem",
+    "SimulationResult": "simulation.result",
+    "SingleLook": "model.click_models",
+    "TypeBlindUCB": "policies.type_blind",
+    "UCBRank": "policies.ucb_rank",
+    "UniformRandom": "policies.uniform",
+    "UnsolvableError": "errors",
+    "Utility": "utilities.utility",
+    "alpha_fair": "utilities.utility",
+    "best_equal_ranking": "solvers.equal",
+    "best_personalized_rankings": "model.values",
+    "custom": "utilities.utility",
+    "estimate": "estimators.estimates",
+    "find_problem": "model.catalog",
+    "generate": "model.generators",
+    "kdd2012": "model.catalog",
+    "plot_regret": "simulation.plots",
+    "simulate": "simulation.simulate",
+    "user_type_values": "model.values",
+}
+
+__all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
+
+if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
+    from banditrank.errors import BanditRankError, InvalidInputError, UnsolvableError
+    from banditrank.estimators.estimates import Estimates, estimate
+    from banditrank.model.catalog import find_problem, kdd2012
+    from banditrank.model.click_models import SingleLook
+    from banditrank.model.generators import generate
+    from banditrank.model.problem import Problem
+    from banditrank.model.rewards import Bernoulli, Beta
+    from banditrank.model.values import best_personalized_rankings, user_type_values
+    from banditrank.policies.base import Policy
+    from banditrank.policies.greedy_rank import GreedyRank
+    from banditrank.policies.oracle import Oracle
+    from banditrank.policies.type_blind import TypeBlindUCB
+    from banditrank.policies.ucb_rank import UCBRank
+    from banditrank.policies.uniform import UniformRandom
+    from banditrank.simulation.plots import plot_regret
+    from banditrank.simulation.result import SimulationResult
+    from banditrank.simulation.simulate import simulate
+    from banditrank.solvers.equal import best_equal_ranking
+    from banditrank.statistics.counts import Counts
+    from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair, custom
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

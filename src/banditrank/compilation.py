@@ -1,0 +1,99 @@
+"""How formulas are compiled, and where the machine code is kept.
+
+A formula is written once, as a module-level function decorated with `compiled` or `inlined`, and is called
+from Python, from other formulas, and from the simulation loop. Three facts about Numba shape this module:
+
+* A compiled function that is passed as an *argument*, or captured by a closure, is compiled anew in every
+  process. `specialise` captures the plain Python functions instead, which are pickled by name, so that loops
+  made for one policy and one click model are kept on disk as well.
+* Reference counting of the arrays in a state costs five times the formulas themselves. Formulas therefore
+  never allocate, and are compiled without it (``_nrt=False``): the caller owns every array.
+* Numba invalidates a function's machine code when the function's own file changes, not when a formula that
+  it calls does. The cache directory is therefore named after the contents of the whole package.
+"""
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+from numba.core.errors import NumbaWarning
+from numba.extending import register_jitable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# error_model: division by zero gives inf or nan as in NumPy, without a test and a branch at each division.
+# nogil: replications run in threads.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_INLINED: dict[str, Any] = {**_OPTIONS, "forceinline": True}
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a formula on its first call, and keep the machine code on disk."""
+    return _compile(function, _OPTIONS)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `compiled`, for what runs every round: the caller's loop absorbs the body."""
+    return _compile(function, _INLINED)
+
+
+def specialise(build: Callable[..., Callable[..., Any]], *formulas: Any, **constants: int) -> Callable[..., Any]:
+    """Compile the function that ``build`` makes around the given formulas and constants.
+
+    Parameters
+    ----------
+    build
+        Takes the formulas and constants, returns the function to compile.
+    formulas
+        Functions made by `compiled` or `inlined`.
+    constants
+        Integers known at compile time.
+    """
+    captured = [_by_name(formula.py_func) for formula in formulas]
+    return _compile(build(*captured, **constants), _OPTIONS)
+
+
+def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    with _cache_directory():
+        dispatcher: Callable[..., Any] = numba.njit(cache=True, **options)(function)
+    return dispatcher
+
+
+@cache
+def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    jitable: Callable[..., Any] = register_jitable(**_INLINED)(function)
+    return jitable
+
+
+@contextmanager
+def _cache_directory() -> Iterator[None]:
+    """Point Numba at this package's own cache while one function is decorated."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_directory())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def cache_directory() -> Path:
+    """Return where machine code is kept: below ``NUMBA_CACHE_DIR`` or the user's cache directory."""
+    root = os.environ.get("NUMBA_CACHE_DIR")
+    if root is None:
+        root = os.path.join(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "banditrank")
+    package = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sorted(package.rglob("*.py")):
+        digest.update(source.relative_to(package).as_posix().encode())
+        digest.update(source.read_bytes())
+    return Path(root) / digest.hexdigest()

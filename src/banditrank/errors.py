@@ -1,0 +1,74 @@
+"""What can go wrong, and how it is said.
+
+::
+
+    BanditRankError            everything this package raises on purpose
+    ├── InvalidInputError      a value breaks a rule (also a ValueError)
+    │   └── UnknownNameError   a name that is not in a list (suggests the nearest)
+    └── UnsolvableError        the problem is too large for the method that was asked for
+
+Every message is one line that names the field, the rule and the value received.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class BanditRankError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InvalidInputError(BanditRankError, ValueError):
+    """A value breaks a rule.
+
+    Parameters
+    ----------
+    field
+        What was given, in the user's words: ``arrival_rates``, ``--horizon``.
+    rule
+        What it must be: ``must sum to 1``.
+    value
+        What was received.
+
+    Examples
+    --------
+    >>> print(InvalidInputError("horizon", "must be at least 1", 0))
+    horizon must be at least 1, got 0
+    """
+
+    def __init__(self, field: str, rule: str, value: object) -> None:
+        super().__init__(f"{field} {rule}, got {_shorten(value)}")
+        self.field = field
+        self.rule = rule
+        self.value = value
+
+    def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
+        return type(self), (self.field, self.rule, self.value)
+
+
+class UnknownNameError(InvalidInputError):
+    """A name that is not among the known ones.
+
+    Examples
+    --------
+    >>> print(UnknownNameError("policy", "ucb-rang", ["greedy-rank", "ucb-rank"]))
+    policy must be one of greedy-rank, ucb-rank (did you mean ucb-rank?), got 'ucb-rang'
+    """
+
+    def __init__(self, field: str, name: str, known: Iterable[str]) -> None:
+        self.known = tuple(known)
+        nearest = get_close_matches(name, self.known, n=1, cutoff=0.5)
+        hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+        super().__init__(field, f"must be one of {', '.join(self.known)}{hint}", name)
+
+    def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
+        return type(self), (self.field, self.value, self.known)
+
+
+class UnsolvableError(BanditRankError):
+    """The problem is larger than the method that was asked for can solve."""
+
+
+def _shorten(value: object, limit: int = 80) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

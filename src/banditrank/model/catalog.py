@@ -1,0 +1,49 @@
+"""Problems by name: the built-in ones, or a file."""
+
+from pathlib import Path
+
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model.problem import Problem
+from banditrank.model.problem_file import read_problem
+
+BUILT_IN = ("kdd2012",)
+
+
+def kdd2012() -> Problem:
+    """Return the world of the paper's Table 1, as printed.
+
+    Two user types and the five most frequent ads of KDD Cup 2012 track 2, in positions 1 and 2. Position 2
+    is looked at more often than position 1.
+
+    Examples
+    --------
+    >>> kdd2012().position_preferences[0]
+    array([0.323, 0.677])
+    """
+    return Problem(
+        [0.52, 0.48],
+        [[0.323, 0.677], [0.416, 0.584]],
+        [[0.357, 0.471, 0.604, 0.808, 0.564], [0.247, 0.327, 0.491, 0.49, 0.303]],
+        user_types=["male", "female"],
+        items=["ad-1", "ad-2", "ad-3", "ad-4", "ad-5"],
+        name="kdd2012",
+    )
+
+
+def find_problem(name_or_path: str | Path) -> Problem:
+    """Return a built-in problem by its name, or read one from a TOML file.
+
+    Examples
+    --------
+    >>> find_problem("kdd2012").user_types
+    ('male', 'female')
+    """
+    if name_or_path == "kdd2012":
+        return kdd2012()
+    text = str(name_or_path)
+    if not text.strip():
+        raise InvalidInputError("problem", "must be a built-in name or the path of a TOML file", text)
+    looks_like_a_file = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
+    if looks_like_a_file or Path(text).is_file():
+        return read_problem(text)
+    raise UnknownNameError("problem", text, (*BUILT_IN, "the path of a TOML file"))

@@ -1,0 +1,109 @@
+"""How users look and click, given what they are shown.
+
+A click model brings two formulas. The simulation loop is compiled around them, so a new model costs nothing
+to the others:
+
+``draw(world, user_type, ranking, rng, rewards)``
+    Simulate one user: write the reward earned at each position, 0 where nothing was clicked.
+``value(world, user_type, ranking)``
+    The expected reward of showing the ranking to a user of the type.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import inlined
+from banditrank.model.problem import Problem
+from banditrank.model.rewards import Bernoulli, Rewards, draw_reward
+
+
+class World(NamedTuple):
+    """What the formulas of a click model read: a problem and its rewards, as arrays."""
+
+    arrival_rates: NDArray[np.float64]  # (N,)
+    arrival_limits: NDArray[np.float64]  # (N,) cumulative
+    position_preferences: NDArray[np.float64]  # (N, K)
+    position_limits: NDArray[np.float64]  # (N, K) cumulative
+    item_means: NDArray[np.float64]  # (N, M)
+    concentration: float
+    scale: float
+
+
+def make_world(problem: Problem, rewards: Rewards | None = None) -> World:
+    """Lay a problem out for the compiled formulas."""
+    rewards = rewards or Bernoulli()
+    return World(
+        problem.arrival_rates,
+        np.cumsum(problem.arrival_rates),
+        problem.position_preferences,
+        np.cumsum(problem.position_preferences, axis=1),
+        problem.item_means,
+        float(rewards.concentration),
+        float(rewards.scale),
+    )
+
+
+class ClickModel(Protocol):
+    """How users look and click: a name and the two formulas above."""
+
+    name: ClassVar[str]
+
+    @property
+    def draw(self) -> Callable[..., None]:
+        """Simulate one user."""
+
+    @property
+    def value(self) -> Callable[..., Any]:
+        """Return a ranking's expected reward."""
+
+
+@inlined
+def draw_user_type(world: World, rng: np.random.Generator) -> int:
+    """Draw who arrives. Counting limits, instead of stopping at one, spares a mispredicted branch."""
+    uniform = rng.random()
+    user_type = 0
+    for other in range(world.arrival_limits.size - 1):
+        user_type += uniform >= world.arrival_limits[other]
+    return user_type
+
+
+@inlined
+def _draw_single_look(
+    world: World,
+    user_type: int,
+    ranking: NDArray[np.uintp],
+    rng: np.random.Generator,
+    rewards: NDArray[np.float64],
+) -> None:
+    uniform = rng.random()
+    look = 0
+    for position in range(ranking.size - 1):
+        look += uniform >= world.position_limits[user_type, position]
+    mean = world.item_means[user_type, ranking[look]]
+    reward = draw_reward(mean, world.concentration, world.scale, rng)
+    for position in range(ranking.size):
+        rewards[position] = reward if position == look else 0.0
+
+
+@inlined
+def _single_look_value(world: World, user_type: int, ranking: NDArray[np.uintp]) -> float:
+    value = 0.0
+    for position in range(ranking.size):
+        value += (
+            world.position_preferences[user_type, position] * world.item_means[user_type, ranking[position]]
+        )
+    return value * world.scale
+
+
+class SingleLook:
+    """The paper's click model: a user looks at exactly one position, and clicks the item there or not.
+
+    A click tells the item and the position; no click tells nothing about where the user looked.
+    """
+
+    name: ClassVar[str] = "single-look"
+    draw = staticmethod(_draw_single_look)
+    value = staticmethod(_single_look_value)

@@ -1,0 +1,110 @@
+"""Seeded random problems: the paper's synthetic world, and families that stress a solver in different ways."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model.problem import Problem
+
+Floats = NDArray[np.float64]
+
+
+def generate(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem:
+    """Draw a problem of a family.
+
+    Parameters
+    ----------
+    family
+        A key of `FAMILIES`.
+    n_user_types, n_items, n_positions
+        N, M and K.
+    seed
+        The same seed gives the same problem.
+
+    Examples
+    --------
+    >>> problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    >>> problem.name
+    'conflict-3x20x4-seed1'
+    """
+    if family not in FAMILIES:
+        raise UnknownNameError("family", family, FAMILIES)
+    for field, size in (("user types", n_user_types), ("items", n_items), ("positions", n_positions)):
+        if size < 1:
+            raise InvalidInputError(f"number of {field}", "must be at least 1", size)
+    if n_positions > n_items:
+        raise InvalidInputError("number of positions", f"must not exceed the {n_items} items", n_positions)
+    if seed < 0:
+        raise InvalidInputError("seed", "must not be negative", seed)
+    rng = np.random.default_rng(seed)
+    means, preferences, rates = FAMILIES[family](rng, n_user_types, n_items, n_positions)
+    name = f"{family}-{n_user_types}x{n_items}x{n_positions}-seed{seed}"
+    return Problem(rates, preferences, means, name=name)
+
+
+def exponential_bonuses(n_items: int, *, seed: int, scale: float = 0.05) -> Floats:
+    """Draw a bonus for each item, shape (M,): with a problem of ``random``, the family ``bonus``."""
+    return np.random.default_rng(seed).exponential(scale, n_items)
+
+
+def _synthetic(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Draw the paper's synthetic world, "all parameters randomly sampled": the sampler it leaves open."""
+    return rng.uniform(0.05, 0.95, (n, m)), rng.dirichlet(np.ones(k), n), rng.dirichlet(np.full(n, 5.0))
+
+
+def _random(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    return rng.uniform(0.05, 0.95, (n, m)), rng.dirichlet(np.ones(k), n), rng.dirichlet(np.ones(n))
+
+
+def _conflict(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Each item has one favourite type; attention falls geometrically, a little differently for each type."""
+    return _conflicting_means(rng, n, m), _geometric(rng, n, k), rng.dirichlet(np.full(n, 2.0))
+
+
+def _ties(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Means rounded to a tenth and the same positions for all: many optimal rankings."""
+    means, _, rates = _random(rng, n, m, k)
+    return means.round(1), _shared(rng.dirichlet(np.ones(k)), n), rates
+
+
+def _conflict_ties(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    means, preferences, rates = _conflict(rng, n, m, k)
+    return means.round(1), _shared(preferences[0], n), rates
+
+
+def _common(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Conflicting tastes, geometric attention that all types share, equal arrivals."""
+    return _conflicting_means(rng, n, m), _shared(0.7 ** np.arange(k), n), np.full(n, 1 / n)
+
+
+def _common_log(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Draw as for ``common`` with the attention of discounted cumulative gain, 1 / log₂(k + 1)."""
+    return _conflicting_means(rng, n, m), _shared(1 / np.log2(np.arange(k) + 2), n), np.full(n, 1 / n)
+
+
+def _conflicting_means(rng: np.random.Generator, n: int, m: int) -> Floats:
+    means = rng.uniform(0.02, 0.15, (n, m))
+    means[rng.integers(n, size=m), np.arange(m)] = rng.uniform(0.6, 0.95, m)
+    return means
+
+
+def _geometric(rng: np.random.Generator, n: int, k: int) -> Floats:
+    attention = 0.7 ** np.arange(k) * rng.uniform(0.8, 1.2, (n, k))
+    return np.asarray(attention / attention.sum(axis=1, keepdims=True))
+
+
+def _shared(attention: Floats, n: int) -> Floats:
+    return np.tile(attention / attention.sum(), (n, 1))
+
+
+FAMILIES: dict[str, Callable[[np.random.Generator, int, int, int], tuple[Floats, Floats, Floats]]] = {
+    "synthetic": _synthetic,
+    "random": _random,
+    "conflict": _conflict,
+    "ties": _ties,
+    "conflict-ties": _conflict_ties,
+    "common": _common,
+    "common-log": _common_log,
+}

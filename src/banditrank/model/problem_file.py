@@ -1,0 +1,60 @@
+"""Problems as TOML files.
+
+The keys are ``arrival_rates``, ``position_preferences`` and ``item_means``, and if you like ``name``,
+``user_types`` and ``items``; a problem without a name is called after its file.
+"""
+
+import tomllib
+from pathlib import Path
+
+import tomli_w
+
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model.problem import Problem
+
+REQUIRED_KEYS = ("arrival_rates", "position_preferences", "item_means")
+KEYS = ("name", "user_types", "items", *REQUIRED_KEYS)
+
+
+def read_problem(path: str | Path) -> Problem:
+    """Read a problem from a TOML file."""
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise InvalidInputError("problem file", f"must be readable ({reason})", str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidInputError("problem file", f"must be TOML ({reason})", str(path)) from None
+    for key in values:
+        if key not in KEYS:
+            raise UnknownNameError(f"{path.name}: key", key, KEYS)
+    for key in REQUIRED_KEYS:
+        if key not in values:
+            raise InvalidInputError(f"{path.name}: {key}", "must be given", None)
+    try:
+        return Problem.from_dict({"name": path.stem, **values})
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path.name}: {error.field}", error.rule, error.value) from None
+
+
+def write_problem(problem: Problem, path: str | Path) -> None:
+    """Write a problem to a TOML file, so that reading it gives an equal problem."""
+    path = Path(path)
+    try:
+        path.write_text(problem_text(problem), encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or "cannot be written").lower()
+        raise InvalidInputError("problem file", f"must be writable ({reason})", str(path)) from None
+
+
+def problem_text(problem: Problem) -> str:
+    """Return the problem as TOML.
+
+    Examples
+    --------
+    >>> print(problem_text(Problem([1.0], [[1.0]], [[0.25]])).splitlines()[0])
+    name = "problem"
+    """
+    return tomli_w.dumps(problem.to_dict())

@@ -1,0 +1,29 @@
+"""A ranking is an array of K items: the item shown at each position."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.errors import InvalidInputError
+
+Ranking: TypeAlias = NDArray[np.intp]
+
+
+def as_ranking(items: Sequence[int] | NDArray[np.integer], *, n_items: int, n_positions: int) -> Ranking:
+    """Return a checked ranking: one item for each position, none twice.
+
+    Examples
+    --------
+    >>> as_ranking([3, 0], n_items=5, n_positions=2)
+    array([3, 0])
+    """
+    ranking = np.asarray(items)
+    if ranking.dtype.kind not in "iu" or ranking.shape != (n_positions,):
+        raise InvalidInputError("ranking", f"must hold {n_positions} item numbers", items)
+    if ranking.min() < 0 or ranking.max() >= n_items:
+        raise InvalidInputError("ranking", f"must hold items 0 to {n_items - 1}", items)
+    if len(np.unique(ranking)) < n_positions:
+        raise InvalidInputError("ranking", "must not show an item twice", items)
+    return ranking.astype(np.intp)

@@ -1,0 +1,47 @@
+"""What rankings are worth when everything is known."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.model.problem import Problem
+from banditrank.model.rankings import Ranking
+
+
+def user_type_values(problem: Problem, ranking: Ranking) -> NDArray[np.float64]:
+    """Return the chance of a click of each user type, u_i = Σ_k ρ_ik μ_i,σ(k), shape (N,).
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> user_type_values(kdd2012(), [2, 3])
+    array([0.742108, 0.490416])
+    """
+    values: NDArray[np.float64] = np.einsum(
+        "ik,ik->i", problem.position_preferences, problem.item_means[:, ranking]
+    )
+    return values
+
+
+def best_personalized_rankings(problem: Problem) -> NDArray[np.intp]:
+    """Return the best ranking of each user type, shape (N, K): best item to best position.
+
+    Ties go to the lower number.
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> best_personalized_rankings(kdd2012())
+    array([[2, 3],
+           [3, 2]])
+    """
+    items = np.argsort(-problem.item_means, axis=1, kind="stable")[:, : problem.n_positions]
+    positions = np.argsort(-problem.position_preferences, axis=1, kind="stable")
+    rankings = np.empty_like(positions)
+    np.put_along_axis(rankings, positions, items, axis=1)
+    return rankings
+
+
+def best_personalized_values(problem: Problem) -> NDArray[np.float64]:
+    """Return what personalized treatment is worth to each user type, shape (N,)."""
+    rankings = best_personalized_rankings(problem)
+    return np.array([user_type_values(problem, ranking)[i] for i, ranking in enumerate(rankings)])

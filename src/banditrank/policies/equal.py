@@ -1,0 +1,191 @@
+"""Option 2 of Algorithms 2 and 3: one ranking for all types, by the estimated collective utility plus bonuses."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import compiled, inlined
+from banditrank.estimators.item_means import exposures_of
+from banditrank.policies.base import Kernel, Scratch
+from banditrank.policies.learner import (
+    EXPLORATIONS,
+    INITIAL_ROUNDS,
+    UNREWARDED,
+    Learner,
+    learn,
+    start_learner,
+)
+from banditrank.policies.round_robin import round_robin
+from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
+from banditrank.solvers.equal import slope
+from banditrank.statistics.counts import Counts
+from banditrank.utilities.formulas import CompiledUtility
+from banditrank.utilities.utility import Utility
+
+Floats = NDArray[np.float64]
+
+
+class Beliefs(NamedTuple):
+    """What the collective utility is estimated from."""
+
+    learner: Learner
+    weights: Floats  # (N,) λ̂, normalised
+    item_means: Floats  # (N, M) μ̂
+    inverse_exposures: Floats  # (N, M) 1 / N_ij
+    bonuses: Floats  # (M,) room for Σ_i a_t ln t / N_ij
+
+
+class AssignmentState(NamedTuple):
+    """For a linear utility."""
+
+    beliefs: Beliefs
+    slope: float  # of the utility
+    scores: Floats  # (K, M) room
+    room: AssignmentRoom
+
+
+class EnumerationState(NamedTuple):
+    """For any utility, by trying all rankings or a share of them."""
+
+    beliefs: Beliefs
+    utility: CompiledUtility
+    sampled: bool
+    room: EnumerationRoom
+
+
+def start_equal(
+    counts: Counts, scratch: Scratch, utility: Utility, solver: str
+) -> AssignmentState | EnumerationState:
+    """Return the state for counts and the chosen solver."""
+    n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
+    learner = start_learner(counts, scratch.explorations)
+    beliefs = Beliefs(learner, np.zeros(n), np.zeros((n, m)), np.zeros((n, m)), np.zeros(m))
+    if learner.clock[UNREWARDED] == 0:
+        for user_type in range(n):
+            _believe(beliefs, user_type)
+    if solver == "assignment":
+        return AssignmentState(beliefs, slope(utility), np.zeros((k, m)), assignment_room(m, k))
+    return EnumerationState(beliefs, utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
+
+
+@compiled
+def _believe(beliefs: Beliefs, user_type: int) -> None:
+    """Bring one type's μ̂ and 1/N up to date."""
+    i = user_type
+    learner = beliefs.learner
+    exposures_of(learner.displays, learner.evidence.preferences, i, beliefs.bonuses)
+    for j in range(beliefs.bonuses.size):
+        inverse = 1.0 / beliefs.bonuses[j]
+        beliefs.inverse_exposures[i, j] = inverse
+        beliefs.item_means[i, j] = learner.reward_totals[i, j] * inverse
+
+
+@inlined
+def _weigh(beliefs: Beliefs, bonus: float) -> None:
+    """Write λ̂ and each item's bonus, summed over types."""
+    arrivals = beliefs.learner.arrivals
+    total = 0.0
+    for i in range(arrivals.size):
+        total += arrivals[i]
+    for i in range(arrivals.size):
+        beliefs.weights[i] = arrivals[i] / total
+    for j in range(beliefs.bonuses.size):
+        beliefs.bonuses[j] = 0.0
+    if bonus > 0.0:
+        for i in range(arrivals.size):
+            for j in range(beliefs.bonuses.size):
+                beliefs.bonuses[j] += bonus * beliefs.inverse_exposures[i, j]
+
+
+@inlined
+def _explores(
+    beliefs: Beliefs, t: int, exploration: float, rng: np.random.Generator, ranking: NDArray[np.uintp]
+) -> bool:
+    """Write the ranking of the initial phase or of an exploring round, if this is one."""
+    clock = beliefs.learner.clock
+    n_items = beliefs.bonuses.size
+    if clock[UNREWARDED] > 0:
+        round_robin(t, n_items, ranking)
+        return True
+    if exploration > 0.0 and rng.random() < exploration:
+        round_robin(clock[EXPLORATIONS], n_items, ranking)
+        clock[EXPLORATIONS] = clock[EXPLORATIONS] % n_items + 1
+        return True
+    return False
+
+
+@inlined
+def _rank_by_assignment(
+    state: AssignmentState,
+    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    t: int,
+    exploration: float,
+    bonus: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    beliefs = state.beliefs
+    if _explores(beliefs, t, exploration, rng, ranking):
+        return
+    _weigh(beliefs, bonus)
+    preferences = beliefs.learner.evidence.preferences
+    for k in range(ranking.size):
+        for j in range(beliefs.bonuses.size):
+            state.scores[k, j] = beliefs.bonuses[j]
+        for i in range(beliefs.weights.size):
+            weight = state.slope * beliefs.weights[i] * preferences[i, k]
+            for j in range(beliefs.bonuses.size):
+                state.scores[k, j] += weight * beliefs.item_means[i, j]
+    assign(state.scores, state.room, ranking)
+
+
+@inlined
+def _rank_by_enumeration(
+    state: EnumerationState,
+    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    t: int,
+    exploration: float,
+    bonus: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    beliefs = state.beliefs
+    if _explores(beliefs, t, exploration, rng, ranking):
+        return
+    _weigh(beliefs, bonus)
+    # The paper leaves the schedule of the sampled share open but for its limit 1.
+    share = 1.0 - 1.0 / np.sqrt(t) if state.sampled else 1.0
+    enumerate_rankings(
+        beliefs.weights,
+        beliefs.learner.evidence.preferences,
+        beliefs.item_means,
+        beliefs.bonuses,
+        state.utility,
+        share,
+        rng,
+        state.room,
+        ranking,
+    )
+
+
+@inlined
+def _observe(
+    state: AssignmentState | EnumerationState,
+    user_type: int,
+    t: int,
+    ranking: NDArray[np.uintp],
+    rewards: Floats,
+) -> None:
+    beliefs = state.beliefs
+    if learn(beliefs.learner, user_type, t, ranking, rewards):
+        if beliefs.learner.clock[INITIAL_ROUNDS] == t:  # the initial phase has just ended
+            for i in range(beliefs.weights.size):
+                _believe(beliefs, i)
+        else:
+            _believe(beliefs, user_type)
+
+
+BY_ASSIGNMENT = Kernel(_rank_by_assignment, _observe)
+BY_ENUMERATION = Kernel(_rank_by_enumeration, _observe)

@@ -1,0 +1,32 @@
+"""GreedyRank, Algorithm 2 of the paper."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.policies.paper_policy import PaperPolicy
+from banditrank.policies.schedules import inverse_square_root
+
+
+@dataclass(frozen=True, init=False)
+class GreedyRank(PaperPolicy):
+    """Show the best ranking by today's estimates, and with probability ε_t items in turn.
+
+    A number c given as the schedule means ε_t = min(1, c/√t), as in the paper's experiments.
+
+    Examples
+    --------
+    >>> from banditrank.statistics.counts import Counts
+    >>> counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[20, 10], [40, 20]]], [200])
+    >>> GreedyRank(0.0).rank(counts, 0, rng=np.random.default_rng(1))  # item 1, then item 0
+    array([1, 0])
+    """
+
+    name: ClassVar[str] = "greedy-rank"
+    coefficient_schedule = staticmethod(inverse_square_root)
+
+    def exploration_probabilities(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return ε_t, at most 1."""
+        return np.minimum(1.0, self.schedule(rounds))

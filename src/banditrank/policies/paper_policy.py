@@ -1,0 +1,101 @@
+"""What GreedyRank and UCBRank share: treatments, the initial phase, and how equal treatment is solved."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from banditrank.errors import InvalidInputError
+from banditrank.policies.base import CompiledPolicy, Kernel, Scratch, Treatment, check_treatment
+from banditrank.policies.equal import BY_ASSIGNMENT, BY_ENUMERATION, start_equal
+from banditrank.policies.learner import EXPLORATIONS, INITIAL_ROUNDS, Learner
+from banditrank.policies.personalized import PERSONALIZED, start_personalized
+from banditrank.policies.schedules import Schedule, as_schedule
+from banditrank.solvers.equal import Solver, choose_solver
+from banditrank.statistics.counts import Counts
+from banditrank.utilities.utility import Utility, find_utility
+
+
+@dataclass(frozen=True, init=False)
+class PaperPolicy(CompiledPolicy):
+    """A policy of the paper: initial phase, then the best ranking by estimate plus bonus, or exploration.
+
+    Parameters
+    ----------
+    schedule
+        A coefficient (of the schedule in the paper's experiments), a `Schedule`, or any function of the round.
+    treatment
+        ``personalized``: a ranking for each type. ``equal``: one for all.
+    utility
+        What equal treatment maximises: a `Utility` or its name.
+    solver
+        How equal treatment is solved; ``auto`` picks by the utility's shape.
+    """
+
+    schedule: Schedule
+    treatment: Treatment
+    utility: Utility
+    solver: Solver
+
+    coefficient_schedule: ClassVar[Callable[[float], Schedule]]
+
+    def __init__(
+        self,
+        schedule: float | Schedule | Callable[[int], float],
+        *,
+        treatment: Treatment = "personalized",
+        utility: Utility | str = "utilitarian",
+        solver: Solver = "auto",
+    ) -> None:
+        check_treatment(treatment)
+        values = {
+            "schedule": as_schedule(schedule, type(self).coefficient_schedule),
+            "treatment": treatment,
+            "utility": find_utility(utility),
+            "solver": solver,
+        }
+        if treatment == "personalized" and solver != "auto":
+            raise InvalidInputError("solver", "must be auto under personalized treatment", solver)
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        if treatment == "equal":
+            self._solver(n_items=2, n_positions=1)  # refuses what no size could make right
+
+    def describe(self) -> dict[str, Any]:
+        """Return the policy's name and parameters as plain values."""
+        return {
+            "policy": self.name,
+            "treatment": self.treatment,
+            "utility": str(self.utility) if self.treatment == "equal" else None,
+            "coefficient": self.schedule.coefficient,
+            "schedule": self.schedule.name,
+            "solver": self.solver if self.treatment == "equal" else None,
+        }
+
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
+        """Return the formulas for the treatment and the solver."""
+        if self.treatment == "personalized":
+            return PERSONALIZED
+        solver = self._solver(n_items=n_items, n_positions=n_positions)
+        return BY_ASSIGNMENT if solver == "assignment" else BY_ENUMERATION
+
+    def start(self, counts: Counts, scratch: Scratch) -> Any:
+        """Return the state for counts."""
+        if self.treatment == "personalized":
+            return start_personalized(counts, scratch)
+        solver = self._solver(n_items=counts.n_items, n_positions=counts.n_positions)
+        return start_equal(counts, scratch, self.utility, solver)
+
+    def initial_rounds(self, state: Any) -> int | None:
+        """Return how many rounds the initial phase took, None if it has not ended."""
+        return int(self._learner(state).clock[INITIAL_ROUNDS]) or None
+
+    def explorations(self, state: Any) -> int:
+        """Return I_explore."""
+        return int(self._learner(state).clock[EXPLORATIONS])
+
+    def _learner(self, state: Any) -> Learner:
+        learner: Learner = state.learner if self.treatment == "personalized" else state.beliefs.learner
+        return learner
+
+    def _solver(self, *, n_items: int, n_positions: int) -> str:
+        return choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

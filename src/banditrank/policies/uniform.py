@@ -1,0 +1,75 @@
+"""Uniformly random rankings: what learning has to beat."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import inlined
+from banditrank.policies.base import CompiledPolicy, Kernel, Scratch, Treatment, check_treatment
+from banditrank.solvers.enumeration import draw_ranking
+from banditrank.statistics.counts import Counts
+from banditrank.utilities.utility import Utility, find_utility
+
+
+class UniformState(NamedTuple):
+    """Room to shuffle in."""
+
+    items: NDArray[np.intp]  # (M,)
+
+
+@inlined
+def _rank(
+    state: UniformState,
+    user_type: int,  # noqa: ARG001 - of no account
+    t: int,  # noqa: ARG001
+    exploration: float,  # noqa: ARG001
+    bonus: float,  # noqa: ARG001
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    draw_ranking(rng, state.items, ranking)
+
+
+@inlined
+def observe_nothing(
+    state: Any,  # noqa: ARG001 - nothing is learned
+    user_type: int,  # noqa: ARG001
+    t: int,  # noqa: ARG001
+    ranking: NDArray[np.uintp],  # noqa: ARG001
+    rewards: NDArray[np.float64],  # noqa: ARG001
+) -> None:
+    """Learn nothing."""
+
+
+@dataclass(frozen=True, init=False)
+class UniformRandom(CompiledPolicy):
+    """Show a ranking drawn uniformly, whatever the counts.
+
+    Examples
+    --------
+    >>> counts = Counts.empty(n_user_types=1, n_items=5, n_positions=2)
+    >>> UniformRandom().rank(counts, 0, rng=np.random.default_rng(2))
+    array([4, 3])
+    """
+
+    name: ClassVar[str] = "random"
+
+    treatment: Treatment
+    utility: Utility
+
+    def __init__(
+        self, *, treatment: Treatment = "personalized", utility: Utility | str = "utilitarian"
+    ) -> None:
+        check_treatment(treatment)
+        object.__setattr__(self, "treatment", treatment)
+        object.__setattr__(self, "utility", find_utility(utility))
+
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
+        """Return the formulas."""
+        return Kernel(_rank, observe_nothing)
+
+    def start(self, counts: Counts, scratch: Scratch) -> UniformState:  # noqa: ARG002 - nothing is remembered
+        """Return room to shuffle in."""
+        return UniformState(np.zeros(counts.n_items, dtype=np.intp))

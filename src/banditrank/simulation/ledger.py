@@ -1,0 +1,100 @@
+"""Keeps the finished replications of a simulation, in memory and in a directory if there is one."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from banditrank import __version__
+from banditrank.errors import InvalidInputError
+from banditrank.simulation.replication import Experiment, Replication
+from banditrank.simulation.result import SUMMARY_FILE, SimulationResult
+
+SAVE_EVERY = 10.0  # seconds between two savings of what is finished
+
+
+class Ledger:
+    """What is finished and what is missing.
+
+    Parameters
+    ----------
+    experiment
+        What is replicated.
+    requested
+        How many replications are wanted.
+    directory
+        Where to keep them. Replications of the same simulation that are there already are taken over.
+    """
+
+    def __init__(self, experiment: Experiment, requested: int, directory: str | Path | None) -> None:
+        self._experiment = experiment
+        self._requested = requested
+        self._directory = None if directory is None else Path(directory)
+        self._finished: dict[int, Replication] = {}
+        self._seconds_before = 0.0
+        self.start_clock()
+        if self._directory is not None and (self._directory / SUMMARY_FILE).exists():
+            self._take_over(SimulationResult.load(self._directory))
+
+    @property
+    def missing(self) -> list[int]:
+        """The numbers of the replications still to run."""
+        return [number for number in range(self._requested) if number not in self._finished]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is finished."""
+        return not self._finished
+
+    def start_clock(self) -> None:
+        """Count time from now on."""
+        self._started = self._saved = time.perf_counter()
+
+    def add(self, replication: Replication) -> None:
+        """Add a finished replication; every few seconds all are saved."""
+        self._finished[replication.number] = replication
+        if time.perf_counter() - self._saved > SAVE_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Save what is finished, if there is a directory for it."""
+        if self._directory is not None:
+            self.result().save(self._directory)
+            self._saved = time.perf_counter()
+
+    def result(self) -> SimulationResult:
+        """Return what is finished."""
+        experiment = self._experiment
+        done = [self._finished[number] for number in sorted(self._finished)]
+        return SimulationResult(
+            policy=experiment.policy.describe(),
+            problem=experiment.problem,
+            horizon=experiment.horizon,
+            seed=experiment.seed,
+            rewards=str(experiment.rewards),
+            click_model=experiment.click_model.name,
+            version=__version__,
+            requested=self._requested,
+            checkpoints=experiment.checkpoints,
+            replications=np.array([replication.number for replication in done]),
+            regret=np.array([replication.regret for replication in done]),
+            optimal_rate=np.array([replication.optimal_rate for replication in done]),
+            initial_rounds=np.array([replication.initial_rounds for replication in done]),
+            seconds=self._seconds_before + time.perf_counter() - self._started,
+        )
+
+    def _take_over(self, saved: SimulationResult) -> None:
+        now = self.result()
+        for field in ("policy", "problem", "horizon", "seed", "rewards", "click_model", "version"):
+            if getattr(saved, field) != getattr(now, field):
+                rule = f"must be new or hold the same simulation, whose {field} differs"
+                raise InvalidInputError("save directory", rule, str(self._directory))
+        if not np.array_equal(saved.checkpoints, now.checkpoints):
+            rule = "must be new or hold the same simulation, whose checkpoints differ"
+            raise InvalidInputError("save directory", rule, str(self._directory))
+        self._seconds_before = saved.seconds
+        for row, number in enumerate(saved.replications.tolist()):
+            if number < self._requested:
+                self._finished[number] = Replication(
+                    number, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])
+                )

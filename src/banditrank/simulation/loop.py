@@ -1,0 +1,123 @@
+"""The compiled loop: one round after the other, for any policy and any click model."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import specialise
+from banditrank.model.click_models import ClickModel, World, draw_user_type
+from banditrank.policies.base import Kernel
+from banditrank.utilities.formulas import CompiledUtility, collective
+
+Floats = NDArray[np.float64]
+
+OPTIMAL_TOLERANCE = 1e-12  # rankings this close to the best value are optimal too
+
+
+class Objective(NamedTuple):
+    """What regret is measured against."""
+
+    equal: bool
+    best: Floats  # (N,) best value of each type; under equal treatment (1,) best collective utility
+    utility: CompiledUtility
+    values: Floats  # (N,) room
+
+
+class Tally(NamedTuple):
+    """What a replication has summed up so far."""
+
+    totals: Floats  # (2,) regret, optimal rounds
+    checkpoints: NDArray[np.int64]  # (C + 1,) rounds to note the totals at, then 0
+    next_checkpoint: NDArray[np.int64]  # (1,)
+    curves: Floats  # (2, C) totals at the checkpoints
+    last_ranking: NDArray[np.uintp]  # (K,)
+    last_gap: Floats  # (1,) what the last ranking lacked
+
+
+def start_tally(checkpoints: NDArray[np.int64], n_positions: int) -> Tally:
+    """Return a tally of nothing."""
+    return Tally(
+        np.zeros(2),
+        np.append(checkpoints, 0),
+        np.zeros(1, dtype=np.int64),
+        np.zeros((2, len(checkpoints))),
+        np.full(n_positions, np.iinfo(np.uintp).max, dtype=np.uintp),  # equal to no ranking
+        np.zeros(1),
+    )
+
+
+@cache
+def compiled_loop(kernel: Kernel, click_model: ClickModel, n_positions: int) -> Callable[..., None]:
+    """Return the loop for a policy's formulas and a click model's.
+
+    Parameters
+    ----------
+    n_positions
+        K to unroll the inner loops for, or 0 for a loop that serves every K. The results are the same to the
+        last bit; the unrolled loop is a quarter faster and costs a compilation for each K.
+    """
+    return specialise(
+        _build,
+        kernel.rank,
+        kernel.observe,
+        click_model.draw,
+        click_model.value,
+        n_positions=n_positions,
+    )
+
+
+def _build(
+    rank: Callable[..., None],
+    observe: Callable[..., None],
+    draw: Callable[..., None],
+    value: Callable[..., float],
+    n_positions: int,
+) -> Callable[..., None]:
+    def play(
+        state: Any,
+        world: World,
+        objective: Objective,
+        tally: Tally,
+        blind: bool,  # noqa: FBT001 - takes all users for type 0
+        first_round: int,
+        explorations: Floats,
+        bonuses: Floats,
+        world_rng: np.random.Generator,
+        policy_rng: np.random.Generator,
+        ranking: NDArray[np.uintp],
+        rewards: Floats,
+    ) -> None:
+        if n_positions > 0 and ranking.size != n_positions:
+            return  # never: it tells the compiler that loops over positions have a fixed length
+        for step in range(bonuses.size):
+            t = first_round + step
+            user_type = draw_user_type(world, world_rng)
+            seen = 0 if blind else user_type
+            rank(state, seen, t, explorations[step], bonuses[step], policy_rng, ranking)
+            draw(world, user_type, ranking, world_rng, rewards)
+            observe(state, seen, t, ranking, rewards)
+            if objective.equal:
+                changed = False
+                for k in range(ranking.size):
+                    changed |= ranking[k] != tally.last_ranking[k]
+                    tally.last_ranking[k] = ranking[k]
+                if changed:
+                    for i in range(objective.values.size):
+                        objective.values[i] = value(world, i, ranking)
+                    shown = collective(objective.utility, world.arrival_rates, objective.values)
+                    tally.last_gap[0] = objective.best[0] - shown
+                gap = tally.last_gap[0]
+            else:
+                gap = objective.best[user_type] - value(world, user_type, ranking)
+            tally.totals[0] += gap
+            tally.totals[1] += gap <= OPTIMAL_TOLERANCE
+            checkpoint = tally.next_checkpoint[0]
+            if t == tally.checkpoints[checkpoint]:
+                tally.curves[0, checkpoint] = tally.totals[0]
+                tally.curves[1, checkpoint] = tally.totals[1]
+                tally.next_checkpoint[0] = checkpoint + 1
+
+    return play

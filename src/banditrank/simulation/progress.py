@@ -1,0 +1,34 @@
+"""A progress bar for long work."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+Advance: TypeAlias = Callable[[int], None]
+"""Called with the number of steps just made."""
+
+
+@contextmanager
+def progress_bar(title: str, steps: int, *, shown: bool | None) -> Iterator[Advance]:
+    """Show a bar on standard error while work is done.
+
+    Parameters
+    ----------
+    title
+        What is being done.
+    steps
+        How many steps there are.
+    shown
+        Whether to show it; None for when standard error is a terminal.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - not needed where there is no terminal
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=steps)
+        yield lambda made: progress.advance(task, made)

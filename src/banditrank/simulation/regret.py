@@ -1,0 +1,54 @@
+"""Both regrets of the paper, for rankings that were shown."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.model.problem import Problem
+from banditrank.model.rankings import Ranking, as_ranking
+from banditrank.model.values import best_personalized_values, user_type_values
+from banditrank.solvers.equal import best_equal_ranking, equal_value
+from banditrank.utilities.utility import UTILITARIAN, Utility
+
+Floats = NDArray[np.float64]
+
+
+def personalized_regret(
+    problem: Problem, user_types: Sequence[int], rankings: Sequence[Ranking]
+) -> Floats:
+    """Return the regret of personalized treatment after each round, shape (t,).
+
+    In each round, the best value for the type that arrived less the value of what it was shown.
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> personalized_regret(kdd2012(), [0, 1], [[2, 3], [2, 3]]).round(6)
+    array([0.      , 0.000168])
+    """
+    best = best_personalized_values(problem)
+    gaps = [
+        best[user_type] - user_type_values(problem, _checked(problem, ranking))[user_type]
+        for user_type, ranking in zip(user_types, rankings, strict=True)
+    ]
+    return np.cumsum(gaps)
+
+
+def equal_regret(
+    problem: Problem, rankings: Sequence[Ranking], utility: Utility = UTILITARIAN
+) -> Floats:
+    """Return the regret of equal treatment after each round, shape (t,): t Γ(σ*) − Σ_s Γ(σ_s).
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> equal_regret(kdd2012(), [[2, 3], [3, 2]]).round(6)
+    array([0.      , 0.037474])
+    """
+    best = equal_value(problem, best_equal_ranking(problem, utility), utility)
+    return np.cumsum([best - equal_value(problem, _checked(problem, ranking), utility) for ranking in rankings])
+
+
+def _checked(problem: Problem, ranking: Ranking) -> Ranking:
+    return as_ranking(ranking, n_items=problem.n_items, n_positions=problem.n_positions)

@@ -1,0 +1,168 @@
+"""One replication: a policy learns a world from nothing, for a number of rounds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.model.click_models import ClickModel, World, draw_user_type, make_world
+from banditrank.model.problem import Problem
+from banditrank.model.rankings import as_ranking
+from banditrank.model.rewards import Rewards
+from banditrank.model.values import best_personalized_rankings
+from banditrank.policies.base import CompiledPolicy, Policy, Scratch
+from banditrank.simulation.progress import Advance
+from banditrank.simulation.loop import (
+    OPTIMAL_TOLERANCE,
+    Objective,
+    Tally,
+    compiled_loop,
+    start_tally,
+)
+from banditrank.solvers.equal import best_equal_ranking
+from banditrank.statistics.counts import Counts
+
+CHUNK = 1 << 16  # rounds between two looks at the clock: memory does not grow with the horizon
+UNROLL_FROM = 2_000_000  # rounds that make up for compiling a loop of its own for K
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """What one replication gave."""
+
+    number: int
+    regret: NDArray[np.float64]  # (C,) at the checkpoints
+    optimal_rate: NDArray[np.float64]  # (C,) share of optimal rounds up to the checkpoints
+    initial_rounds: int  # the horizon if the initial phase did not end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Experiment:
+    """What all replications of a simulation have in common."""
+
+    policy: Policy
+    problem: Problem
+    rewards: Rewards
+    click_model: ClickModel
+    horizon: int
+    checkpoints: NDArray[np.int64]
+    seed: int
+    best: NDArray[np.float64]
+    total_rounds: int
+
+    def generators(self, number: int) -> tuple[np.random.Generator, np.random.Generator]:
+        """Return the randomness of a replication's world and policy.
+
+        The world's depends on the seed and the number only: policies that are compared meet the same users.
+        """
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
+        world, policy = sequence.spawn(2)
+        return np.random.default_rng(world), np.random.default_rng(policy)
+
+    def objective(self) -> Objective:
+        """Return what regret is measured against, with room of its own."""
+        equal = self.policy.treatment == "equal"
+        return Objective(equal, self.best, self.policy.utility.compiled(), np.zeros(self.problem.n_user_types))
+
+    def prepare(self) -> None:
+        """Compile what replications will run, so that it is not counted in their time."""
+        if isinstance(self.policy, CompiledPolicy):
+            self._play_compiled(self.policy, 0, horizon=0, advance=lambda _: None)
+
+    def replicate(self, number: int, advance: Advance) -> Replication:
+        """Run one replication.
+
+        Parameters
+        ----------
+        number
+            Which; it determines the randomness.
+        advance
+            Called with the number of rounds just played. It may raise, to stop.
+        """
+        if isinstance(self.policy, CompiledPolicy):
+            return self._play_compiled(self.policy, number, horizon=self.horizon, advance=advance)
+        return self._play_interpreted(number, advance)
+
+    def _play_compiled(
+        self, policy: CompiledPolicy, number: int, *, horizon: int, advance: Advance
+    ) -> Replication:
+        problem, k = self.problem, self.problem.n_positions
+        blind = not policy.distinguishes_user_types
+        kernel = policy.kernel(n_items=problem.n_items, n_positions=k)
+        play = compiled_loop(kernel, self.click_model, k if self.total_rounds >= UNROLL_FROM else 0)
+        counts = Counts.empty(
+            n_user_types=1 if blind else problem.n_user_types, n_items=problem.n_items, n_positions=k
+        )
+        state = policy.start(counts, Scratch())
+        world = make_world(problem, self.rewards)
+        objective, tally = self.objective(), start_tally(self.checkpoints, k)
+        world_rng, policy_rng = self.generators(number)
+        ranking, rewards = np.zeros(k, dtype=np.uintp), np.zeros(k)
+        for first in range(1, max(horizon, 1) + 1, CHUNK):
+            rounds = np.arange(first, min(first + CHUNK, horizon + 1))
+            play(
+                state,
+                world,
+                objective,
+                tally,
+                blind,
+                first,
+                policy.exploration_probabilities(rounds),
+                policy.bonus_weights(rounds),
+                world_rng,
+                policy_rng,
+                ranking,
+                rewards,
+            )
+            advance(len(rounds))
+        return self._sum_up(number, tally, policy.initial_rounds(state))
+
+    def _play_interpreted(self, number: int, advance: Advance) -> Replication:
+        problem, policy = self.problem, self.policy
+        size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
+        counts, scratch = Counts.empty_for(problem), Scratch()
+        world = make_world(problem, self.rewards)
+        objective, tally = self.objective(), start_tally(self.checkpoints, problem.n_positions)
+        world_rng, policy_rng = self.generators(number)
+        rewards = np.zeros(problem.n_positions)
+        for t in range(1, self.horizon + 1):
+            user_type = int(draw_user_type(world, world_rng))
+            ranking = as_ranking(policy.rank(counts, user_type, rng=policy_rng, scratch=scratch), **size)
+            self.click_model.draw(world, user_type, ranking.astype(np.uintp), world_rng, rewards)
+            counts.record(user_type, ranking, rewards=rewards)
+            _tally_round(tally, t, self._gap(objective, world, user_type, ranking))
+            if t % 1024 == 0 or t == self.horizon:
+                advance((t - 1) % 1024 + 1)
+        return self._sum_up(number, tally, 0)
+
+    def _gap(self, objective: Objective, world: World, user_type: int, ranking: Any) -> float:
+        shown = ranking.astype(np.uintp)
+        value = self.click_model.value
+        if not objective.equal:
+            return float(objective.best[user_type] - value(world, user_type, shown))
+        values = [value(world, i, shown) for i in range(self.problem.n_user_types)]
+        return float(objective.best[0] - self.policy.utility.collective(world.arrival_rates, values))
+
+    def _sum_up(self, number: int, tally: Tally, initial_rounds: int | None) -> Replication:
+        rounds = self.horizon if initial_rounds is None else initial_rounds
+        return Replication(number, tally.curves[0], tally.curves[1] / self.checkpoints, rounds)
+
+
+def best_values(
+    policy: Policy, problem: Problem, click_model: ClickModel, world: World
+) -> NDArray[np.float64]:
+    """Return each type's best value, shape (N,), or under equal treatment the best utility, shape (1,)."""
+    if policy.treatment == "personalized":
+        rankings = best_personalized_rankings(problem).astype(np.uintp)
+        return np.array([click_model.value(world, i, ranking) for i, ranking in enumerate(rankings)])
+    ranking = best_equal_ranking(problem, policy.utility, scale=world.scale).astype(np.uintp)
+    values = [click_model.value(world, i, ranking) for i in range(problem.n_user_types)]
+    return np.array([policy.utility.collective(world.arrival_rates, values)])
+
+
+def _tally_round(tally: Tally, t: int, gap: float) -> None:
+    tally.totals += (gap, gap <= OPTIMAL_TOLERANCE)
+    checkpoint = tally.next_checkpoint[0]
+    if t == tally.checkpoints[checkpoint]:
+        tally.curves[:, checkpoint] = tally.totals
+        tally.next_checkpoint += 1

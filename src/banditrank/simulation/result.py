@@ -1,0 +1,203 @@
+"""What a simulation gave: curves, spreads, and where they came from."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.errors import InvalidInputError
+from banditrank.model.problem import Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+SUMMARY_FILE = "summary.json"
+CURVES_FILE = "curves.parquet"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulationResult:
+    """The outcome of `banditrank.simulate`.
+
+    Attributes
+    ----------
+    policy
+        The policy's name and parameters.
+    problem
+        The world.
+    horizon, seed, rewards, click_model, version
+        What else is needed to get the same result again.
+    requested
+        How many replications were asked for; fewer are there after an interruption.
+    checkpoints
+        Rounds, shape (C,).
+    replications
+        The numbers of the finished replications, shape (R,).
+    regret, optimal_rate
+        Regret and share of optimal rounds up to each checkpoint, shape (R, C).
+    initial_rounds
+        Length of the initial phase, shape (R,): the horizon if it did not end, 0 if there is none.
+    seconds
+        The time it took.
+    """
+
+    policy: dict[str, Any]
+    problem: Problem
+    horizon: int
+    seed: int
+    rewards: str
+    click_model: str
+    version: str
+    requested: int
+    checkpoints: NDArray[np.int64]
+    replications: NDArray[np.int64]
+    regret: Floats
+    optimal_rate: Floats
+    initial_rounds: NDArray[np.int64]
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether all replications that were asked for are there."""
+        return len(self.replications) >= self.requested
+
+    @property
+    def label(self) -> str:
+        """A short name for tables, legends and directories, such as ``ucb-rank-equal-nash-0.5``."""
+        parts = [self.policy["policy"], self.policy["treatment"]]
+        if self.policy["utility"] is not None:
+            parts.append(self.policy["utility"])
+        if self.policy["coefficient"] is not None:
+            parts.append(f"{self.policy['coefficient']:g}")
+        elif self.policy.get("schedule"):
+            parts.append(self.policy["schedule"])
+        if self.policy.get("solver") not in (None, "auto"):
+            parts.append(self.policy["solver"])
+        return "-".join(str(part).replace(":", "") for part in parts)
+
+    @property
+    def final_regret(self) -> Floats:
+        """Regret at the horizon, one a replication, shape (R,)."""
+        return self.regret[:, -1]
+
+    @property
+    def mean(self) -> Floats:
+        """Mean regret at the checkpoints, shape (C,). Look at quantiles too: some runs may be linear."""
+        return np.asarray(self.regret.mean(axis=0))
+
+    @property
+    def median(self) -> Floats:
+        """Median regret at the checkpoints, shape (C,)."""
+        return self.quantile(0.5)
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviation of the regret at the checkpoints, shape (C,); 0 for one replication."""
+        return np.asarray(self.regret.std(axis=0, ddof=min(1, len(self.regret) - 1)))
+
+    def quantile(self, q: float) -> Floats:
+        """Return a quantile of the regret at the checkpoints, shape (C,)."""
+        return np.asarray(np.quantile(self.regret, q, axis=0))
+
+    @property
+    def rounds_per_second(self) -> float:
+        """Rounds simulated per second of wall time, all replications together."""
+        return len(self.replications) * self.horizon / self.seconds if self.seconds > 0 else 0.0
+
+    def run(self) -> dict[str, Any]:
+        """Return the result as plain values, as in the output of ``banditrank simulate --json``."""
+        return {
+            **self.policy,
+            "checkpoints": self.checkpoints.tolist(),
+            "regret": {
+                "mean": self.mean.tolist(),
+                "median": self.median.tolist(),
+                "sd": self.sd.tolist(),
+                "q10": self.quantile(0.1).tolist(),
+                "q90": self.quantile(0.9).tolist(),
+            },
+            "final_regret": self.final_regret.tolist(),
+            "optimal_rate": self.optimal_rate[:, -1].tolist(),
+            "initial_rounds": self.initial_rounds.tolist(),
+            "seconds": self.seconds,
+            "rounds_per_second": self.rounds_per_second,
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each replication and checkpoint: replication, round, regret, optimal_rate."""
+        import pandas as pd  # noqa: PLC0415 - heavy, and not everybody wants a frame
+
+        count = len(self.checkpoints)
+        return pd.DataFrame(
+            {
+                "replication": np.repeat(self.replications, count),
+                "round": np.tile(self.checkpoints, len(self.replications)),
+                "regret": self.regret.ravel(),
+                "optimal_rate": self.optimal_rate.ravel(),
+            }
+        )
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the regret: the median, and a band from the 10% to the 90% quantile."""
+        from banditrank.simulation.plots import plot_regret  # noqa: PLC0415 - Matplotlib is heavy
+
+        return plot_regret([self], axes)
+
+    def save(self, directory: str | Path) -> None:
+        """Write the result to a directory: a JSON summary and the curves as Parquet. `load` reads it back."""
+        directory = Path(directory)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self.to_frame().to_parquet(directory / CURVES_FILE, index=False)
+            text = json.dumps(self._summary(), indent=2, allow_nan=False)
+            (directory / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            reason = (error.strerror or "cannot be written").lower()
+            raise InvalidInputError("save directory", f"must be writable ({reason})", str(directory)) from None
+
+    def _summary(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in self.__slots__}
+        for name in ("checkpoints", "regret", "optimal_rate"):
+            del values[name]
+        return {
+            **values,
+            "problem": self.problem.to_dict(),
+            "replications": self.replications.tolist(),
+            "initial_rounds": self.initial_rounds.tolist(),
+            "run": self.run(),
+        }
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "SimulationResult":
+        """Read a result that was saved."""
+        import pandas as pd  # noqa: PLC0415 - heavy, and only needed here
+
+        directory = Path(directory)
+        try:
+            values = json.loads((directory / SUMMARY_FILE).read_text(encoding="utf-8"))
+            frame = pd.read_parquet(directory / CURVES_FILE)
+            values.pop("run")
+            replications = np.array(values.pop("replications"), dtype=np.int64)
+            shape = (len(replications), -1)
+            return cls(
+                **{
+                    **values,
+                    "problem": Problem.from_dict(values["problem"]),
+                    "replications": replications,
+                    "initial_rounds": np.array(values["initial_rounds"], dtype=np.int64),
+                    "checkpoints": frame["round"].to_numpy().reshape(shape)[0],
+                    "regret": frame["regret"].to_numpy().reshape(shape),
+                    "optimal_rate": frame["optimal_rate"].to_numpy().reshape(shape),
+                }
+            )
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            reason = " ".join(str(error).split())
+            raise InvalidInputError(
+                "saved result", f"must be a directory written by save ({reason})", str(directory)
+            ) from None

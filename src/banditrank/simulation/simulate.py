@@ -1,0 +1,172 @@
+"""Simulate a policy on a problem, many times, in parallel."""
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.errors import InvalidInputError
+from banditrank.model.click_models import ClickModel, SingleLook, make_world
+from banditrank.model.problem import Problem
+from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.policies.base import Policy
+from banditrank.simulation.ledger import Ledger
+from banditrank.simulation.progress import Advance, progress_bar
+from banditrank.simulation.replication import Experiment, Replication, best_values
+from banditrank.simulation.result import SimulationResult
+
+SINGLE_LOOK = SingleLook()
+
+
+def simulate(
+    policy: Policy,
+    problem: Problem,
+    horizon: int,
+    replications: int = 20,
+    seed: int = 0,
+    *,
+    rewards: Rewards | None = None,
+    click_model: ClickModel = SINGLE_LOOK,
+    checkpoints: Sequence[int] | NDArray[np.integer] | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+    save_to: str | Path | None = None,
+) -> SimulationResult:
+    """Let a policy learn a problem from nothing, several times.
+
+    The result depends on the seed and not on the number of workers. Ctrl-C ends the simulation early; what was
+    finished is returned, and with ``save_to`` the same call goes on from there.
+
+    Parameters
+    ----------
+    policy, problem
+        Who learns what.
+    horizon
+        Rounds in a replication.
+    replications
+        How many times; each with randomness of its own.
+    seed
+        Policies that are simulated with the same seed meet the same users.
+    rewards, click_model
+        Clicks and single looks unless said otherwise.
+    checkpoints
+        Rounds to note the regret at; about a hundred, denser at the start, when left out. The horizon is
+        always one.
+    workers
+        Threads; as many as there are processors when left out.
+    progress
+        Whether to show a progress bar; when left out, if standard error is a terminal.
+    save_to
+        A directory where finished replications are kept. Those already there, of the same simulation, are
+        not run again.
+
+    Examples
+    --------
+    >>> from banditrank import UCBRank, kdd2012, simulate
+    >>> result = simulate(UCBRank(0.25), kdd2012(), horizon=2000, replications=3, seed=7)
+    >>> result.final_regret.shape
+    (3,)
+    """
+    world_rewards = rewards or Bernoulli()
+    _check_whole("horizon", horizon, 1)
+    _check_whole("replications", replications, 1)
+    _check_whole("seed", seed, 0)
+    count = _processors() if workers is None else workers
+    _check_whole("workers", count, 1)
+    world = make_world(problem, world_rewards)
+    experiment = Experiment(
+        policy,
+        problem,
+        world_rewards,
+        click_model,
+        horizon,
+        _checkpoints(checkpoints, horizon),
+        seed,
+        best_values(policy, problem, click_model, world),
+        horizon * replications,
+    )
+    check_regret_is_finite(policy, problem)
+    ledger = Ledger(experiment, replications, save_to)
+    experiment.prepare()
+    ledger.start_clock()
+    with progress_bar(policy.name, len(ledger.missing) * horizon, shown=progress) as advance:
+        _replicate(experiment, ledger, min(count, replications), advance)
+    ledger.save()
+    return ledger.result()
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error: somebody pressed Ctrl-C
+    """A replication was told to stop before its end."""
+
+
+def _replicate(experiment: Experiment, ledger: Ledger, workers: int, advance: Advance) -> None:
+    """Run what is missing. Compiled loops release the interpreter's lock, so threads run side by side."""
+    stop = threading.Event()
+
+    def play(number: int) -> Replication:
+        def advance_or_stop(rounds: int) -> None:
+            if stop.is_set():
+                raise _Stopped
+            advance(rounds)
+
+        return experiment.replicate(number, advance_or_stop)
+
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(play, number) for number in ledger.missing]
+        try:
+            for future in as_completed(futures):
+                ledger.add(future.result())
+        except KeyboardInterrupt:
+            if ledger.is_empty:
+                raise
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def default_checkpoints(horizon: int) -> NDArray[np.int64]:
+    """Return about a hundred rounds, half of them evenly spaced and half denser at the start.
+
+    Examples
+    --------
+    >>> default_checkpoints(300_000)[[0, -1]]
+    array([     1, 300000])
+    """
+    spaced = np.concatenate([np.geomspace(1, horizon, 50), np.linspace(horizon / 50, horizon, 50)])
+    return np.unique(np.append(spaced.astype(np.int64), [1, horizon]))
+
+
+def check_regret_is_finite(policy: Policy, problem: Problem) -> None:
+    """Raise an error if a ranking may be worth −∞, as with the logarithm of a value of 0."""
+    if policy.treatment == "personalized" or np.isfinite(policy.utility.of(0.0)):
+        return
+    for i, name in enumerate(problem.user_types):
+        looked_at = int((problem.position_preferences[i] > 0).sum())
+        worthless = int((problem.item_means[i] <= 0).sum())
+        if worthless >= looked_at:
+            rule = f"must leave no ranking without value to user type {name!r}, or regret is infinite"
+            raise InvalidInputError(f"utility {policy.utility}", rule, f"{worthless} items of mean 0")
+
+
+def _checkpoints(
+    checkpoints: Sequence[int] | NDArray[np.integer] | None, horizon: int
+) -> NDArray[np.int64]:
+    if checkpoints is None:
+        return default_checkpoints(horizon)
+    rounds = np.asarray(checkpoints)
+    if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not ((rounds >= 1) & (rounds <= horizon)).all():
+        raise InvalidInputError("checkpoints", f"must be rounds from 1 to {horizon}", checkpoints)
+    return np.unique(np.append(rounds, horizon)).astype(np.int64)
+
+
+def _check_whole(field: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidInputError(field, f"must be a whole number of at least {least}", value)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,140 @@
+"""The best assignment of items to positions, when a ranking's worth is a sum over its cells."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditrank.compilation import compiled, inlined
+from banditrank.errors import InvalidInputError
+from banditrank.model.rankings import Ranking
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+class AssignmentRoom(NamedTuple):
+    """Working room of `assign`, and the prices of the last solution: the next one starts from them."""
+
+    prices: Floats  # (M,) what taking an item costs the other positions; 0 for items not shown
+    distances: Floats  # (M,)
+    position_of: Indices  # (M,) −1 for items not shown
+    came_from: Indices  # (M,)
+    state: Indices  # (M,) 0 unreached, 1 reached
+    item_at: Indices  # (K,)
+
+
+def assignment_room(n_items: int, n_positions: int) -> AssignmentRoom:
+    """Return room for problems of a size."""
+    return AssignmentRoom(
+        np.zeros(n_items),
+        np.zeros(n_items),
+        np.zeros(n_items, dtype=np.intp),
+        np.zeros(n_items, dtype=np.intp),
+        np.zeros(n_items, dtype=np.intp),
+        np.zeros(n_positions, dtype=np.intp),
+    )
+
+
+@compiled
+def assign(scores: Floats, room: AssignmentRoom, ranking: NDArray[np.uintp]) -> float:
+    """Write the ranking that maximises Σ_k scores[k, ranking[k]] and return that sum.
+
+    Shortest augmenting paths (Jonker and Volgenant 1987), rows being positions. Prices left by an earlier
+    call make most positions find their item at once. They prove optimality only if items that end up unshown
+    cost nothing; when one does, the search starts again from no prices.
+    """
+    _match(scores, room)
+    for j in range(room.prices.size):
+        if room.position_of[j] < 0 and room.prices[j] > 0.0:
+            for other in range(room.prices.size):
+                room.prices[other] = 0.0
+            _match(scores, room)
+            break
+    total = 0.0
+    for k in range(ranking.size):
+        ranking[k] = room.item_at[k]
+        total += scores[k, room.item_at[k]]
+    return total
+
+
+@inlined
+def _match(scores: Floats, room: AssignmentRoom) -> None:
+    n_positions, n_items = scores.shape
+    for j in range(n_items):
+        room.position_of[j] = -1
+    for k in range(n_positions):
+        best = 0
+        best_gain = scores[k, 0] - room.prices[0]
+        for j in range(1, n_items):
+            gain = scores[k, j] - room.prices[j]
+            if gain > best_gain:
+                best, best_gain = j, gain
+        if room.position_of[best] < 0:
+            room.position_of[best] = k
+            room.item_at[k] = best
+        else:
+            _augment(scores, room, k)
+
+
+@compiled
+def _augment(scores: Floats, room: AssignmentRoom, start: int) -> None:
+    """Give one more position an item, moving others along the cheapest chain."""
+    n_items = scores.shape[1]
+    best_gain = -np.inf
+    for j in range(n_items):
+        best_gain = max(best_gain, scores[start, j] - room.prices[j])
+    for j in range(n_items):
+        room.distances[j] = best_gain - (scores[start, j] - room.prices[j])
+        room.came_from[j] = start
+        room.state[j] = 0
+    while True:
+        nearest = -1
+        for j in range(n_items):
+            if room.state[j] == 0 and (nearest < 0 or room.distances[j] < room.distances[nearest]):
+                nearest = j
+        distance = room.distances[nearest]
+        room.state[nearest] = 1
+        k = room.position_of[nearest]
+        if k < 0:
+            break
+        held = scores[k, nearest] - room.prices[nearest]
+        for j in range(n_items):
+            if room.state[j] == 0:
+                reached = distance + held - (scores[k, j] - room.prices[j])
+                if reached < room.distances[j]:
+                    room.distances[j] = reached
+                    room.came_from[j] = k
+    for j in range(n_items):
+        if room.state[j] == 1:
+            room.prices[j] += distance - room.distances[j]
+    item = nearest
+    while True:
+        k = room.came_from[item]
+        room.position_of[item] = k
+        room.item_at[k], item = item, room.item_at[k]
+        if k == start:
+            break
+
+
+def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
+    """Return the ranking that maximises Σ_k scores[k, ranking[k]], and that sum.
+
+    Parameters
+    ----------
+    scores
+        Shape (K, M), finite, with K ≤ M.
+
+    Examples
+    --------
+    >>> best_assignment([[3.0, 2.0, 0.0], [3.0, 1.0, 0.0]])
+    (array([1, 0]), 5.0)
+    """
+    table = np.ascontiguousarray(scores, dtype=np.float64)
+    if table.ndim != 2 or not 1 <= table.shape[0] <= table.shape[1]:
+        raise InvalidInputError("scores", "must have shape (K, M) with 1 ≤ K ≤ M", table.shape)
+    if not np.isfinite(table).all():
+        raise InvalidInputError("scores", "must be finite", float(table[~np.isfinite(table)][0]))
+    ranking = np.zeros(table.shape[0], dtype=np.uintp)
+    total = assign(table, assignment_room(table.shape[1], table.shape[0]), ranking)
+    return ranking.astype(np.intp), float(total)

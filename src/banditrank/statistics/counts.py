@@ -1,0 +1,191 @@
+"""All that a policy learns from: additive counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditrank.errors import InvalidInputError
+from banditrank.model.problem import Problem
+from banditrank.model.rankings import as_ranking
+
+
+@dataclass(slots=True, eq=False)
+class Counts:
+    """Displays T, rewards S, arrivals and rounds of N user types, M items and K positions.
+
+    Counts are additive: those of two periods, replicas or log files are merged with ``+``. The arrays are
+    laid out position-major, (N, K, M), because formulas run over items; `displays` and `rewards` show them
+    with the paper's axes.
+
+    Examples
+    --------
+    >>> counts = Counts.empty(n_user_types=2, n_items=3, n_positions=2)
+    >>> counts.record(0, [2, 0], rewards=[0, 1])
+    >>> counts.displays[0, 2, 0], counts.rewards[0, 0, 1], counts.rounds
+    (np.float64(1.0), np.float64(1.0), 1)
+    >>> (counts + counts).rounds
+    2
+    """
+
+    displays_by_position: NDArray[np.float64]  # (N, K, M)
+    rewards_by_position: NDArray[np.float64]  # (N, K, M)
+    arrivals: NDArray[np.float64]  # (N,)
+    rounds: int
+
+    @classmethod
+    def empty(cls, *, n_user_types: int, n_items: int, n_positions: int) -> "Counts":
+        """Return counts of nothing."""
+        shape = (n_user_types, n_positions, n_items)
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros(n_user_types), 0)
+
+    @classmethod
+    def empty_for(cls, problem: Problem) -> "Counts":
+        """Return counts of nothing, of a problem's size."""
+        return cls.empty(
+            n_user_types=problem.n_user_types, n_items=problem.n_items, n_positions=problem.n_positions
+        )
+
+    @classmethod
+    def from_arrays(
+        cls, displays: ArrayLike, rewards: ArrayLike, arrivals: ArrayLike, rounds: int | None = None
+    ) -> "Counts":
+        """Make counts from arrays with the paper's axes.
+
+        Parameters
+        ----------
+        displays, rewards
+            T and S, shape (N, M, K).
+        arrivals
+            Shape (N,).
+        rounds
+            t; the sum of the arrivals when left out.
+        """
+        tables = {"displays": _counts("displays", displays, 3), "rewards": _counts("rewards", rewards, 3)}
+        if tables["displays"].shape != tables["rewards"].shape:
+            shapes = f"{tables['displays'].shape} and {tables['rewards'].shape}"
+            raise InvalidInputError("displays and rewards", "must have the same shape", shapes)
+        n, m, k = tables["displays"].shape
+        if min(n, m, k) < 1 or k > m:
+            raise InvalidInputError("displays", "must have shape (N, M, K) with 1 ≤ K ≤ M", (n, m, k))
+        arrived = _counts("arrivals", arrivals, 1)
+        if arrived.shape != (n,):
+            raise InvalidInputError("arrivals", f"must have one entry for each of {n} user types", arrivals)
+        for index in np.argwhere((tables["displays"] == 0) & (tables["rewards"] > 0)):
+            place = "rewards" + "".join(f"[{axis}]" for axis in index)
+            value = float(tables["rewards"][tuple(index)])
+            raise InvalidInputError(place, "must be 0 where nothing was displayed", value)
+        by_position = [np.ascontiguousarray(table.transpose(0, 2, 1)) for table in tables.values()]
+        total = round(float(arrived.sum())) if rounds is None else rounds
+        if total < 0:
+            raise InvalidInputError("rounds", "must not be negative", rounds)
+        return cls(by_position[0], by_position[1], arrived, total)
+
+    @property
+    def displays(self) -> NDArray[np.float64]:
+        """T, shape (N, M, K): how often an item was shown to a type at a position."""
+        return self.displays_by_position.transpose(0, 2, 1)
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """S, shape (N, M, K): the rewards (clicks) earned there."""
+        return self.rewards_by_position.transpose(0, 2, 1)
+
+    @property
+    def n_user_types(self) -> int:
+        """N."""
+        return self.displays_by_position.shape[0]
+
+    @property
+    def n_items(self) -> int:
+        """M."""
+        return self.displays_by_position.shape[2]
+
+    @property
+    def n_positions(self) -> int:
+        """K."""
+        return self.displays_by_position.shape[1]
+
+    def record(
+        self, user_type: int, ranking: Sequence[int] | NDArray[np.integer], *, rewards: ArrayLike
+    ) -> None:
+        """Add one round.
+
+        Parameters
+        ----------
+        user_type
+            Who arrived.
+        ranking
+            What was shown, shape (K,).
+        rewards
+            What was earned at each position, shape (K,); 0 where nothing was clicked.
+        """
+        self.check_user_type(user_type)
+        shown = as_ranking(ranking, n_items=self.n_items, n_positions=self.n_positions)
+        earned = _counts("rewards", rewards, 1)
+        if earned.shape != shown.shape:
+            raise InvalidInputError("rewards", f"must have {len(shown)} entries", rewards)
+        positions = np.arange(self.n_positions)
+        self.displays_by_position[user_type, positions, shown] += 1
+        self.rewards_by_position[user_type, positions, shown] += earned
+        self.arrivals[user_type] += 1
+        self.rounds += 1
+
+    def check_user_type(self, user_type: int) -> None:
+        """Raise an error unless the number is that of a user type."""
+        if not isinstance(user_type, int | np.integer) or not 0 <= user_type < self.n_user_types:
+            raise InvalidInputError("user_type", f"must be 0 to {self.n_user_types - 1}", user_type)
+
+    def pooled(self) -> "Counts":
+        """Return the counts with all user types taken for one."""
+        return Counts(
+            self.displays_by_position.sum(axis=0, keepdims=True),
+            self.rewards_by_position.sum(axis=0, keepdims=True),
+            self.arrivals.sum(keepdims=True),
+            self.rounds,
+        )
+
+    def copy(self) -> "Counts":
+        """Return counts that can be added to without changing these."""
+        arrays = (self.displays_by_position, self.rewards_by_position, self.arrivals)
+        return Counts(*(array.copy() for array in arrays), self.rounds)  # type: ignore[arg-type, misc]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as plain values, with the paper's axes."""
+        return {
+            "displays": self.displays.tolist(),
+            "rewards": self.rewards.tolist(),
+            "arrivals": self.arrivals.tolist(),
+            "rounds": self.rounds,
+        }
+
+    def __add__(self, other: "Counts") -> "Counts":
+        if self.displays.shape != other.displays.shape:
+            shapes = f"{self.displays.shape} and {other.displays.shape}"
+            raise InvalidInputError("counts", "must have the same shape to be merged", shapes)
+        return Counts(
+            self.displays_by_position + other.displays_by_position,
+            self.rewards_by_position + other.rewards_by_position,
+            self.arrivals + other.arrivals,
+            self.rounds + other.rounds,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _counts(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(field, "must hold numbers only", value) from None
+    if array.ndim != dimensions:
+        raise InvalidInputError(field, f"must have {dimensions} axes", f"{array.ndim}")
+    if not (array >= 0).all() or not np.isfinite(array).all():
+        bad = array[~((array >= 0) & np.isfinite(array))][0]
+        raise InvalidInputError(field, "must be finite and not negative", float(bad))
+    return array

@@ -1,0 +1,82 @@
+"""The compiled side of utilities: f and Γ for every kind, including functions that users bring."""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
+
+from banditrank.compilation import inlined
+
+LINEAR, LOGARITHM, POWER, MINIMUM, CUSTOM = range(5)
+
+
+class CompiledUtility(NamedTuple):
+    """A utility as compiled formulas read it."""
+
+    code: int
+    parameter: float  # α of the power utility
+    function: Any  # a pointer to f: float64 → float64, called for CUSTOM only
+
+
+@inlined
+def utility_of(utility: CompiledUtility, value: float) -> float:
+    """Return f(value); −∞ where the logarithm or a power with α > 1 has its pole."""
+    if utility.code == LOGARITHM:
+        return float(np.log(value))
+    if utility.code == POWER:
+        exponent = 1.0 - utility.parameter
+        return float(value**exponent / exponent)
+    if utility.code == CUSTOM:
+        return float(utility.function(value))
+    return value
+
+
+@inlined
+def collective(utility: CompiledUtility, weights: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """Return Γ = Σ_i weight_i f(value_i), or the minimum; types without weight do not count."""
+    if utility.code == MINIMUM:
+        total = np.inf
+        for i in range(weights.size):
+            if weights[i] > 0.0:
+                total = min(total, values[i])
+        return total
+    total = 0.0
+    for i in range(weights.size):
+        if weights[i] > 0.0:  # 0 · −∞ would be nan
+            total += weights[i] * utility_of(utility, values[i])
+    return total
+
+
+class _Pointer(numba.types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A function as an address and a signature, so that formulas taking it are compiled only once."""
+
+    def __init__(self, address: int, owner: object) -> None:
+        self._address = address
+        self._owner = owner  # keeps the function alive
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+    def signature(self) -> Any:
+        return numba.types.float64(numba.types.float64)
+
+
+def function_pointer(function: Callable[[float], float] | None) -> Any:
+    """Return a pointer that compiled code can call; the identity when no function is given."""
+    if function is not None:
+        try:
+            compiled = numba.cfunc("float64(float64)")(function)
+        except NumbaError:
+            pass  # plain Python serves as well, only slower
+        else:
+            return _Pointer(compiled.address, compiled)
+
+    def called_back(value: float) -> float:
+        return float(function(value)) if function else value
+
+    callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(called_back)
+    return _Pointer(ctypes.cast(callback, ctypes.c_void_p).value or 0, callback)

@@ -1,0 +1,180 @@
+"""Collective utilities: what one ranking shown to everybody is worth, given its value to each user type.
+
+Γ = Σ_i λ_i f(u_i) for an increasing f, or the worst-off type's min_i u_i. The shape of f decides which solver
+can find the best ranking.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.utilities import formulas
+
+Shape: TypeAlias = Literal["linear", "concave", "non-concave", "maximin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """A collective utility and what is known of its shape.
+
+    Use `UTILITARIAN`, `NASH`, `MAXIMIN`, `alpha_fair` or `custom`.
+
+    Examples
+    --------
+    >>> NASH.collective([0.5, 0.5], [0.2, 0.8])  # half the logarithm of 0.16
+    -0.9162907318741551
+    >>> MAXIMIN.collective([0.5, 0.5], [0.2, 0.8])
+    0.2
+    """
+
+    name: str
+    shape: Shape
+    code: int
+    parameter: float = 0.0
+    function: Callable[[float], float] | None = None
+    derivative: Callable[[float], float] | None = None
+    lipschitz: float | None = None
+    _pointers: list[formulas.CompiledUtility] = field(default_factory=list, repr=False, compare=False)
+
+    def collective(self, weights: ArrayLike, values: ArrayLike) -> float:
+        """Return Γ for the types' weights (arrival rates) and values, both of shape (N,).
+
+        A type with weight 0 does not count, whatever its value.
+        """
+        return formulas.collective(
+            self.compiled(), np.asarray(weights, dtype=np.float64), np.asarray(values, dtype=np.float64)
+        )
+
+    def of(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return f at each value. For maximin, whose Γ has no f, the value itself."""
+        compiled = self.compiled()
+        values = np.asarray(values, dtype=np.float64)
+        flat = [formulas.utility_of(compiled, float(value)) for value in values.ravel()]
+        return np.array(flat).reshape(values.shape)
+
+    def compiled(self) -> formulas.CompiledUtility:
+        """Return the form that compiled formulas take."""
+        if not self._pointers:
+            function = formulas.function_pointer(self.function)
+            self._pointers.append(formulas.CompiledUtility(self.code, self.parameter, function))
+        return self._pointers[0]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+UTILITARIAN = Utility("utilitarian", "linear", formulas.LINEAR, lipschitz=1.0)
+"""f(u) = u: the total of all users' values."""
+
+NASH = Utility("nash", "concave", formulas.LOGARITHM)
+"""f(u) = ln u: −∞ if any type gets nothing, so efficiency is balanced against fairness."""
+
+MAXIMIN = Utility("maximin", "maximin", formulas.MINIMUM)
+"""Γ = min_i u_i: only the worst-off type counts."""
+
+
+def alpha_fair(alpha: float) -> Utility:
+    """Return f(u) = u^(1−α)/(1−α): utilitarian at α = 0, Nash at α = 1, towards maximin as α grows.
+
+    Examples
+    --------
+    >>> alpha_fair(2).of([0.5, 1.0])
+    array([-2., -1.])
+    >>> alpha_fair(1) is NASH
+    True
+    """
+    if not (isinstance(alpha, int | float) and 0 <= alpha < np.inf):
+        raise InvalidInputError("alpha", "must be a number of at least 0", alpha)
+    if alpha == 0:
+        return UTILITARIAN
+    if alpha == 1:
+        return NASH
+    return Utility(f"alpha:{alpha:g}", "concave", formulas.POWER, float(alpha))
+
+
+def custom(
+    function: Callable[[float], float],
+    *,
+    shape: Literal["linear", "concave", "non-concave"],
+    derivative: Callable[[float], float] | None = None,
+    lipschitz: float | None = None,
+    name: str = "custom",
+) -> Utility:
+    """Return the utility of any increasing function of one number.
+
+    The function is compiled if Numba can compile it, and called back from compiled code if not: that is
+    correct too, and slower.
+
+    Parameters
+    ----------
+    function
+        f; must not decrease on [0, 1].
+    shape
+        What you know of f. It is taken on trust where it cannot be checked cheaply.
+    derivative, lipschitz
+        f' and a bound on it, for the solvers that need them.
+
+    Examples
+    --------
+    >>> squares = custom(lambda u: u * u, shape="non-concave", lipschitz=2.0)
+    >>> squares.collective([0.5, 0.5], [0.2, 0.8])
+    0.34
+    """
+    if not callable(function):
+        raise InvalidInputError("utility function", "must be callable", function)
+    if shape not in get_args(Shape) or shape == "maximin":
+        raise UnknownNameError("utility shape", str(shape), ("linear", "concave", "non-concave"))
+    utility = Utility(
+        name,
+        shape,
+        formulas.CUSTOM,
+        function=function,
+        derivative=derivative,
+        lipschitz=lipschitz,
+    )
+    _check_shape(utility)
+    return utility
+
+
+def find_utility(name: "str | Utility") -> Utility:
+    """Return a utility by name: ``utilitarian``, ``nash``, ``maximin`` or ``alpha:2``.
+
+    Examples
+    --------
+    >>> find_utility("alpha:0.5").shape
+    'concave'
+    """
+    if isinstance(name, Utility):
+        return name
+    named = {utility.name: utility for utility in (UTILITARIAN, NASH, MAXIMIN)}
+    if name in named:
+        return named[name]
+    if name.startswith("alpha:"):
+        try:
+            alpha = float(name.removeprefix("alpha:"))
+        except ValueError:
+            raise InvalidInputError("utility", "must be alpha:NUMBER", name) from None
+        return alpha_fair(alpha)
+    raise UnknownNameError("utility", name, (*named, "alpha:2"))
+
+
+def _check_shape(utility: Utility) -> None:
+    """Catch the plain mistakes on a grid: a function that decreases, or bends the wrong way."""
+    grid = np.linspace(0.05, 1.0, 20)
+    values = utility.of(grid)
+    slopes = np.diff(values)
+    tolerance = 1e-9 * max(1.0, float(np.abs(values).max()))
+    if not np.isfinite(values).all():
+        bad = float(grid[~np.isfinite(values)][0])
+        raise InvalidInputError("utility function", "must be finite on (0, 1]", f"{utility.of(bad)} at {bad:g}")
+    if (slopes < -tolerance).any():
+        raise InvalidInputError("utility function", "must not decrease on [0, 1]", utility.name)
+    bends = np.diff(slopes)
+    if utility.shape == "linear" and (np.abs(bends) > tolerance).any():
+        raise InvalidInputError("utility shape", "must be linear as declared", utility.name)
+    if utility.shape == "concave" and (bends > tolerance).any():
+        raise InvalidInputError("utility shape", "must be concave as declared", utility.name)
