@@ -1,6 +1,6 @@
 """banditrank learns from clicks alone which item to show in which position to which kind of user.
 
-The names below are imported on first use, so that ``import banditrank`` and ``banditrank --help`` are instant.
+The names below are imported on first use: ``import banditrank`` and ``banditrank --help`` take no time.
 """
 
 from importlib import import_module

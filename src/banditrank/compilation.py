@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+from numba.core import config
 from numba.core.errors import NumbaWarning
 from numba.extending import register_jitable
 
@@ -44,7 +45,9 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return _compile(function, _INLINED)
 
 
-def specialise(build: Callable[..., Callable[..., Any]], *formulas: Any, **constants: int) -> Callable[..., Any]:
+def specialise(
+    build: Callable[..., Callable[..., Any]], *formulas: Any, **constants: int
+) -> Callable[..., Any]:
     """Compile the function that ``build`` makes around the given formulas and constants.
 
     Parameters
@@ -68,6 +71,11 @@ def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[
 
 @cache
 def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a formula's Python function callable from compiled code, and let pickle find it by name.
+
+    In its module the name stands for the compiled formula; the function is that formula's ``py_func``.
+    """
+    function.__qualname__ += ".py_func"
     jitable: Callable[..., Any] = register_jitable(**_INLINED)(function)
     return jitable
 
@@ -75,25 +83,27 @@ def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def _cache_directory() -> Iterator[None]:
     """Point Numba at this package's own cache while one function is decorated."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_directory())
+    settings: Any = config  # its attributes are made at run time
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(cache_directory())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
             yield
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 @cache
 def cache_directory() -> Path:
     """Return where machine code is kept: below ``NUMBA_CACHE_DIR`` or the user's cache directory."""
-    root = os.environ.get("NUMBA_CACHE_DIR")
-    if root is None:
-        root = os.path.join(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "banditrank")
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        root = Path(chosen)
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "banditrank"
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)
     for source in sorted(package.rglob("*.py")):
         digest.update(source.relative_to(package).as_posix().encode())
         digest.update(source.read_bytes())
-    return Path(root) / digest.hexdigest()
+    return root / digest.hexdigest()

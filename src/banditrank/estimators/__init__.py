@@ -1,0 +1,1 @@
+"""From counts to beliefs: the paper's estimators and their confidence radii."""

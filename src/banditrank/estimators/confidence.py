@@ -4,6 +4,8 @@ The lemmas' radii contain the true means μ. Given a problem's means they are th
 them by simulation); given estimated means they are what a learner can compute.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,7 +47,7 @@ def position_preference_error_rate(counts: Counts, epsilon: float) -> float:
     """Return Lemma 1's bound M K t^(−2ε) on the chance that ρ̂_ik is off by the radius; at most 1."""
     _check_epsilon(epsilon)
     cells = counts.n_items * counts.n_positions
-    return min(1.0, cells * float(max(counts.rounds, 1)) ** (-2 * epsilon))
+    return min(1.0, cells * math.pow(max(counts.rounds, 1), -2 * epsilon))
 
 
 def item_mean_radius(counts: Counts, exposures: Floats, epsilon: float) -> Floats:

@@ -1,8 +1,8 @@
 """Section 4.1 of the paper: the exposure N_ij and the item means μ̂_ij = ‖S_ij‖₁ / N_ij.
 
-N_ij = Σ_k T_ijk ρ̂_ik estimates how often users of type i looked at item j. It is computed with today's ρ̂, as in
-the body of the paper (its appendix accumulates yesterday's). An item that was never looked at has exposure 0
-and, for want of anything better, mean 0 with an infinite confidence radius.
+N_ij = Σ_k T_ijk ρ̂_ik estimates how often users of type i looked at item j. It is computed with today's ρ̂, as
+in the body of the paper (its appendix accumulates yesterday's). An item that was never looked at has exposure
+0 and, for want of anything better, mean 0 with an infinite confidence radius.
 """
 
 import numpy as np
@@ -62,4 +62,5 @@ def item_means(counts: Counts, exposures: Floats | None = None) -> Floats:
     """
     looks = exposure(counts) if exposures is None else exposures
     rewards = counts.rewards_by_position.sum(axis=1)  # (N, M)
-    return np.divide(rewards, looks, out=np.zeros_like(rewards), where=looks > 0)
+    means: Floats = np.divide(rewards, looks, out=np.zeros_like(rewards), where=looks > 0)
+    return means

@@ -3,8 +3,8 @@
 S_ijk / T_ijk tends to μ_ij ρ_ik. Dividing by its sum over positions removes the item, v̄_ijk, and the average
 over items estimates ρ_ik. The formula is undefined for an item that has a never-shown position (0/0) or that
 was never clicked at any position; such items are left out of the average, and a type with no item left looks
-everywhere alike (1/K). Once every cell has a reward, as after the paper's initial phase, this is Algorithm 1 to
-the letter. With one position the estimate is 1.
+everywhere alike (1/K). Once every cell has a reward, as after the paper's initial phase, this is Algorithm 1
+to the letter. With one position the estimate is 1.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,9 @@ def empty_evidence(n_user_types: int, n_items: int, n_positions: int) -> Positio
 
 
 @compiled
-def estimate_preferences(displays: Floats, rewards: Floats, evidence: PositionEvidence, user_type: int) -> None:
+def estimate_preferences(
+    displays: Floats, rewards: Floats, evidence: PositionEvidence, user_type: int
+) -> None:
     """Run Algorithm 1 for one user type. Displays and rewards have shape (N, K, M)."""
     i = user_type
     n_positions, n_items = displays.shape[1:]

@@ -1,0 +1,1 @@
+"""The world: problems, click models, rewards, and what rankings are worth."""

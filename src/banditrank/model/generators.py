@@ -1,4 +1,4 @@
-"""Seeded random problems: the paper's synthetic world, and families that stress a solver in different ways."""
+"""Seeded random problems: the paper's synthetic world, and families that are hard in different ways."""
 
 from collections.abc import Callable
 
@@ -81,7 +81,11 @@ def _common(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, F
 
 def _common_log(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
     """Draw as for ``common`` with the attention of discounted cumulative gain, 1 / log₂(k + 1)."""
-    return _conflicting_means(rng, n, m), _shared(1 / np.log2(np.arange(k) + 2), n), np.full(n, 1 / n)
+    return (
+        _conflicting_means(rng, n, m),
+        _shared(np.asarray(1 / np.log2(np.arange(k) + 2), dtype=np.float64), n),
+        np.full(n, 1 / n),
+    )
 
 
 def _conflicting_means(rng: np.random.Generator, n: int, m: int) -> Floats:

@@ -90,12 +90,12 @@ class Problem:
     @property
     def n_items(self) -> int:
         """M."""
-        return self.item_means.shape[1]
+        return int(self.item_means.shape[1])
 
     @property
     def n_positions(self) -> int:
         """K."""
-        return self.position_preferences.shape[1]
+        return int(self.position_preferences.shape[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the problem as plain values, with the keys of a problem file.

@@ -77,7 +77,7 @@ class Beta:
 
 
 def find_rewards(text: str) -> Rewards:
-    """Return rewards by name: ``bernoulli``, ``beta``, ``beta:CONCENTRATION`` or ``beta:CONCENTRATION:SCALE``.
+    """Return rewards by name: ``bernoulli``, ``beta`` or ``beta:CONCENTRATION:SCALE``.
 
     Examples
     --------
@@ -93,7 +93,9 @@ def find_rewards(text: str) -> Rewards:
         except ValueError as error:
             if isinstance(error, InvalidInputError):
                 raise
-            raise InvalidInputError("rewards", "must be beta:CONCENTRATION:SCALE with numbers", text) from None
+            raise InvalidInputError(
+                "rewards", "must be beta:CONCENTRATION:SCALE with numbers", text
+            ) from None
     raise UnknownNameError("rewards", text, ("bernoulli", "beta", "beta:CONCENTRATION:SCALE"))
 
 

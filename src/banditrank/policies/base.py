@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,26 @@ class Policy(ABC):
             "utility": str(self.utility) if self.treatment == "equal" else None,
             "coefficient": None,
         }
+
+
+def policy_label(description: dict[str, Any]) -> str:
+    """Return a short name for tables, legends and directories, such as ``ucb-rank-equal-nash-0.5``.
+
+    Parameters
+    ----------
+    description
+        What `Policy.describe` returns.
+    """
+    parts = [description["policy"], description["treatment"]]
+    if description["utility"] is not None:
+        parts.append(description["utility"].replace(":", ""))
+    if description["coefficient"] is not None:
+        parts.append(f"{description['coefficient']:g}")
+    elif description.get("schedule"):
+        parts.append(description["schedule"])
+    if description.get("solver") not in (None, "auto"):
+        parts.append(description["solver"])
+    return "-".join(parts)
 
 
 class Kernel(NamedTuple):
@@ -147,7 +167,8 @@ class CompiledPolicy(Policy):
         return ranking.astype(np.intp)
 
 
-def check_treatment(treatment: str) -> None:
-    """Raise an error unless this is a treatment."""
+def check_treatment(treatment: str) -> Treatment:
+    """Return the treatment, or raise an error if it is none."""
     if treatment not in get_args(Treatment):
         raise UnknownNameError("treatment", treatment, get_args(Treatment))
+    return cast("Treatment", treatment)

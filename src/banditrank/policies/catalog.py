@@ -1,6 +1,6 @@
 """Policies by name."""
 
-from banditrank.errors import UnknownNameError, InvalidInputError
+from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
 from banditrank.policies.greedy_rank import GreedyRank
@@ -15,6 +15,15 @@ POLICY_NAMES = ("greedy-rank", "ucb-rank", "type-blind-ucb", "random", "oracle")
 
 PAPER_COEFFICIENTS: dict[str, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
+
+PAPER_LINE_UP: tuple[tuple[str, Treatment], ...] = (
+    ("greedy-rank", "personalized"),
+    ("ucb-rank", "personalized"),
+    ("type-blind-ucb", "personalized"),
+    ("greedy-rank", "equal"),
+    ("ucb-rank", "equal"),
+)
+"""The paper's four policies and its baseline."""
 
 
 def find_policy(
@@ -56,15 +65,3 @@ def find_policy(
         return TypeBlindUCB(c, treatment=treatment, utility=utility)
     policy = GreedyRank if name == "greedy-rank" else UCBRank
     return policy(c, treatment=treatment, utility=utility, solver=solver)
-
-
-def paper_line_up(problem: Problem, *, utility: Utility | str = "utilitarian") -> list[CompiledPolicy]:
-    """Return the paper's four policies and its baseline, with the coefficients of its Table 1 experiment."""
-    pairs: list[tuple[str, Treatment]] = [
-        ("greedy-rank", "personalized"),
-        ("ucb-rank", "personalized"),
-        ("type-blind-ucb", "personalized"),
-        ("greedy-rank", "equal"),
-        ("ucb-rank", "equal"),
-    ]
-    return [find_policy(name, problem, treatment=treatment, utility=utility) for name, treatment in pairs]

@@ -1,4 +1,4 @@
-"""Option 2 of Algorithms 2 and 3: one ranking for all types, by the estimated collective utility plus bonuses."""
+"""Option 2 of Algorithms 2 and 3: one ranking for all, by estimated collective utility plus bonuses."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from banditrank.policies.learner import (
 from banditrank.policies.round_robin import round_robin
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
 from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
-from banditrank.solvers.equal import slope
+from banditrank.solvers.equal import Solver, slope
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.formulas import CompiledUtility
 from banditrank.utilities.utility import Utility
@@ -56,7 +56,7 @@ class EnumerationState(NamedTuple):
 
 
 def start_equal(
-    counts: Counts, scratch: Scratch, utility: Utility, solver: str
+    counts: Counts, scratch: Scratch, utility: Utility, solver: Solver
 ) -> AssignmentState | EnumerationState:
     """Return the state for counts and the chosen solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.policies.paper_policy import PaperPolicy
-from banditrank.policies.schedules import inverse_square_root
+from banditrank.policies.schedules import Schedule, inverse_square_root
 
 
 @dataclass(frozen=True, init=False)
@@ -25,7 +25,11 @@ class GreedyRank(PaperPolicy):
     """
 
     name: ClassVar[str] = "greedy-rank"
-    coefficient_schedule = staticmethod(inverse_square_root)
+
+    @staticmethod
+    def coefficient_schedule(coefficient: float) -> Schedule:
+        """Return ε_t of the paper's experiments."""
+        return inverse_square_root(coefficient)
 
     def exploration_probabilities(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return ε_t, at most 1."""

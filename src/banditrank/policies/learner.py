@@ -65,4 +65,4 @@ def learn(learner: Learner, user_type: int, t: int, ranking: NDArray[np.uintp], 
         learner.clock[INITIAL_ROUNDS] = t
         for other in range(learner.arrivals.size):
             estimate_preferences(learner.displays, learner.rewards, learner.evidence, other)
-    return learner.clock[UNREWARDED] == 0
+    return bool(learner.clock[UNREWARDED] == 0)

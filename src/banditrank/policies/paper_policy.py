@@ -1,8 +1,9 @@
 """What GreedyRank and UCBRank share: treatments, the initial phase, and how equal treatment is solved."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import CompiledPolicy, Kernel, Scratch, Treatment, check_treatment
@@ -22,7 +23,7 @@ class PaperPolicy(CompiledPolicy):
     Parameters
     ----------
     schedule
-        A coefficient (of the schedule in the paper's experiments), a `Schedule`, or any function of the round.
+        A coefficient (of the schedule in the paper's experiments), a `Schedule`, or any function of t.
     treatment
         ``personalized``: a ranking for each type. ``equal``: one for all.
     utility
@@ -35,8 +36,6 @@ class PaperPolicy(CompiledPolicy):
     treatment: Treatment
     utility: Utility
     solver: Solver
-
-    coefficient_schedule: ClassVar[Callable[[float], Schedule]]
 
     def __init__(
         self,
@@ -59,6 +58,11 @@ class PaperPolicy(CompiledPolicy):
             object.__setattr__(self, field, value)
         if treatment == "equal":
             self._solver(n_items=2, n_positions=1)  # refuses what no size could make right
+
+    @staticmethod
+    @abstractmethod
+    def coefficient_schedule(coefficient: float) -> Schedule:
+        """Return the schedule that a coefficient means in the paper's experiments."""
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
@@ -97,5 +101,5 @@ class PaperPolicy(CompiledPolicy):
         learner: Learner = state.learner if self.treatment == "personalized" else state.beliefs.learner
         return learner
 
-    def _solver(self, *, n_items: int, n_positions: int) -> str:
+    def _solver(self, *, n_items: int, n_positions: int) -> Solver:
         return choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

@@ -55,7 +55,7 @@ def start_personalized(counts: Counts, scratch: Scratch) -> PersonalizedState:
 def _index(learner: Learner, user_type: int, item: int, bonus: float) -> float:
     """Return μ̂_ij + bonus / N_ij."""
     exposure = exposure_of(learner.displays, learner.evidence.preferences, user_type, item)
-    return (learner.reward_totals[user_type, item] + bonus) / exposure
+    return float(learner.reward_totals[user_type, item] + bonus) / exposure
 
 
 @inlined
@@ -169,7 +169,9 @@ def _order_positions(state: PersonalizedState, user_type: int) -> None:
         place = rank
         while place > 0:
             other = state.positions[i, place - 1]
-            if preferences[i, other] > preference or (preferences[i, other] == preference and other < position):
+            if preferences[i, other] > preference or (
+                preferences[i, other] == preference and other < position
+            ):
                 break
             state.positions[i, place] = other
             place -= 1

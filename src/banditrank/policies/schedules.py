@@ -1,8 +1,8 @@
 """Schedules: ε_t, how probably GreedyRank explores, and a_t, how much UCBRank's bonus weighs.
 
-The experiments of the paper say "ε_t = a_t = c". As probabilities these would not do (c = 5 occurs); read as the
-coefficients of ε_t = min(1, c/√t) and of the constant a_t = c they reproduce the paper's Table 2. The theorems
-have schedules of their own, which depend on the problem.
+The experiments of the paper say "ε_t = a_t = c". As probabilities these would not do (c = 5 occurs); read as
+the coefficients of ε_t = min(1, c/√t) and of the constant a_t = c they reproduce the paper's Table 2. The
+theorems have schedules of their own, which depend on the problem.
 """
 
 from collections.abc import Callable
@@ -43,6 +43,7 @@ class Schedule:
     coefficient: float | None = None
 
     def __call__(self, rounds: Rounds) -> Floats:
+        """Return the number of each round, shape (t,)."""
         result = np.asarray(self.values(rounds), dtype=np.float64)
         result = np.broadcast_to(result, rounds.shape)
         bad = ~(result >= 0) | np.isinf(result)
@@ -90,7 +91,10 @@ def theorem_4(
     reading: Literal["statement", "proof"] = "statement",
     end: Literal["lower", "upper"] = "lower",
 ) -> Schedule:
-    """Return Theorem 4's a_t (equal UCBRank), an end of (2L_f/min μ, √(t/ln t)]; its proof needs 4L_f/min μ."""
+    """Return Theorem 4's a_t (equal UCBRank), an end of (2L_f/min μ, √(t/ln t)].
+
+    The proof needs 4L_f/min μ instead.
+    """
     if not 0 < lipschitz < np.inf:
         raise InvalidInputError("lipschitz", "must be positive and finite", lipschitz)
     factor = 2 if _reading(reading) == "statement" else 4

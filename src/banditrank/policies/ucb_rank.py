@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.policies.paper_policy import PaperPolicy
-from banditrank.policies.schedules import constant
+from banditrank.policies.schedules import Schedule, constant
 
 
 @dataclass(frozen=True, init=False)
@@ -29,7 +29,11 @@ class UCBRank(PaperPolicy):
     """
 
     name: ClassVar[str] = "ucb-rank"
-    coefficient_schedule = staticmethod(constant)
+
+    @staticmethod
+    def coefficient_schedule(coefficient: float) -> Schedule:
+        """Return a_t of the paper's experiments."""
+        return constant(coefficient)
 
     def bonus_weights(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return a_t ln t."""

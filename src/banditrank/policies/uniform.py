@@ -34,11 +34,11 @@ def _rank(
 
 @inlined
 def observe_nothing(
-    state: Any,  # noqa: ARG001 - nothing is learned
-    user_type: int,  # noqa: ARG001
-    t: int,  # noqa: ARG001
-    ranking: NDArray[np.uintp],  # noqa: ARG001
-    rewards: NDArray[np.float64],  # noqa: ARG001
+    state: Any,
+    user_type: int,
+    t: int,
+    ranking: NDArray[np.uintp],
+    rewards: NDArray[np.float64],
 ) -> None:
     """Learn nothing."""
 

@@ -1,0 +1,1 @@
+"""The compiled loop, replications, results and figures."""

@@ -49,7 +49,6 @@ def start_tally(checkpoints: NDArray[np.int64], n_positions: int) -> Tally:
     )
 
 
-@cache
 def compiled_loop(kernel: Kernel, click_model: ClickModel, n_positions: int) -> Callable[..., None]:
     """Return the loop for a policy's formulas and a click model's.
 
@@ -59,14 +58,18 @@ def compiled_loop(kernel: Kernel, click_model: ClickModel, n_positions: int) -> 
         K to unroll the inner loops for, or 0 for a loop that serves every K. The results are the same to the
         last bit; the unrolled loop is a quarter faster and costs a compilation for each K.
     """
-    return specialise(
-        _build,
-        kernel.rank,
-        kernel.observe,
-        click_model.draw,
-        click_model.value,
-        n_positions=n_positions,
-    )
+    return _loop(kernel.rank, kernel.observe, click_model.draw, click_model.value, n_positions)
+
+
+@cache
+def _loop(
+    rank: Callable[..., None],
+    observe: Callable[..., None],
+    draw: Callable[..., None],
+    value: Callable[..., float],
+    n_positions: int,
+) -> Callable[..., None]:
+    return specialise(_build, rank, observe, draw, value, n_positions=n_positions)
 
 
 def _build(

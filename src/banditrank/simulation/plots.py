@@ -33,7 +33,9 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
         colour = COLOURS[number % len(COLOURS)]
         dashes = DASHES[result.policy["treatment"]]
         label = _legend(result)
-        axes.plot(result.checkpoints, result.median, color=colour, linestyle=dashes, linewidth=1.8, label=label)
+        axes.plot(
+            result.checkpoints, result.median, color=colour, linestyle=dashes, linewidth=1.8, label=label
+        )
         if len(result.replications) > 1:
             low, high = result.quantile(0.1), result.quantile(0.9)
             axes.fill_between(result.checkpoints, low, high, color=colour, alpha=0.13, linewidth=0)

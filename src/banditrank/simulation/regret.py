@@ -14,9 +14,7 @@ from banditrank.utilities.utility import UTILITARIAN, Utility
 Floats = NDArray[np.float64]
 
 
-def personalized_regret(
-    problem: Problem, user_types: Sequence[int], rankings: Sequence[Ranking]
-) -> Floats:
+def personalized_regret(problem: Problem, user_types: Sequence[int], rankings: Sequence[Ranking]) -> Floats:
     """Return the regret of personalized treatment after each round, shape (t,).
 
     In each round, the best value for the type that arrived less the value of what it was shown.
@@ -35,9 +33,7 @@ def personalized_regret(
     return np.cumsum(gaps)
 
 
-def equal_regret(
-    problem: Problem, rankings: Sequence[Ranking], utility: Utility = UTILITARIAN
-) -> Floats:
+def equal_regret(problem: Problem, rankings: Sequence[Ranking], utility: Utility = UTILITARIAN) -> Floats:
     """Return the regret of equal treatment after each round, shape (t,): t Γ(σ*) − Σ_s Γ(σ_s).
 
     Examples
@@ -47,7 +43,9 @@ def equal_regret(
     array([0.      , 0.037474])
     """
     best = equal_value(problem, best_equal_ranking(problem, utility), utility)
-    return np.cumsum([best - equal_value(problem, _checked(problem, ranking), utility) for ranking in rankings])
+    return np.cumsum(
+        [best - equal_value(problem, _checked(problem, ranking), utility) for ranking in rankings]
+    )
 
 
 def _checked(problem: Problem, ranking: Ranking) -> Ranking:

@@ -12,7 +12,6 @@ from banditrank.model.rankings import as_ranking
 from banditrank.model.rewards import Rewards
 from banditrank.model.values import best_personalized_rankings
 from banditrank.policies.base import CompiledPolicy, Policy, Scratch
-from banditrank.simulation.progress import Advance
 from banditrank.simulation.loop import (
     OPTIMAL_TOLERANCE,
     Objective,
@@ -20,11 +19,13 @@ from banditrank.simulation.loop import (
     compiled_loop,
     start_tally,
 )
+from banditrank.simulation.progress import Advance
 from banditrank.solvers.equal import best_equal_ranking
 from banditrank.statistics.counts import Counts
 
 CHUNK = 1 << 16  # rounds between two looks at the clock: memory does not grow with the horizon
 UNROLL_FROM = 2_000_000  # rounds that make up for compiling a loop of its own for K
+
 
 @dataclass(frozen=True, slots=True)
 class Replication:
@@ -62,7 +63,9 @@ class Experiment:
     def objective(self) -> Objective:
         """Return what regret is measured against, with room of its own."""
         equal = self.policy.treatment == "equal"
-        return Objective(equal, self.best, self.policy.utility.compiled(), np.zeros(self.problem.n_user_types))
+        return Objective(
+            equal, self.best, self.policy.utility.compiled(), np.zeros(self.problem.n_user_types)
+        )
 
     def prepare(self) -> None:
         """Compile what replications will run, so that it is not counted in their time."""
@@ -161,8 +164,8 @@ def best_values(
 
 
 def _tally_round(tally: Tally, t: int, gap: float) -> None:
-    tally.totals += (gap, gap <= OPTIMAL_TOLERANCE)
+    tally.totals[:] += (gap, gap <= OPTIMAL_TOLERANCE)
     checkpoint = tally.next_checkpoint[0]
     if t == tally.checkpoints[checkpoint]:
         tally.curves[:, checkpoint] = tally.totals
-        tally.next_checkpoint += 1
+        tally.next_checkpoint[0] += 1

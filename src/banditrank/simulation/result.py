@@ -1,7 +1,7 @@
 """What a simulation gave: curves, spreads, and where they came from."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
+from banditrank.policies.base import policy_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,17 +70,8 @@ class SimulationResult:
 
     @property
     def label(self) -> str:
-        """A short name for tables, legends and directories, such as ``ucb-rank-equal-nash-0.5``."""
-        parts = [self.policy["policy"], self.policy["treatment"]]
-        if self.policy["utility"] is not None:
-            parts.append(self.policy["utility"])
-        if self.policy["coefficient"] is not None:
-            parts.append(f"{self.policy['coefficient']:g}")
-        elif self.policy.get("schedule"):
-            parts.append(self.policy["schedule"])
-        if self.policy.get("solver") not in (None, "auto"):
-            parts.append(self.policy["solver"])
-        return "-".join(str(part).replace(":", "") for part in parts)
+        """A short name, such as ``ucb-rank-equal-nash-0.5``."""
+        return policy_label(self.policy)
 
     @property
     def final_regret(self) -> Floats:
@@ -159,7 +151,9 @@ class SimulationResult:
             (directory / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
-            raise InvalidInputError("save directory", f"must be writable ({reason})", str(directory)) from None
+            raise InvalidInputError(
+                "save directory", f"must be writable ({reason})", str(directory)
+            ) from None
 
     def _summary(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__slots__}

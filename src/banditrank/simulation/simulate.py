@@ -38,8 +38,8 @@ def simulate(
 ) -> SimulationResult:
     """Let a policy learn a problem from nothing, several times.
 
-    The result depends on the seed and not on the number of workers. Ctrl-C ends the simulation early; what was
-    finished is returned, and with ``save_to`` the same call goes on from there.
+    The result depends on the seed and not on the number of workers. Ctrl-C ends the simulation early; what
+    was finished is returned, and with ``save_to`` the same call goes on from there.
 
     Parameters
     ----------
@@ -152,9 +152,7 @@ def check_regret_is_finite(policy: Policy, problem: Problem) -> None:
             raise InvalidInputError(f"utility {policy.utility}", rule, f"{worthless} items of mean 0")
 
 
-def _checkpoints(
-    checkpoints: Sequence[int] | NDArray[np.integer] | None, horizon: int
-) -> NDArray[np.int64]:
+def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizon: int) -> NDArray[np.int64]:
     if checkpoints is None:
         return default_checkpoints(horizon)
     rounds = np.asarray(checkpoints)

@@ -1,0 +1,1 @@
+"""From scores to rankings; knows nothing of learning."""

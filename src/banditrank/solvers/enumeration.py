@@ -108,7 +108,7 @@ def enumerate_rankings(
             continue
         if share < 1.0 and rng.random() >= share:
             continue
-        total = collective(utility, weights, room.values[n_positions]) + room.bonuses[n_positions]
+        total = collective(utility, weights, room.values[n_positions]) + float(room.bonuses[n_positions])
         if total > best or not found:
             best, found = total, True
             for k in range(n_positions):

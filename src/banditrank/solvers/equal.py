@@ -20,7 +20,7 @@ from banditrank.utilities.utility import UTILITARIAN, Utility
 Solver: TypeAlias = Literal["auto", "assignment", "enumeration", "sampling"]
 
 
-def choose_solver(solver: str, utility: Utility, *, n_items: int, n_positions: int) -> str:
+def choose_solver(solver: Solver, utility: Utility, *, n_items: int, n_positions: int) -> Solver:
     """Return the method to use: the one asked for, or for ``auto`` the one that fits the utility's shape.
 
     Examples
@@ -38,9 +38,7 @@ def choose_solver(solver: str, utility: Utility, *, n_items: int, n_positions: i
         rankings = number_of_rankings(n_items, n_positions)
         if rankings > ENUMERATION_LIMIT:
             size = f"{n_items} items in {n_positions} positions make {rankings:,} rankings"
-            raise UnsolvableError(
-                f"solver {solver} tries at most {ENUMERATION_LIMIT:,} rankings, got {size}"
-            )
+            raise UnsolvableError(f"solver {solver} tries at most {ENUMERATION_LIMIT:,} rankings, got {size}")
     return solver
 
 

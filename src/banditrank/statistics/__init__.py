@@ -1,0 +1,1 @@
+"""Additive counts, all that policies learn from."""

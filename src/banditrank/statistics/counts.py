@@ -96,17 +96,17 @@ class Counts:
     @property
     def n_user_types(self) -> int:
         """N."""
-        return self.displays_by_position.shape[0]
+        return int(self.displays_by_position.shape[0])
 
     @property
     def n_items(self) -> int:
         """M."""
-        return self.displays_by_position.shape[2]
+        return int(self.displays_by_position.shape[2])
 
     @property
     def n_positions(self) -> int:
         """K."""
-        return self.displays_by_position.shape[1]
+        return int(self.displays_by_position.shape[1])
 
     def record(
         self, user_type: int, ranking: Sequence[int] | NDArray[np.integer], *, rewards: ArrayLike
@@ -149,8 +149,12 @@ class Counts:
 
     def copy(self) -> "Counts":
         """Return counts that can be added to without changing these."""
-        arrays = (self.displays_by_position, self.rewards_by_position, self.arrivals)
-        return Counts(*(array.copy() for array in arrays), self.rounds)  # type: ignore[arg-type, misc]
+        return Counts(
+            self.displays_by_position.copy(),
+            self.rewards_by_position.copy(),
+            self.arrivals.copy(),
+            self.rounds,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values, with the paper's axes."""

@@ -1,0 +1,1 @@
+"""Conformance suites: what every policy and click model must satisfy."""

@@ -1,0 +1,1 @@
+"""Collective utilities: utilitarian, Nash, α-fair, maximin and any function."""

@@ -51,7 +51,7 @@ def collective(utility: CompiledUtility, weights: NDArray[np.float64], values: N
     return total
 
 
-class _Pointer(numba.types.WrapperAddressProtocol):  # type: ignore[misc]
+class _Pointer(numba.types.WrapperAddressProtocol):
     """A function as an address and a signature, so that formulas taking it are compiled only once."""
 
     def __init__(self, address: int, owner: object) -> None:
@@ -73,10 +73,11 @@ def function_pointer(function: Callable[[float], float] | None) -> Any:
         except NumbaError:
             pass  # plain Python serves as well, only slower
         else:
-            return _Pointer(compiled.address, compiled)
+            return _Pointer(int(compiled.address), compiled)
 
     def called_back(value: float) -> float:
         return float(function(value)) if function else value
 
     callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(called_back)
-    return _Pointer(ctypes.cast(callback, ctypes.c_void_p).value or 0, callback)
+    address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+    return _Pointer(address, callback)

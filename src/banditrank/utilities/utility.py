@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.utilities import formulas
 
-Shape: TypeAlias = Literal["linear", "concave", "non-concave", "maximin"]
+CustomShape: TypeAlias = Literal["linear", "concave", "non-concave"]
+Shape: TypeAlias = CustomShape | Literal["maximin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def alpha_fair(alpha: float) -> Utility:
 def custom(
     function: Callable[[float], float],
     *,
-    shape: Literal["linear", "concave", "non-concave"],
+    shape: CustomShape,
     derivative: Callable[[float], float] | None = None,
     lipschitz: float | None = None,
     name: str = "custom",
@@ -126,8 +127,8 @@ def custom(
     """
     if not callable(function):
         raise InvalidInputError("utility function", "must be callable", function)
-    if shape not in get_args(Shape) or shape == "maximin":
-        raise UnknownNameError("utility shape", str(shape), ("linear", "concave", "non-concave"))
+    if shape not in get_args(CustomShape):
+        raise UnknownNameError("utility shape", str(shape), get_args(CustomShape))
     utility = Utility(
         name,
         shape,
@@ -170,7 +171,9 @@ def _check_shape(utility: Utility) -> None:
     tolerance = 1e-9 * max(1.0, float(np.abs(values).max()))
     if not np.isfinite(values).all():
         bad = float(grid[~np.isfinite(values)][0])
-        raise InvalidInputError("utility function", "must be finite on (0, 1]", f"{utility.of(bad)} at {bad:g}")
+        raise InvalidInputError(
+            "utility function", "must be finite on (0, 1]", f"{utility.of(bad)} at {bad:g}"
+        )
     if (slopes < -tolerance).any():
         raise InvalidInputError("utility function", "must not decrease on [0, 1]", utility.name)
     bends = np.diff(slopes)

@@ -1,0 +1,44 @@
+# Two commands do everything on a fresh machine: `make run` and `make test`. Each sets up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup run test lint types layers unit bench requirements clean
+
+setup: .venv/ready
+
+.venv/ready: requirements/development.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/development.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+run: setup
+	mkdir -p output
+	$(BIN)/banditrank simulate kdd2012 --plot output/kdd2012.png
+	@echo "figure: output/kdd2012.png"
+
+test: lint types layers unit
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/pytest --cov --cov-report=term:skip-covered
+
+bench: setup
+	$(BIN)/python benchmarks/bench.py
+
+# Pin what pyproject.toml asks for, with hashes and without an index address.
+requirements:
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --no-emit-index-url --upgrade --quiet --output-file requirements/development.txt
+
+clean:
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage output dist

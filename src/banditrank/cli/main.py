@@ -1,0 +1,67 @@
+"""The command line: one file a command, and one place where errors become a line and a status."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from banditrank import __version__
+from banditrank.cli.problem import problem_commands
+from banditrank.cli.simulate import simulate_command
+from banditrank.errors import BanditRankError
+
+application = typer.Typer(
+    name="banditrank",
+    help="Learn from clicks alone which item to show in which position to which kind of user.",
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+application.command("simulate")(simulate_command)
+application.add_typer(problem_commands, name="problem")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"banditrank {__version__}")
+        raise typer.Exit
+
+
+@application.callback()
+def _options(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Learn from clicks alone which item to show in which position to which kind of user."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. Bad input is one line on standard error and status 2."""
+    command = typer.main.get_command(application)
+    try:
+        status = command.main(arguments, prog_name="banditrank", standalone_mode=False)
+    except typer.TyperException as error:
+        _complain(error.format_message() + _received(error))
+        status = error.exit_code
+    except BanditRankError as error:
+        _complain(str(error))
+        status = 2
+    sys.exit(status or 0)
+
+
+def _complain(message: str) -> None:
+    typer.echo(f"banditrank: {' '.join(message.split())}", err=True)
+
+
+def _received(error: typer.TyperException) -> str:
+    """Return the value that an option could not take, which Typer's own message leaves out."""
+    details: list[dict[str, object]] = getattr(error.__cause__, "errors", list)()
+    return f", got {details[0]['input']!r}" if details else ""

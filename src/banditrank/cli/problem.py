@@ -1,0 +1,128 @@
+"""``banditrank problem``: look at, check and make problems."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from banditrank.model.problem import Problem
+
+problem_commands = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+
+@problem_commands.callback()
+def _help(context: typer.Context) -> None:
+    """Show, check or generate ranking problems."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+ProblemArgument = Annotated[
+    str, typer.Argument(metavar="PROBLEM", help="A built-in name (kdd2012) or a TOML file.")
+]
+
+
+@problem_commands.command("show")
+def show_command(
+    problem: ProblemArgument,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the problem as a TOML file instead.")] = False,
+) -> None:
+    """Print a problem: who arrives, where they look, what they like, and the best rankings."""
+    from banditrank.model.catalog import find_problem
+    from banditrank.model.problem_file import problem_text
+
+    found = find_problem(problem)
+    if toml:
+        sys.stdout.write(problem_text(found))
+    else:
+        _print_problem(found)
+
+
+@problem_commands.command("validate")
+def validate_command(problem: ProblemArgument) -> None:
+    """Check a problem file; say what is wrong in one line, or what it holds."""
+    from banditrank.model.catalog import find_problem
+
+    found = find_problem(problem)
+    typer.echo(f"{found.name}: {_size(found)}, valid")
+
+
+@problem_commands.command("generate")
+def generate_command(
+    family: Annotated[
+        str, typer.Argument(help="synthetic, random, conflict, ties, conflict-ties, common or common-log.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the TOML file; standard output if left out."),
+    ] = None,
+    user_types: Annotated[int, typer.Option("--user-types", help="N.")] = 3,
+    items: Annotated[int, typer.Option("--items", help="M.")] = 20,
+    positions: Annotated[int, typer.Option("--positions", help="K, at most M.")] = 4,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same problem.")] = 0,
+) -> None:
+    """Draw a random problem of a family."""
+    from banditrank.model.generators import generate
+    from banditrank.model.problem_file import problem_text, write_problem
+
+    problem = generate(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
+    if output is None:
+        sys.stdout.write(problem_text(problem))
+    else:
+        write_problem(problem, output)
+        typer.echo(f"{output}: {_size(problem)}")
+
+
+def _size(problem: "Problem") -> str:
+    counts = (
+        (problem.n_user_types, "user type"),
+        (problem.n_items, "item"),
+        (problem.n_positions, "position"),
+    )
+    return ", ".join(f"{count} {noun}{'s' if count > 1 else ''}" for count, noun in counts)
+
+
+def _print_problem(problem: "Problem") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from banditrank.model.values import best_personalized_rankings, best_personalized_values
+
+    console = Console()
+    console.print(f"{problem.name}: {_size(problem)}", markup=False, highlight=False)
+    positions = Table(title="Where users look", title_justify="left")
+    positions.add_column("user type")
+    positions.add_column("arrives", justify="right")
+    for number in range(1, problem.n_positions + 1):
+        positions.add_column(f"position {number}", justify="right")
+    means = Table(title="What they click, once they look", title_justify="left")
+    means.add_column("item")
+    for name in problem.user_types:
+        means.add_column(_plain(name), justify="right")
+    for i, name in enumerate(problem.user_types):
+        row = problem.position_preferences[i]
+        positions.add_row(_plain(name), f"{problem.arrival_rates[i]:.3f}", *(f"{value:.3f}" for value in row))
+    for j, name in enumerate(problem.items):
+        means.add_row(_plain(name), *(f"{value:.3f}" for value in problem.item_means[:, j]))
+    best = Table(title="Best personalized rankings", title_justify="left")
+    best.add_column("user type")
+    best.add_column("click rate", justify="right")
+    best.add_column("items, first position first")
+    values = best_personalized_values(problem)
+    for i, ranking in enumerate(best_personalized_rankings(problem)):
+        shown = ", ".join(problem.items[item] for item in ranking)
+        best.add_row(_plain(problem.user_types[i]), f"{values[i]:.3f}", _plain(shown))
+    for table in (positions, means, best):
+        console.print(table)
+
+
+def _plain(name: str) -> str:
+    """Return a name that Rich shows as it is."""
+    from rich.markup import escape
+
+    return escape(name)

@@ -1,0 +1,222 @@
+"""``banditrank simulate``: let policies learn a problem, and compare them."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from banditrank.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from banditrank.model.problem import Problem
+    from banditrank.policies.base import CompiledPolicy
+    from banditrank.simulation.result import SimulationResult
+    from banditrank.solvers.equal import Solver
+
+
+def simulate_command(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PROBLEM]", help="A built-in name (kdd2012) or a TOML file.", show_default="kdd2012"
+        ),
+    ] = "kdd2012",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="greedy-rank, ucb-rank, type-blind-ucb, random or oracle; give several to compare them. "
+            "Left out: the paper's four policies and its baseline."
+        ),
+    ] = None,
+    treatment: Annotated[
+        list[str] | None,
+        typer.Option(help="personalized or equal; give both to compare them.", show_default="personalized"),
+    ] = None,
+    utility: Annotated[
+        str,
+        typer.Option(
+            help="What equal treatment maximises: utilitarian, nash, alpha:2 (any number) or maximin."
+        ),
+    ] = "utilitarian",
+    coefficient: Annotated[
+        float | None,
+        typer.Option(
+            help="c of ε_t = min(1, c/√t) or a_t = c.",
+            show_default="the paper's: 0.25 personalized, 0.5 equal",
+        ),
+    ] = None,
+    solver: Annotated[
+        str, typer.Option(help="How equal treatment is solved: auto, assignment, enumeration or sampling.")
+    ] = "auto",
+    rewards: Annotated[
+        str, typer.Option(help="bernoulli, or beta:CONCENTRATION:SCALE for graded rewards.")
+    ] = "bernoulli",
+    horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 300_000,
+    replications: Annotated[int, typer.Option(help="How many times to learn from nothing.")] = 20,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result, whatever the workers.")] = 0,
+    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE|-", help="Write the results as JSON; - for standard output."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the regret to a .png, .svg or .pdf file.")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep results here, a directory a policy; the same command goes on from there.",
+        ),
+    ] = None,
+) -> None:
+    """Simulate policies on a problem and print their regrets."""
+    from banditrank.model.catalog import find_problem
+    from banditrank.model.rewards import find_rewards
+    from banditrank.simulation.plots import check_plot_path, save_plot
+
+    if plot is not None:
+        check_plot_path(plot)
+        _check_directory("--plot", plot)
+    if json_file not in (None, "-"):
+        _check_directory("--json", Path(str(json_file)))
+    world = find_problem(problem)
+    line_up = _line_up(world, policy, treatment, utility, coefficient, solver)
+    results = _simulate_all(
+        line_up,
+        save,
+        problem=world,
+        horizon=horizon,
+        replications=replications,
+        seed=seed,
+        rewards=find_rewards(rewards),
+        workers=workers,
+    )
+    if results and json_file is not None:
+        _write_json(results, replications, json_file)
+    if results and json_file != "-":
+        _print_table(results)
+    if results and plot is not None:
+        save_plot(results, plot)
+    finished, wanted = sum(len(result.replications) for result in results), replications * len(line_up)
+    if finished < wanted:
+        typer.echo(f"banditrank: interrupted after {finished} of {wanted} replications", err=True)
+        raise typer.Exit(130)
+
+
+def _line_up(
+    problem: "Problem",
+    policies: Sequence[str] | None,
+    treatments: Sequence[str] | None,
+    utility: str,
+    coefficient: float | None,
+    solver: str,
+) -> "list[CompiledPolicy]":
+    """Return each policy under each treatment; without a policy, the paper's line-up."""
+    from banditrank.policies.base import check_treatment
+    from banditrank.policies.catalog import PAPER_LINE_UP, find_policy
+
+    wanted = [check_treatment(name) for name in _names(treatments)]
+    if policies:
+        pairs = [(name, treatment) for treatment in wanted or ["personalized"] for name in _names(policies)]
+    else:
+        pairs = [
+            (name, treatment) for name, treatment in PAPER_LINE_UP if treatment in (wanted or [treatment])
+        ]
+    return [
+        find_policy(
+            name,
+            problem,
+            treatment=treatment,
+            utility=utility,
+            coefficient=coefficient,
+            solver=cast("Solver", solver),
+        )
+        for name, treatment in dict.fromkeys(pairs)
+    ]
+
+
+def _names(given: Sequence[str] | None) -> list[str]:
+    """Return names that were given one by one or with commas between them."""
+    return [name.strip() for text in given or () for name in text.split(",")]
+
+
+def _simulate_all(
+    line_up: "list[CompiledPolicy]", directory: Path | None, **settings: Any
+) -> "list[SimulationResult]":
+    """Simulate one policy after the other; Ctrl-C keeps what is finished."""
+    from banditrank.policies.base import policy_label
+    from banditrank.simulation.simulate import simulate
+
+    results: list[SimulationResult] = []
+    for policy in line_up:
+        save_to = None if directory is None else directory / policy_label(policy.describe())
+        try:
+            results.append(simulate(policy, save_to=save_to, **settings))
+        except KeyboardInterrupt:  # before the first replication of this policy was finished
+            break
+        if not results[-1].complete:
+            break
+    return results
+
+
+def _check_directory(option: str, path: Path) -> None:
+    """Raise an error before hours of work if their result could not be written."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InvalidInputError(option, "must be a file in a directory that exists", str(path))
+
+
+def _write_json(results: "list[SimulationResult]", replications: int, target: str) -> None:
+    first = results[0]
+    document = {
+        "problem": first.problem.name,
+        "seed": first.seed,
+        "horizon": first.horizon,
+        "replications": replications,
+        "rewards": first.rewards,
+        "click_model": first.click_model,
+        "version": first.version,
+        "runs": [result.run() for result in results],
+    }
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(target).write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or "cannot be written").lower()
+        raise InvalidInputError("--json", f"must be writable ({reason})", target) from None
+
+
+def _print_table(results: "list[SimulationResult]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    first = results[0]
+    caption = f"{first.problem.name}, {first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
+    table = Table(title=f"Regret: {caption}", title_justify="left")
+    table.add_column("policy", no_wrap=True)
+    for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "Mrounds/s"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        final = result.final_regret
+        table.add_row(
+            result.label,
+            f"{result.median[-1]:,.0f}",
+            f"{result.quantile(0.1)[-1]:,.0f}",
+            f"{result.quantile(0.9)[-1]:,.0f}",
+            f"{final.mean():,.0f}",
+            f"{final.max():,.0f}",
+            f"{result.optimal_rate[:, -1].mean():.1%}",
+            f"{result.initial_rounds.mean():,.0f}",
+            f"{result.rounds_per_second / 1e6:.1f}",
+        )
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    console.print(
+        "optimal: share of rounds with a best ranking; initial: rounds of the initial phase", style="dim"
+    )
