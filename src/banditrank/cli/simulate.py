@@ -21,7 +21,7 @@ def simulate_command(
     problem: Annotated[
         str,
         typer.Argument(
-            metavar="[PROBLEM]", help="A built-in name (kdd2012) or a TOML file.", show_default="kdd2012"
+            metavar="PROBLEM", help="A built-in name (kdd2012) or a TOML file.", show_default="kdd2012"
         ),
     ] = "kdd2012",
     policy: Annotated[

@@ -38,8 +38,8 @@ def position_preference_radius(counts: Counts, item_means: Floats, epsilon: floa
     _check_epsilon(epsilon)
     evidence = np.asarray(item_means)[:, :, None] ** 2 * counts.displays  # (N, M, K)
     log_t = np.log(max(counts.rounds, 1))
-    with np.errstate(divide="ignore"):
-        squares = np.where(evidence > 0, epsilon * log_t / evidence, np.inf)
+    squares = np.full(evidence.shape, np.inf)
+    np.divide(epsilon * log_t, evidence, out=squares, where=evidence > 0)
     return np.asarray(np.sqrt(squares.max(axis=1)))
 
 

@@ -1,5 +1,6 @@
 """Seeded random problems: the paper's synthetic world, and families that are hard in different ways."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -76,14 +77,14 @@ def _conflict_ties(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Fl
 
 def _common(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
     """Conflicting tastes, geometric attention that all types share, equal arrivals."""
-    return _conflicting_means(rng, n, m), _shared(0.7 ** np.arange(k), n), np.full(n, 1 / n)
+    return _conflicting_means(rng, n, m), _shared(np.power(0.7, np.arange(k)), n), np.full(n, 1 / n)
 
 
 def _common_log(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
     """Draw as for ``common`` with the attention of discounted cumulative gain, 1 / log₂(k + 1)."""
     return (
         _conflicting_means(rng, n, m),
-        _shared(np.asarray(1 / np.log2(np.arange(k) + 2), dtype=np.float64), n),
+        _shared(np.array([1 / math.log2(place + 2) for place in range(k)]), n),
         np.full(n, 1 / n),
     )
 

@@ -62,11 +62,11 @@ class Problem:
         _check_rates(rates)
         for field, table in (("position_preferences", preferences), ("item_means", means)):
             if len(table) != len(rates):
-                rule = f"must have one row for each of the {len(rates)} arrival_rates"
-                raise InvalidInputError(field, rule, f"{len(table)} rows")
+                rule = f"must have {len(rates)} rows, one for each of the arrival_rates"
+                raise InvalidInputError(field, rule, len(table))
         if preferences.shape[1] > means.shape[1]:
-            rule = f"must not have more positions than item_means has items ({means.shape[1]})"
-            raise InvalidInputError("position_preferences", rule, f"{preferences.shape[1]} positions")
+            rule = f"must have at most {means.shape[1]} positions, one for each of the items"
+            raise InvalidInputError("position_preferences", rule, preferences.shape[1])
         for row, total in enumerate(preferences.sum(axis=1)):
             if abs(total - 1) > _SUM_TOLERANCE:
                 rule = "must sum to 1"
@@ -198,5 +198,5 @@ def _names(field: str, names: Sequence[str] | None, prefix: str, count: int) -> 
         if name in names[:index]:
             raise InvalidInputError(f"{field}[{index}]", "must differ from the names before it", name)
     if len(names) != count:
-        raise InvalidInputError(field, f"must name all {count}", f"{len(names)} names")
+        raise InvalidInputError(field, f"must hold {count} names", len(names))
     return tuple(names)

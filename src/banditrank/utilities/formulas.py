@@ -69,11 +69,11 @@ def function_pointer(function: Callable[[float], float] | None) -> Any:
     """Return a pointer that compiled code can call; the identity when no function is given."""
     if function is not None:
         try:
-            compiled = numba.cfunc("float64(float64)")(function)
+            compiled = numba.cfunc("float64(float64)", error_model="numpy")(function)
         except NumbaError:
             pass  # plain Python serves as well, only slower
         else:
-            return _Pointer(int(compiled.address), compiled)
+            return _Pointer(compiled.address or 0, compiled)
 
     def called_back(value: float) -> float:
         return float(function(value)) if function else value

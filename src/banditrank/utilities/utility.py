@@ -166,14 +166,16 @@ def find_utility(name: "str | Utility") -> Utility:
 def _check_shape(utility: Utility) -> None:
     """Catch the plain mistakes on a grid: a function that decreases, or bends the wrong way."""
     grid = np.linspace(0.05, 1.0, 20)
-    values = utility.of(grid)
+    try:  # in Python, where a failure can be told
+        values = np.array([utility.function(float(u)) for u in grid], dtype=np.float64)  # type: ignore[misc]
+    except Exception as error:
+        rule = f"must give a number on (0, 1] ({type(error).__name__}: {error})"
+        raise InvalidInputError("utility function", rule, utility.name) from error
+    if not np.isfinite(values).all():
+        bad = values[~np.isfinite(values)][0]
+        raise InvalidInputError("utility function", "must be finite on (0, 1]", float(bad))
     slopes = np.diff(values)
     tolerance = 1e-9 * max(1.0, float(np.abs(values).max()))
-    if not np.isfinite(values).all():
-        bad = float(grid[~np.isfinite(values)][0])
-        raise InvalidInputError(
-            "utility function", "must be finite on (0, 1]", f"{utility.of(bad)} at {bad:g}"
-        )
     if (slopes < -tolerance).any():
         raise InvalidInputError("utility function", "must not decrease on [0, 1]", utility.name)
     bends = np.diff(slopes)

@@ -1,0 +1,181 @@
+"""What every policy must satisfy. A new policy proves itself by going through `POLICY_CHECKS`.
+
+>>> from banditrank import UCBRank
+>>> for check in POLICY_CHECKS:
+...     check(lambda problem: UCBRank(0.25))
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.errors import InvalidInputError
+from banditrank.model.generators import generate
+from banditrank.model.problem import Problem
+from banditrank.model.rankings import as_ranking
+from banditrank.policies.base import Policy, Scratch
+from banditrank.statistics.counts import Counts
+
+MakePolicy: TypeAlias = Callable[[Problem], Policy]
+"""Makes the policy under test; only policies that know the world look at the problem."""
+
+SIZES = ((3, 8, 3), (2, 4, 4), (1, 5, 2), (2, 3, 1), (1, 1, 1))  # N, M, K: also K = M, one type, one position
+DRAWS = 1500
+TOLERANCE = 0.15  # two frequencies of so many draws differ by more with probability below 1e-14 (Hoeffding)
+
+
+def problems() -> list[Problem]:
+    """Return small problems of all shapes."""
+    return [
+        generate("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
+        for seed, (n, m, k) in enumerate(SIZES)
+    ]
+
+
+def settled_counts(problem: Problem, seed: int = 0) -> Counts:
+    """Return counts with rewards in every cell, near their expectation, without ties."""
+    rng = np.random.default_rng(seed)
+    shape = (problem.n_user_types, problem.n_items, problem.n_positions)
+    displays = rng.integers(200, 400, shape).astype(np.float64)
+    expected = problem.item_means[:, :, None] * problem.position_preferences[:, None, :]
+    rewards = displays * expected * rng.uniform(0.9, 1.1, shape)
+    arrivals = displays[:, :, 0].sum(axis=1)
+    return Counts.from_arrays(displays, rewards, arrivals)
+
+
+def early_counts(problem: Problem, rounds: int = 7) -> Counts:
+    """Return counts of a few rounds, most cells empty."""
+    rng = np.random.default_rng(rounds)
+    counts = Counts.empty_for(problem)
+    for _ in range(rounds):
+        ranking = rng.permutation(problem.n_items)[: problem.n_positions]
+        rewards = np.zeros(problem.n_positions)
+        rewards[rng.integers(problem.n_positions)] = rng.integers(2)
+        counts.record(int(rng.integers(problem.n_user_types)), ranking, rewards=rewards)
+    return counts
+
+
+def check_rankings_are_valid(make_policy: MakePolicy) -> None:
+    """Rankings hold K different items, whatever the counts."""
+    for problem in problems():
+        policy = make_policy(problem)
+        size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
+        for counts in (Counts.empty_for(problem), early_counts(problem), settled_counts(problem)):
+            for user_type in range(problem.n_user_types):
+                for seed in range(10):
+                    ranking = policy.rank(counts, user_type, rng=np.random.default_rng(seed))
+                    as_ranking(ranking, **size)
+
+
+def check_ranking_is_repeatable(make_policy: MakePolicy) -> None:
+    """The same counts, generator and scratch give the same ranking."""
+    for problem in problems():
+        policy = make_policy(problem)
+        for counts in (early_counts(problem), settled_counts(problem)):
+            for scratch in (None, 1):
+                shown = [
+                    policy.rank(
+                        counts,
+                        0,
+                        rng=np.random.default_rng(5),
+                        scratch=None if scratch is None else Scratch(scratch),
+                    )
+                    for _ in range(2)
+                ]
+                assert np.array_equal(shown[0], shown[1]), (
+                    f"two rankings from the same counts and seed: {shown}"
+                )
+
+
+def check_counts_are_left_alone(make_policy: MakePolicy) -> None:
+    """Ranking changes no count."""
+    for problem in problems():
+        for counts in (early_counts(problem), settled_counts(problem)):
+            before = counts.copy()
+            make_policy(problem).rank(counts, 0, rng=np.random.default_rng(1))
+            assert counts == before, "ranking changed the counts"
+
+
+def check_equal_treatment_ignores_the_type(make_policy: MakePolicy) -> None:
+    """Under equal treatment every type gets the same ranking."""
+    for problem in problems():
+        policy = make_policy(problem)
+        if policy.treatment != "equal":
+            continue
+        for counts in (early_counts(problem), settled_counts(problem)):
+            shown = {
+                tuple(policy.rank(counts, user_type, rng=np.random.default_rng(3)))
+                for user_type in range(problem.n_user_types)
+            }
+            assert len(shown) == 1, f"equal treatment showed {shown}"
+
+
+def check_relabelling_items(make_policy: MakePolicy) -> None:
+    """Relabelling the items relabels the rankings."""
+    problem = problems()[0]
+    order = np.array([5, 2, 7, 0, 1, 6, 3, 4])  # new item j is old item order[j]
+    relabelled = Problem(problem.arrival_rates, problem.position_preferences, problem.item_means[:, order])
+    counts = settled_counts(problem)
+    moved = Counts.from_arrays(
+        counts.displays[:, order], counts.rewards[:, order], counts.arrivals, counts.rounds
+    )
+    for user_type in range(problem.n_user_types):
+        before = _frequencies(make_policy(problem), counts, user_type)
+        after = _frequencies(make_policy(relabelled), moved, user_type)
+        _assert_alike(before[order], after, "items")
+
+
+def check_relabelling_user_types(make_policy: MakePolicy) -> None:
+    """Relabelling the user types changes nobody's rankings."""
+    problem = problems()[0]
+    order = np.array([2, 0, 1])
+    relabelled = Problem(
+        problem.arrival_rates[order], problem.position_preferences[order], problem.item_means[order]
+    )
+    counts = settled_counts(problem)
+    moved = Counts.from_arrays(
+        counts.displays[order], counts.rewards[order], counts.arrivals[order], counts.rounds
+    )
+    for user_type in range(problem.n_user_types):
+        before = _frequencies(make_policy(problem), counts, int(order[user_type]))
+        after = _frequencies(make_policy(relabelled), moved, user_type)
+        _assert_alike(before, after, "user types")
+
+
+def check_unknown_user_type_is_refused(make_policy: MakePolicy) -> None:
+    """A user type that does not exist is an error that names the rule."""
+    problem = problems()[0]
+    for user_type in (-1, problem.n_user_types):
+        try:
+            make_policy(problem).rank(settled_counts(problem), user_type, rng=np.random.default_rng(0))
+        except InvalidInputError:
+            continue
+        raise AssertionError(f"user type {user_type} was taken")
+
+
+def _frequencies(policy: Policy, counts: Counts, user_type: int) -> NDArray[np.float64]:
+    """Return how often each item is shown at each position, shape (M, K)."""
+    rng = np.random.default_rng(11)
+    shown = np.zeros((counts.n_items, counts.n_positions))
+    for _ in range(DRAWS):
+        ranking = policy.rank(counts, user_type, rng=rng)
+        shown[ranking, np.arange(counts.n_positions)] += 1
+    return shown / DRAWS
+
+
+def _assert_alike(before: NDArray[np.float64], after: NDArray[np.float64], what: str) -> None:
+    difference = float(np.abs(before - after).max())
+    assert difference <= TOLERANCE, f"relabelling {what} changed how often an item is shown by {difference}"
+
+
+POLICY_CHECKS: tuple[Callable[[MakePolicy], None], ...] = (
+    check_rankings_are_valid,
+    check_ranking_is_repeatable,
+    check_counts_are_left_alone,
+    check_equal_treatment_ignores_the_type,
+    check_relabelling_items,
+    check_relabelling_user_types,
+    check_unknown_user_type_is_refused,
+)

@@ -1,0 +1,142 @@
+"""The paper's Algorithms 2 and 3, line by line."""
+
+import numpy as np
+import pytest
+
+from banditrank import Counts, GreedyRank, InvalidInputError, TypeBlindUCB, UCBRank, UnsolvableError, generate
+from banditrank.policies import schedules
+from banditrank.policies.base import Scratch, policy_label
+from banditrank.policies.catalog import POLICY_NAMES, find_policy
+from banditrank.testing.policies import settled_counts
+
+RNG = np.random.default_rng(0)
+ALL = [
+    UCBRank(1.0),
+    GreedyRank(1.0),
+    UCBRank(1.0, treatment="equal"),
+    GreedyRank(1.0, treatment="equal", utility="nash"),
+    TypeBlindUCB(1.0),
+]
+
+
+@pytest.mark.parametrize("policy", ALL, ids=lambda policy: policy_label(policy.describe()))
+def test_the_initial_phase_shows_items_in_turn(policy: UCBRank) -> None:
+    counts = Counts.empty(n_user_types=2, n_items=5, n_positions=3)
+    for t in range(1, 13):
+        # The paper: [(t + k) mod M] + 1 → k for k = 1..K, items counted from 1.
+        expected = [(t + k) % 5 for k in (1, 2, 3)]
+        assert policy.rank(counts, 0, rng=RNG).tolist() == expected
+        counts.record(t % 2, expected, rewards=[0, 0, 0])
+
+
+@pytest.mark.parametrize("policy", ALL[:4], ids=lambda policy: policy_label(policy.describe()))
+def test_the_initial_phase_lasts_until_every_cell_has_a_reward(policy: UCBRank) -> None:
+    problem = generate("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
+    counts = settled_counts(problem)
+    rewards = counts.rewards.copy()
+    rewards[1, 3, 1] = 0
+    waiting = Counts.from_arrays(counts.displays, rewards, counts.arrivals, 1001)
+    expected = [(1002 + k) % 5 for k in (1, 2)]
+    assert policy.rank(waiting, 0, rng=RNG).tolist() == expected
+
+
+def test_the_type_blind_baseline_waits_for_anybody() -> None:
+    displays, rewards = np.full((2, 2, 1), 10.0), np.array([[[4.0], [0.0]], [[0.0], [6.0]]])
+    counts = Counts.from_arrays(displays, rewards, [10, 10], 20)
+    assert TypeBlindUCB(0.0).rank(counts, 0, rng=RNG).tolist() == [1]
+    assert UCBRank(0.0).rank(counts, 0, rng=RNG).tolist() == [(21 + 1) % 2]
+
+
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+def test_greedy_explores_in_turn(treatment: str) -> None:
+    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    policy = GreedyRank(schedules.constant(1.0), treatment=treatment)
+    scratch, shown = Scratch(), []
+    for _ in range(9):
+        shown.append(policy.rank(settled_counts(problem), 0, rng=RNG, scratch=scratch).tolist())
+    # I_explore starts at 1 and runs 1, 2, …, M, 1, …
+    turns = [1, 2, 3, 4, 1, 2, 3, 4, 1]
+    assert shown == [[(turn + k) % 4 for k in (1, 2)] for turn in turns]
+
+
+def test_personalized_ucb_ranks_by_mean_plus_bonus() -> None:
+    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=3)
+    counts = settled_counts(problem)
+    t = counts.rounds + 1
+    ratios = counts.rewards[1] / counts.displays[1]
+    rho = (ratios / ratios.sum(axis=1, keepdims=True)).mean(axis=0)
+    looks = counts.displays[1] @ rho
+    index = counts.rewards[1].sum(axis=1) / looks + 40.0 * np.log(t) / looks
+    expected = np.zeros(3, dtype=int)
+    expected[np.argsort(-rho)] = np.argsort(-index)[:3]
+    assert UCBRank(40.0).rank(counts, 1, rng=RNG).tolist() == expected.tolist()
+
+
+def test_schedules_of_the_theorems() -> None:
+    problem = generate("random", n_user_types=3, n_items=6, n_positions=3, seed=3)
+    smallest = problem.item_means.min()
+    t = np.array([1, 100, 10**12])
+    assert schedules.theorem_1(problem)(t) == pytest.approx(t**-0.5)
+    assert schedules.theorem_1(problem, reading="proof")(t) == pytest.approx(3 * t**-0.5)
+    assert schedules.theorem_3(problem)(t) == pytest.approx(3 * t**-0.5)
+    assert schedules.theorem_2(problem)(t) == pytest.approx(2 / smallest)
+    assert schedules.theorem_4(problem, lipschitz=5.0)(t) == pytest.approx(10 / smallest)
+    assert schedules.theorem_4(problem, lipschitz=5.0, reading="proof")(t) == pytest.approx(20 / smallest)
+    upper = schedules.theorem_2(problem, end="upper")(t)
+    assert upper[2] == pytest.approx(np.sqrt(t[2] / np.log(t[2])))
+    assert upper[0] == pytest.approx(2 / smallest)
+
+
+def test_any_function_is_a_schedule() -> None:
+    assert GreedyRank(lambda t: min(1.0, 10 / t)).exploration_probabilities(
+        np.array([1, 20])
+    ) == pytest.approx([1.0, 0.5])
+    assert UCBRank(schedules.from_function(np.sqrt, vectorized=True)).bonus_weights(np.array([1, 4])) == (
+        pytest.approx([0.0, 2 * np.log(4)])
+    )
+    assert GreedyRank(5.0).exploration_probabilities(np.array([4, 100])) == pytest.approx([1.0, 0.5])
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "x", None, True])
+def test_a_bad_coefficient_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInputError, match="coefficient must be a number of at least 0, got"):
+        UCBRank(value)
+
+
+def test_a_schedule_that_leaves_its_range_is_refused() -> None:
+    with pytest.raises(
+        InvalidInputError, match="schedule custom must be finite and not negative, got '-1.0 at"
+    ):
+        GreedyRank(lambda t: 1.0 - t).exploration_probabilities(np.array([1, 2]))
+
+
+def test_settings_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="solver must be auto under personalized"):
+        UCBRank(1.0, solver="assignment")
+    with pytest.raises(UnsolvableError, match="needs a linear utility"):
+        UCBRank(1.0, treatment="equal", utility="nash", solver="assignment")
+    with pytest.raises(InvalidInputError, match=r"did you mean equal\?"):
+        UCBRank(1.0, treatment="equals")
+    zero_mean = generate("ties", n_user_types=3, n_items=40, n_positions=3, seed=3)
+    means = zero_mean.item_means.copy()
+    means[0, 0] = 0.0
+    broken = type(zero_mean)(zero_mean.arrival_rates, zero_mean.position_preferences, means)
+    with pytest.raises(InvalidInputError, match="item_means must all be positive"):
+        schedules.theorem_2(broken)
+
+
+@pytest.mark.parametrize("name", POLICY_NAMES)
+def test_every_policy_is_found_by_its_name(name: str) -> None:
+    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    for treatment in ("personalized", "equal"):
+        policy = find_policy(name, problem, treatment=treatment)
+        assert policy.name == name
+        assert policy.treatment == treatment
+
+
+def test_an_unknown_policy_suggests_the_nearest() -> None:
+    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    with pytest.raises(InvalidInputError, match=r"did you mean greedy-rank\?"):
+        find_policy("greedyrank", problem)
+    with pytest.raises(InvalidInputError, match="solver must be auto for policy random"):
+        find_policy("random", problem, solver="sampling")

@@ -1,0 +1,30 @@
+from collections.abc import Callable
+
+import pytest
+
+from banditrank import GreedyRank, Oracle, TypeBlindUCB, UCBRank, UniformRandom
+from banditrank.policies import schedules
+from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
+
+POLICIES: dict[str, MakePolicy] = {
+    "greedy personalized": lambda _: GreedyRank(1.0),
+    "greedy that always explores": lambda _: GreedyRank(schedules.constant(1.0)),
+    "greedy equal utilitarian": lambda _: GreedyRank(0.5, treatment="equal"),
+    "greedy equal nash": lambda _: GreedyRank(0.5, treatment="equal", utility="nash"),
+    "ucb personalized": lambda _: UCBRank(0.5),
+    "ucb equal utilitarian": lambda _: UCBRank(0.5, treatment="equal"),
+    "ucb equal maximin": lambda _: UCBRank(0.5, treatment="equal", utility="maximin"),
+    "ucb equal alpha": lambda _: UCBRank(0.5, treatment="equal", utility="alpha:2"),
+    "ucb equal sampling": lambda _: UCBRank(0.5, treatment="equal", solver="sampling"),
+    "type-blind": lambda _: TypeBlindUCB(0.5),
+    "type-blind equal": lambda _: TypeBlindUCB(0.5, treatment="equal"),
+    "random": lambda _: UniformRandom(),
+    "oracle personalized": Oracle,
+    "oracle equal nash": lambda problem: Oracle(problem, treatment="equal", utility="nash"),
+}
+
+
+@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("make_policy", POLICIES.values(), ids=POLICIES)
+def test_policy_conforms(make_policy: MakePolicy, check: Callable[[MakePolicy], None]) -> None:
+    check(make_policy)

@@ -1,0 +1,72 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, alpha_fair, custom
+from banditrank.utilities.utility import find_utility
+
+VALUES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=4)
+
+
+@given(values=VALUES, alpha=st.sampled_from([0.0, 0.5, 1.0, 2.0, 5.0]))
+def test_built_in_utilities_follow_their_formula(values: list[float], alpha: float) -> None:
+    weights = np.full(len(values), 1 / len(values))
+    expected = [math.log(v) if alpha == 1 else v ** (1 - alpha) / (1 - alpha) for v in values]
+    assert alpha_fair(alpha).collective(weights, values) == pytest.approx(np.mean(expected))
+    assert MAXIMIN.collective(weights, values) == min(values)
+
+
+def test_a_type_without_weight_does_not_count() -> None:
+    assert NASH.collective([1.0, 0.0], [0.5, 0.0]) == pytest.approx(math.log(0.5))
+    assert MAXIMIN.collective([1.0, 0.0], [0.5, 0.0]) == 0.5
+
+
+def test_the_pole_of_the_logarithm_is_minus_infinity() -> None:
+    assert NASH.collective([0.5, 0.5], [0.5, 0.0]) == -math.inf
+    assert alpha_fair(2).collective([0.5, 0.5], [0.5, 0.0]) == -math.inf
+
+
+def test_a_custom_function_is_called_whether_it_compiles_or_not() -> None:
+    table = {"power": 2}  # a dictionary of the caller's: cannot be compiled
+
+    def uncompilable(value: float) -> float:
+        return value ** table["power"]
+
+    for function in (lambda value: value**2, uncompilable):
+        utility = custom(function, shape="non-concave", name="squares")
+        assert utility.of([0.0, 0.5, 1.0]) == pytest.approx([0.0, 0.25, 1.0])
+        assert utility.collective([0.5, 0.5], [0.2, 0.8]) == pytest.approx(0.34)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "message"),
+    [
+        (lambda u: -u, "linear", "must not decrease"),
+        (lambda u: u * u, "concave", "must be concave as declared"),
+        (lambda u: u**0.5, "linear", "must be linear as declared"),
+        (lambda u: math.inf if u > 0.5 else u, "non-concave", "must be finite on"),
+        (lambda u: {}[u], "non-concave", "must give a number .*KeyError"),
+        (lambda u: u, "convex", "utility shape must be one of"),
+        ("u", "linear", "must be callable"),
+    ],
+)
+def test_a_custom_function_that_is_not_as_declared_is_refused(
+    function: object, shape: str, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        custom(function, shape=shape)
+
+
+def test_utilities_by_name() -> None:
+    assert find_utility("utilitarian") is UTILITARIAN
+    assert find_utility("alpha:1") is NASH
+    assert str(find_utility("alpha:2.5")) == "alpha:2.5"
+    assert find_utility(NASH) is NASH
+    with pytest.raises(InvalidInputError, match=r"did you mean maximin\?"):
+        find_utility("maxmin")
+    for name in ("alpha:", "alpha:x", "alpha:-1", "alpha:inf", "alpha:nan"):
+        with pytest.raises(InvalidInputError, match="alpha"):
+            find_utility(name)
