@@ -51,9 +51,8 @@ def test_the_type_blind_baseline_waits_for_anybody() -> None:
 def test_greedy_explores_in_turn(treatment: str) -> None:
     problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     policy = GreedyRank(schedules.constant(1.0), treatment=treatment)
-    scratch, shown = Scratch(), []
-    for _ in range(9):
-        shown.append(policy.rank(settled_counts(problem), 0, rng=RNG, scratch=scratch).tolist())
+    scratch, counts = Scratch(), settled_counts(problem)
+    shown = [policy.rank(counts, 0, rng=RNG, scratch=scratch).tolist() for _ in range(9)]
     # I_explore starts at 1 and runs 1, 2, …, M, 1, …
     turns = [1, 2, 3, 4, 1, 2, 3, 4, 1]
     assert shown == [[(turn + k) % 4 for k in (1, 2)] for turn in turns]
@@ -105,7 +104,7 @@ def test_a_bad_coefficient_is_refused(value: object) -> None:
 
 def test_a_schedule_that_leaves_its_range_is_refused() -> None:
     with pytest.raises(
-        InvalidInputError, match="schedule custom must be finite and not negative, got '-1.0 at"
+        InvalidInputError, match=r"schedule custom must be finite and not negative, got '-1\.0 at"
     ):
         GreedyRank(lambda t: 1.0 - t).exploration_probabilities(np.array([1, 2]))
 

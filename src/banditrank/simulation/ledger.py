@@ -59,13 +59,16 @@ class Ledger:
     def save(self) -> None:
         """Save what is finished, if there is a directory for it."""
         if self._directory is not None:
-            self.result().save(self._directory)
+            self._result(sorted(self._finished)).save(self._directory)
             self._saved = time.perf_counter()
 
     def result(self) -> SimulationResult:
-        """Return what is finished."""
+        """Return what is finished of what was requested."""
+        return self._result([number for number in sorted(self._finished) if number < self._requested])
+
+    def _result(self, numbers: list[int]) -> SimulationResult:
         experiment = self._experiment
-        done = [self._finished[number] for number in sorted(self._finished)]
+        done = [self._finished[number] for number in numbers]
         return SimulationResult(
             policy=experiment.policy.describe(),
             problem=experiment.problem,
@@ -94,7 +97,6 @@ class Ledger:
             raise InvalidInputError("save directory", rule, str(self._directory))
         self._seconds_before = saved.seconds
         for row, number in enumerate(saved.replications.tolist()):
-            if number < self._requested:
-                self._finished[number] = Replication(
-                    number, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])
-                )
+            self._finished[number] = Replication(
+                number, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])
+            )

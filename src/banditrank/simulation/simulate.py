@@ -136,8 +136,8 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
     >>> default_checkpoints(300_000)[[0, -1]]
     array([     1, 300000])
     """
-    spaced = np.concatenate([np.geomspace(1, horizon, 50), np.linspace(horizon / 50, horizon, 50)])
-    return np.unique(np.append(spaced.astype(np.int64), [1, horizon]))
+    spaced = np.concatenate([np.geomspace(1, horizon, 50), np.linspace(horizon / 50, horizon, 50), [horizon]])
+    return np.unique(np.maximum(spaced.astype(np.int64), 1))
 
 
 def check_regret_is_finite(policy: Policy, problem: Problem) -> None:

@@ -1,0 +1,231 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from banditrank import Problem, __version__, kdd2012
+from banditrank.cli.main import main
+
+QUICK = ["--horizon", "400", "--replications", "3", "--seed", "7"]
+
+
+def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    streams = capsys.readouterr()
+    return stopped.value.code, streams.out, streams.err
+
+
+def test_simulate_prints_a_table_of_the_papers_line_up(capsys: pytest.CaptureFixture) -> None:
+    status, output, _ = run(capsys, "simulate", "kdd2012", *QUICK)
+    assert status == 0
+    for label in (
+        "greedy-rank-personalized-0.25",
+        "ucb-rank-personalized-0.25",
+        "type-blind-ucb-personalized-0.25",
+        "greedy-rank-equal-utilitarian-0.5",
+        "ucb-rank-equal-utilitarian-0.5",
+    ):
+        assert label in output
+    assert f"seed 7, banditrank {__version__}" in output
+
+
+def test_json_on_standard_output_is_alone_and_complete(capsys: pytest.CaptureFixture) -> None:
+    status, output, _ = run(
+        capsys,
+        *("simulate", "kdd2012", "--policy", "ucb-rank", "--treatment", "equal", "--utility", "nash"),
+        *("--coefficient", "0.5", "--workers", "2", *QUICK, "--json", "-"),
+    )
+    document = json.loads(output)
+    assert status == 0
+    assert {key: document[key] for key in ("problem", "seed", "horizon", "replications", "version")} == {
+        "problem": "kdd2012",
+        "seed": 7,
+        "horizon": 400,
+        "replications": 3,
+        "version": __version__,
+    }
+    (only,) = document["runs"]
+    assert (only["policy"], only["treatment"], only["utility"], only["coefficient"]) == (
+        *("ucb-rank", "equal", "nash", 0.5),
+    )
+    count = len(only["checkpoints"])
+    assert only["checkpoints"][-1] == 400
+    assert {key: len(values) for key, values in only["regret"].items()} == dict.fromkeys(
+        ("mean", "median", "sd", "q10", "q90"), count
+    )
+    for key in ("final_regret", "optimal_rate", "initial_rounds"):
+        assert len(only[key]) == 3
+    assert only["rounds_per_second"] > 0
+    assert only["seconds"] > 0
+
+
+def test_the_same_seed_gives_the_same_numbers_whatever_the_workers(
+    capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    finals = []
+    for workers in ("1", "3"):
+        path = tmp_path / f"{workers}.json"
+        status, _, _ = run(
+            capsys, "simulate", "--policy", "greedy-rank", *QUICK, "--workers", workers, "--json", str(path)
+        )
+        assert status == 0
+        finals.append(json.loads(path.read_text())["runs"][0]["final_regret"])
+    assert finals[0] == finals[1]
+
+
+def test_policies_and_treatments_are_combined(capsys: pytest.CaptureFixture) -> None:
+    _, output, _ = run(
+        capsys,
+        *("simulate", "--policy", "random,oracle", "--policy", "ucb-rank"),
+        *("--treatment", "personalized,equal", *QUICK, "--json", "-"),
+    )
+    pairs = [(each["policy"], each["treatment"]) for each in json.loads(output)["runs"]]
+    assert len(pairs) == 6
+    assert len(set(pairs)) == 6
+
+
+def test_save_goes_on_where_it_was_left(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    for count in ("2", "4"):
+        settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
+        status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))
+        assert status == 0
+    summary = json.loads((tmp_path / "runs" / "ucb-rank-personalized-0.25" / "summary.json").read_text())
+    assert summary["replications"] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_plots_are_written(capsys: pytest.CaptureFixture, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"figure.{ending}"
+    status, _, _ = run(capsys, "simulate", "--policy", "ucb-rank", *QUICK, "--plot", str(path))
+    assert status == 0
+    assert path.stat().st_size > 5000
+
+
+BAD = [
+    (["simulate", "kdd2013"], "problem must be one of kdd2012, .*did you mean kdd2012.*got 'kdd2013'"),
+    (["simulate", "--policy", "ucbrank"], "policy must be one of .*did you mean ucb-rank.*got 'ucbrank'"),
+    (["simulate", "--treatment", "fair"], "treatment must be one of personalized, equal, got 'fair'"),
+    (["simulate", "--utility", "nahs"], "utility must be one of .*did you mean nash"),
+    (["simulate", "--utility", "alpha:-2"], "alpha must be a number of at least 0, got -2.0"),
+    (["simulate", "--solver", "magic", "--treatment", "equal"], "solver must be one of .*got 'magic'"),
+    (["simulate", "--rewards", "gauss"], "rewards must be one of .*got 'gauss'"),
+    (["simulate", "--coefficient", "nan"], "coefficient must be a number of at least 0, got nan"),
+    (["simulate", "--horizon", "0"], "horizon must be a whole number of at least 1, got 0"),
+    (["simulate", "--horizon", "many"], "--horizon.*valid integer.*got 'many'"),
+    (["simulate", "--replications", "-1"], "replications must be a whole number of at least 1, got -1"),
+    (["simulate", "--seed", "-1"], "seed must be a whole number of at least 0, got -1"),
+    (["simulate", "--workers", "0"], "workers must be a whole number of at least 1, got 0"),
+    (["simulate", "--plot", "figure.gif"], "plot file must end in .png, .svg or .pdf, got 'figure.gif'"),
+    (["simulate", "--plot", "missing/figure.png"], "--plot must be a file in a directory that exists"),
+    (["simulate", "--json", "missing/x.json"], "--json must be a file in a directory that exists"),
+    (["simulate", "--polcy", "random"], "No such option: --polcy.*--policy"),
+    (["simulate", "--treatment", "equal", "--utility", "nash", "big.toml"], "at most 1,000,000 rankings"),
+    (["problem", "validate", "more-positions.toml"], "must have at most 1 positions.*got 2"),
+    (["problem", "validate", "rates.toml"], r"arrival_rates must sum to 1, got 0\.9"),
+    (["problem", "validate", "means.toml"], r"item_means\[0\]\[1\] must lie in \[0, 1\], got 1\.5"),
+    (["problem", "validate", "nan.toml"], r"item_means\[0\]\[0\] must lie in \[0, 1\], got nan"),
+    (["problem", "validate", "empty-type.toml"], r"user_types\[0\] must be a printable text.*got ''"),
+    (["problem", "validate", "malformed.toml"], "problem file must be TOML"),
+    (["problem", "show", "missing.toml"], "must be readable.*got 'missing.toml'"),
+    (["problem", "generate", "randon"], r"did you mean random\?"),
+    (["problem", "generate", "random", "--positions", "30"], "must not exceed the 20 items, got 30"),
+    (["problem", "generate", "random", "-o", "missing/p.toml"], "problem file must be writable"),
+    (["simulat"], "No such command 'simulat'"),
+]
+FILES = {
+    "more-positions": "arrival_rates = [1]\nposition_preferences = [[0.5, 0.5]]\nitem_means = [[0.5]]",
+    "rates": "arrival_rates = [0.9]\nposition_preferences = [[1]]\nitem_means = [[0.5]]",
+    "means": "arrival_rates = [1]\nposition_preferences = [[1]]\nitem_means = [[0.5, 1.5]]",
+    "nan": "arrival_rates = [1]\nposition_preferences = [[1]]\nitem_means = [[nan]]",
+    "empty-type": 'user_types = [""]\narrival_rates = [1]\nposition_preferences = [[1]]\nitem_means = [[1]]',
+    "malformed": "arrival_rates = [1\nposition",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: str(value)[:60])
+def test_bad_input_is_one_line_and_status_2(
+    capsys: pytest.CaptureFixture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(f"{name}.toml").write_text(text)
+    Problem([1.0], [[0.1] * 10], [[0.5] * 100]).save("big.toml")
+    before = sorted(tmp_path.iterdir())
+    status, output, complaint = run(capsys, *arguments)
+    assert status == 2
+    assert output == ""
+    assert complaint.count("\n") == 1
+    assert complaint.startswith("banditrank: ")
+    assert re.search(message, complaint)
+    assert sorted(tmp_path.iterdir()) == before, "bad input must change nothing"
+
+
+def test_problem_show_prints_names_as_they_are(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    Problem([1.0], [[1.0]], [[0.5]], items=["[bold]x[/bold]"], user_types=["[red]"]).save(path)
+    status, output, _ = run(capsys, "problem", "show", str(path))
+    assert status == 0
+    assert "[bold]x[/bold]" in output
+    assert "[red]" in output
+
+
+def test_problem_commands_fit_together(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    path = tmp_path / "made.toml"
+    size = ["--user-types", "2", "--items", "6", "--positions", "3", "--seed", "4"]
+    assert run(capsys, "problem", "generate", "conflict", *size, "-o", str(path))[0] == 0
+    _, printed, _ = run(capsys, "problem", "generate", "conflict", *size)
+    assert printed == path.read_text()
+    assert "2 user types, 6 items, 3 positions, valid" in run(capsys, "problem", "validate", str(path))[1]
+    _, shown, _ = run(capsys, "problem", "show", "--toml", "kdd2012")
+    path.write_text(shown)
+    assert Problem.load(path) == kdd2012()
+    assert run(capsys, "simulate", str(path), "--policy", "oracle", *QUICK)[0] == 0
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture) -> None:
+    assert run(capsys, "--version")[1] == f"banditrank {__version__}\n"
+    assert "simulate" in run(capsys)[1]
+    assert "generate" in run(capsys, "problem")[1]
+    assert "--coefficient" in run(capsys, "simulate", "--help")[1]
+
+
+def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
+    """A real process, interrupted by a real signal once it has saved something."""
+    command = [sys.executable, "-c", "from banditrank.cli.main import main; main()", "simulate"]
+    settings = ["--policy", "ucb-rank", "--horizon", "1000000", "--replications", "5000", "--workers", "1"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    patched = [
+        *command[:2],
+        "import banditrank.simulation.ledger as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
+        *command[3:],
+    ]
+    process = subprocess.Popen(
+        [*patched, *settings, "--save", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    summary = tmp_path / "ucb-rank-personalized-0.25" / "summary.json"
+    for _ in range(1200):  # two minutes at most
+        if summary.exists() or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, complaint = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "ucb-rank-personalized-0.25" in output
+    assert "interrupted after" in complaint
+    assert "Traceback" not in complaint
+    assert 1 <= len(json.loads(summary.read_text())["replications"]) < 5000

@@ -1,0 +1,200 @@
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from banditrank import (
+    GreedyRank,
+    InvalidInputError,
+    Problem,
+    SimulationResult,
+    UCBRank,
+    UniformRandom,
+    kdd2012,
+    simulate,
+)
+from banditrank.simulation import simulate as simulate_module
+from banditrank.simulation.regret import equal_regret, personalized_regret
+from banditrank.simulation.replication import Experiment
+from banditrank.simulation.simulate import default_checkpoints
+
+
+@pytest.mark.parametrize("policy", [GreedyRank(0.25), UCBRank(0.5, treatment="equal", utility="nash")])
+def test_the_result_does_not_depend_on_the_workers(policy: GreedyRank) -> None:
+    one, many = (simulate(policy, kdd2012(), 5000, 7, 3, workers=workers) for workers in (1, 5))
+    assert np.array_equal(one.regret, many.regret)
+    assert np.array_equal(one.initial_rounds, many.initial_rounds)
+
+
+def test_seeds_differ_and_replications_differ() -> None:
+    first, second = (simulate(UCBRank(0.25), kdd2012(), 3000, 4, seed) for seed in (1, 2))
+    assert len({*first.final_regret, *second.final_regret}) == 8
+
+
+def test_more_replications_begin_with_the_same_ones() -> None:
+    few, more = (simulate(UCBRank(0.25), kdd2012(), 3000, count, 1) for count in (2, 5))
+    assert np.array_equal(few.regret, more.regret[:2])
+
+
+def test_policies_that_are_compared_meet_the_same_users() -> None:
+    # The initial phase shows the same rankings whatever the policy, so it ends in the same round.
+    ucb, greedy = (simulate(policy, kdd2012(), 3000, 4, 1) for policy in (UCBRank(0.25), GreedyRank(9.0)))
+    assert np.array_equal(ucb.initial_rounds, greedy.initial_rounds)
+
+
+def test_an_initial_phase_that_does_not_end_lasts_to_the_horizon() -> None:
+    never = Problem([1.0], [[0.5, 0.5]], [[0.5, 0.0, 0.5]])
+    assert simulate(UCBRank(0.25), never, 500, 2, 0).initial_rounds.tolist() == [500, 500]
+    assert simulate(UniformRandom(), never, 500, 2, 0).initial_rounds.tolist() == [0, 0]
+
+
+def test_memory_does_not_grow_with_the_horizon() -> None:
+    peaks = []
+    for horizon in (200_000, 3_000_000):
+        tracemalloc.start()
+        simulate(UCBRank(0.25), kdd2012(), horizon, 1, 0, workers=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0] + 1_000_000
+
+
+def test_statistics_of_a_result() -> None:
+    result = simulate(UCBRank(0.25), kdd2012(), 3000, 9, 5, checkpoints=[1000, 2000])
+    assert result.checkpoints.tolist() == [1000, 2000, 3000]
+    assert result.regret.shape == (9, 3)
+    assert result.mean == pytest.approx(result.regret.mean(axis=0))
+    assert result.median == pytest.approx(np.median(result.regret, axis=0))
+    assert result.sd == pytest.approx(result.regret.std(axis=0, ddof=1))
+    assert (np.diff(result.regret, axis=1) >= 0).all()
+    assert ((result.optimal_rate >= 0) & (result.optimal_rate <= 1)).all()
+    assert result.rounds_per_second > 0
+    assert simulate(UCBRank(0.25), kdd2012(), 100, 1, 5).sd.max() == 0
+
+
+def test_a_frame_has_a_row_for_each_replication_and_checkpoint() -> None:
+    result = simulate(UCBRank(0.25), kdd2012(), 3000, 3, 5, checkpoints=[1000])
+    frame = result.to_frame()
+    assert list(frame.columns) == ["replication", "round", "regret", "optimal_rate"]
+    assert frame.query("replication == 2 and round == 3000")["regret"].item() == result.final_regret[2]
+
+
+def test_a_saved_result_is_read_back(tmp_path: Path) -> None:
+    result = simulate(GreedyRank(0.25, treatment="equal", utility="nash"), kdd2012(), 3000, 3, 5)
+    result.save(tmp_path / "run")
+    back = SimulationResult.load(tmp_path / "run")
+    for field in SimulationResult.__slots__:
+        assert np.array_equal(getattr(back, field), getattr(result, field)), field
+    assert back.label == "greedy-rank-equal-nash-0.25"
+
+
+def test_finished_replications_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[int] = []
+    replicate = Experiment.replicate
+
+    def noted(self: Experiment, number: int, advance: object) -> object:
+        played.append(number)
+        return replicate(self, number, advance)
+
+    monkeypatch.setattr(Experiment, "replicate", noted)
+    for wanted in (3, 6, 6, 2):
+        result = simulate(UCBRank(0.25), kdd2012(), 3000, wanted, 5, save_to=tmp_path)
+    assert sorted(played) == [0, 1, 2, 3, 4, 5]
+    assert result.replications.tolist() == [0, 1]
+    assert len(SimulationResult.load(tmp_path).replications) == 6, "asking for fewer must not lose any"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"seed": 6}, "seed"), ({"horizon": 200}, "horizon"), ({"policy": UCBRank(0.5)}, "policy")],
+)
+def test_another_simulation_does_not_overwrite_a_saved_one(tmp_path: Path, change: dict, field: str) -> None:
+    settings = {"policy": UCBRank(0.25), "problem": kdd2012(), "horizon": 100, "replications": 2, "seed": 5}
+    simulate(**settings, save_to=tmp_path)
+    before = (tmp_path / "summary.json").read_text()
+    with pytest.raises(InvalidInputError, match=f"whose {field} differs"):
+        simulate(**{**settings, **change}, save_to=tmp_path)
+    assert (tmp_path / "summary.json").read_text() == before
+
+
+def test_a_damaged_save_is_told(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text("{")
+    with pytest.raises(InvalidInputError, match="saved result must be a directory written by save"):
+        simulate(UCBRank(0.25), kdd2012(), 100, 2, 5, save_to=tmp_path)
+
+
+def test_an_interruption_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    finished = []
+
+    def interrupting(futures):  # noqa: ANN001, ANN202
+        for future in futures:
+            future.result()
+            yield future
+            finished.append(future)
+            if len(finished) == 2:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(simulate_module, "as_completed", interrupting)
+        part = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, workers=1, save_to=tmp_path)
+    assert not part.complete
+    assert part.replications.tolist() == [0, 1]
+    whole = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path)
+    assert whole.complete
+    assert np.array_equal(whole.regret, simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5).regret)
+
+
+def test_an_interruption_before_anything_was_finished_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupting(futures):  # noqa: ANN001, ANN202, ARG001
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulate_module, "as_completed", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(UCBRank(0.25), kdd2012(), 3000, 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),
+        ({"horizon": 1.5}, "horizon must be a whole number of at least 1, got 1.5"),
+        ({"replications": 0}, "replications must be a whole number of at least 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"checkpoints": [0]}, "checkpoints must be rounds from 1 to 100"),
+        ({"checkpoints": [101]}, "checkpoints must be rounds from 1 to 100"),
+    ],
+)
+def test_bad_settings_are_refused(change: dict, message: str) -> None:
+    settings = {"horizon": 100, "replications": 2, "seed": 5}
+    with pytest.raises(InvalidInputError, match=message):
+        simulate(UCBRank(0.25), kdd2012(), **{**settings, **change})
+
+
+def test_an_infinite_regret_is_refused_beforehand() -> None:
+    worthless = Problem([0.5, 0.5], [[0.5, 0.5]] * 2, [[0.5, 0.2, 0.9], [0.0, 0.0, 0.4]])
+    with pytest.raises(InvalidInputError, match="utility nash must leave no ranking without value"):
+        simulate(UCBRank(0.5, treatment="equal", utility="nash"), worthless, 100, 2, 5)
+    simulate(UCBRank(0.5, treatment="equal"), worthless, 100, 2, 5)
+
+
+def test_default_checkpoints_are_dense_at_the_start() -> None:
+    for horizon in (1, 2, 10, 300_000):
+        rounds = default_checkpoints(horizon)
+        assert rounds[0] == 1
+        assert rounds[-1] == horizon
+        assert (np.diff(rounds) > 0).all()
+    assert (default_checkpoints(300_000) < 1000).sum() > 20
+
+
+def test_regrets_of_shown_rankings() -> None:
+    problem = kdd2012()
+    rankings = [np.array(ranking) for ranking in ([2, 3], [0, 1], [4, 3])]
+    values = np.array(
+        [(problem.position_preferences * problem.item_means[:, r]).sum(axis=1) for r in rankings]
+    )
+    best = [0.323 * 0.604 + 0.677 * 0.808, 0.416 * 0.49 + 0.584 * 0.491]
+    expected = np.cumsum([best[0] - values[0, 0], best[1] - values[1, 1], best[1] - values[2, 1]])
+    assert personalized_regret(problem, [0, 1, 1], rankings) == pytest.approx(expected)
+    total = values @ problem.arrival_rates
+    assert equal_regret(problem, rankings) == pytest.approx(np.cumsum(total[0] - total))

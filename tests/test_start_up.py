@@ -1,0 +1,59 @@
+"""What is imported when, and that machine code is kept from one process to the next."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("numpy", "numba", "scipy", "matplotlib", "pandas", "pyarrow", "rich.progress")
+
+
+def python(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    loaded = python("import banditrank, sys; print(*sys.modules)").split()
+    assert not set(HEAVY) & set(loaded)
+
+
+@pytest.mark.parametrize("command", [["--help"], ["simulate", "--help"], ["problem", "generate", "--help"]])
+def test_help_imports_nothing_heavy(command: list[str]) -> None:
+    code = (
+        "import sys\nfrom banditrank.cli.main import main\n"
+        f"try:\n    main({command})\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "print(*sys.modules)"
+    )
+    loaded = python(code).splitlines()[-1].split()
+    assert not {"numpy", "numba", "scipy", "matplotlib", "pandas"} & set(loaded)
+
+
+def test_simulating_imports_neither_plots_nor_frames() -> None:
+    code = (
+        "import sys\nfrom banditrank import UCBRank, kdd2012, simulate\n"
+        "simulate(UCBRank(0.25), kdd2012(), 100, 1, 0)\nprint(*sys.modules)"
+    )
+    assert not {"matplotlib", "pandas", "pyarrow"} & set(python(code).split())
+
+
+def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
+    code = (
+        "from banditrank import GreedyRank, UCBRank, kdd2012, simulate\n"
+        "from banditrank.simulation.loop import _loop\n"
+        "from banditrank.policies.personalized import PERSONALIZED as kernel\n"
+        "from banditrank import SingleLook\n"
+        "simulate(UCBRank(0.25), kdd2012(), 100, 1, 0)\n"
+        "stats = _loop(kernel.rank, kernel.observe, SingleLook.draw, SingleLook.value, 0).stats\n"
+        "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
+    )
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1\n"
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0\n"
