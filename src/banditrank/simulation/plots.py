@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from banditrank.errors import InvalidInputError
 from banditrank.simulation.result import SimulationResult
@@ -16,7 +18,9 @@ DASHES = {"personalized": "-", "equal": (0, (5, 2))}
 
 
 def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None) -> "Axes":
-    """Draw the regret of results: medians, and bands from the 10% to the 90% quantile.
+    """Draw regret over rounds: each policy's median, and each replication as a faint line behind it.
+
+    Both axes are logarithmic: a run that has locked in, with linear regret, rises with slope 1.
 
     Parameters
     ----------
@@ -30,37 +34,68 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
     if axes is None:
         axes = Figure(figsize=(7.5, 4.6), dpi=150, layout="constrained").add_subplot()
     for number, result in enumerate(results):
-        colour = COLOURS[number % len(COLOURS)]
-        dashes = DASHES[result.policy["treatment"]]
-        label = _legend(result)
+        colour, dashes = _style(number, result)
+        axes.plot(result.checkpoints, result.regret.T, color=colour, linewidth=0.5, alpha=0.22)
         axes.plot(
-            result.checkpoints, result.median, color=colour, linestyle=dashes, linewidth=1.8, label=label
+            result.checkpoints,
+            result.median,
+            color=colour,
+            linestyle=dashes,
+            linewidth=2.2,
+            label=_legend(result),
+            zorder=3,
         )
-        if len(result.replications) > 1:
-            low, high = result.quantile(0.1), result.quantile(0.9)
-            axes.fill_between(result.checkpoints, low, high, color=colour, alpha=0.13, linewidth=0)
-    first = results[0]
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=1, linscale=0.3)
+    horizon = max(result.horizon for result in results)
+    axes.set_xlim(min(10, horizon / 2), horizon)
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("round")
-    axes.set_ylabel("regret: median, 10% to 90%")
-    axes.set_title(f"{first.problem.name}: {len(first.replications)} replications, seed {first.seed}")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axes.set_xlim(0, first.horizon)
-    axes.margins(y=0.05)
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize="small")
+    axes.set_ylabel("regret")
+    axes.set_title("regret over time: median, and every replication", fontsize="medium", loc="left")
+    axes.legend(frameon=False, fontsize="small", loc="upper left")
+    _tidy(axes)
     return axes
+
+
+def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None:
+    """Draw the regret at the horizon, a dot for each replication and a bar at the median."""
+    for number, result in enumerate(results):
+        colour, _ = _style(number, result)
+        spread = np.random.default_rng(0).uniform(-0.22, 0.22, len(result.final_regret))
+        axes.scatter(result.final_regret, number + spread, s=14, color=colour, alpha=0.55, linewidth=0)
+        median = result.median[-1]
+        axes.plot([median, median], [number - 0.36, number + 0.36], color=colour, linewidth=2.2)
+    axes.set_yticks(range(len(results)), [_legend(result).replace(", c", "\nc") for result in results])
+    axes.tick_params(axis="y", labelsize="small", length=0)
+    axes.invert_yaxis()
+    axes.set_xscale("symlog", linthresh=1, linscale=0.3)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("regret")
+    axes.set_title("final regret of every replication", fontsize="medium", loc="left")
+    _tidy(axes)
 
 
 def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
     """Draw the regret of results to a file; its ending says which kind: png, svg, pdf."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
+
     path = Path(path)
     check_plot_path(path)
-    figure = plot_regret(results).get_figure()
-    assert figure is not None  # noqa: S101 - axes made by plot_regret have one
+    figure = Figure(figsize=(11, 4.8), dpi=150, layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    plot_regret(results, left)
+    plot_final_regret(results, right)
+    first = results[0]
+    count = max(len(result.replications) for result in results)
+    figure.suptitle(
+        f"{first.problem.name}: {first.horizon:,} rounds, {count} replications, seed {first.seed}",
+        x=0.01,
+        ha="left",
+        fontsize="large",
+    )
     try:
-        figure.savefig(path)  # type: ignore[union-attr]
+        figure.savefig(path)
     except OSError as error:
         reason = (error.strerror or "cannot be written").lower()
         raise InvalidInputError("plot file", f"must be writable ({reason})", str(path)) from None
@@ -70,6 +105,18 @@ def check_plot_path(path: Path) -> None:
     """Raise an error unless the file's ending names a kind of picture."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInputError("plot file", "must end in .png, .svg or .pdf", str(path))
+
+
+def _style(number: int, result: SimulationResult) -> tuple[str, Any]:
+    return COLOURS[number % len(COLOURS)], DASHES[result.policy["treatment"]]
+
+
+def _tidy(axes: "Axes") -> None:
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() != "linear":
+            axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _legend(result: SimulationResult) -> str:

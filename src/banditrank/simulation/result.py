@@ -136,7 +136,7 @@ class SimulationResult:
         )
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw the regret: the median, and a band from the 10% to the 90% quantile."""
+        """Draw regret over rounds: the median, and every replication behind it."""
         from banditrank.simulation.plots import plot_regret  # noqa: PLC0415 - Matplotlib is heavy
 
         return plot_regret([self], axes)

@@ -1,0 +1,196 @@
+"""How fast it is, as ratios within one run: machines are noisy, so both sides take turns and medians are told.
+
+Prints a table and writes output/bench.json. Run by ``make bench``.
+"""
+
+import ctypes
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy_versions import NumpyUCB
+
+from banditrank import Counts, Problem, UCBRank, __version__, kdd2012, simulate
+from banditrank.testing.policies import settled_counts
+
+HERE = Path(__file__).parent
+OUTPUT = HERE.parent / "output" / "bench.json"
+ROUNDS = 11  # interleaved repetitions
+COEFFICIENT = 1.0
+
+_rng = np.random.default_rng(0)
+WORLD = Problem(  # a short initial phase, so that what is measured is the policy at work
+    _rng.dirichlet(np.full(3, 5.0)),
+    _rng.dirichlet(np.full(4, 8.0), 3),
+    _rng.uniform(0.3, 0.95, (3, 20)),
+    name="bench-3x20x4",
+)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long work takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def c_loop() -> Callable[[int], float]:
+    """Compile the hand-specialised C loop; return a function of the horizon."""
+    directory = tempfile.mkdtemp()
+    library = Path(directory) / "personalized_ucb.so"
+    sizes = [f"-D{name}={size}" for name, size in (("N", 3), ("M", 20), ("K", 4))]
+    options = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", *sizes]
+    compiler = os.environ.get("CC", "cc")
+    source = str(HERE / "personalized_ucb.c")
+    subprocess.run([compiler, *options, "-o", str(library), source, "-lm"], check=True)
+    simulate_c = ctypes.CDLL(str(library)).simulate
+    simulate_c.restype = ctypes.c_double
+    world = (WORLD.arrival_rates, WORLD.position_preferences, WORLD.item_means)
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in world]
+    initial = ctypes.c_int64()
+
+    def run(horizon: int) -> float:
+        return simulate_c(
+            *pointers,
+            ctypes.c_double(COEFFICIENT),
+            ctypes.c_int64(horizon),
+            ctypes.c_uint64(1),
+            ctypes.byref(initial),
+        )
+
+    return run
+
+
+def interleave(works: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Return each work's results over the rounds, all taking turns in each."""
+    results: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(ROUNDS):
+        for name, work in works.items():
+            results[name].append(work())
+    return results
+
+
+def ratio(above: list[float], below: list[float]) -> float:
+    """Return the median over rounds of one side's time over the other's."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+def nanoseconds(policy: UCBRank, horizon: int) -> Callable[[], float]:
+    """Return a measurement of the simulator, in nanoseconds a round, on one core."""
+    settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
+    return lambda: 1e9 * simulate(policy, WORLD, **settings).seconds / horizon
+
+
+def numpy_nanoseconds(rounds: int, *, equal: bool) -> Callable[[], float]:
+    """Return a measurement of the NumPy version, after its initial phase."""
+    learner = NumpyUCB(WORLD, COEFFICIENT, 1, equal=equal)
+    while learner.initial:
+        learner.play(100)
+    return lambda: 1e9 * seconds(lambda: learner.play(rounds)) / rounds
+
+
+def measure_loops() -> dict[str, float]:
+    """Compare the simulator with C and with NumPy, at N=3, M=20, K=4."""
+    run_c = c_loop()
+    horizon = 3_000_000  # long enough for the loop that is unrolled for K
+    times = interleave(
+        {
+            "c": lambda: 1e9 * seconds(lambda: run_c(horizon)) / horizon,
+            "personalized": nanoseconds(UCBRank(COEFFICIENT), horizon),
+            "numpy personalized": numpy_nanoseconds(2_000, equal=False),
+            "equal": nanoseconds(UCBRank(COEFFICIENT, treatment="equal"), horizon),
+            "numpy equal": numpy_nanoseconds(6, equal=True),
+        }
+    )
+    return {
+        "C loop, ns a round": statistics.median(times["c"]),
+        "personalized UCBRank, ns a round": statistics.median(times["personalized"]),
+        "personalized UCBRank over C (at most 2, aim 1.5)": ratio(times["personalized"], times["c"]),
+        "NumPy over personalized UCBRank (at least 500)": ratio(
+            times["numpy personalized"], times["personalized"]
+        ),
+        "equal UCBRank, utilitarian, ns a round": statistics.median(times["equal"]),
+        "NumPy brute force over equal UCBRank (at least 20,000)": ratio(times["numpy equal"], times["equal"]),
+    }
+
+
+def measure_workers() -> dict[str, float]:
+    """Compare two workers with one."""
+
+    def run(workers: int) -> Callable[[], float]:
+        return lambda: simulate(UCBRank(COEFFICIENT), WORLD, 500_000, 8, 1, workers=workers).seconds
+
+    times = interleave({"one": run(1), "two": run(2)})
+    return {"two workers over one (at least 1.6)": ratio(times["one"], times["two"])}
+
+
+def measure_memory() -> dict[str, float]:
+    """Tell how much more memory ten times the horizon takes."""
+    simulate(UCBRank(0.25), kdd2012(), 1_000_000, 1, 0, workers=1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    simulate(UCBRank(0.25), kdd2012(), 20_000_000, 1, 0, workers=1)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"peak memory, 20 times the horizon, MB more": (after - before) / 1024}
+
+
+def measure_calls() -> dict[str, float]:
+    """Tell how many rankings a second one call at a time gives."""
+    counts, rng, policy = settled_counts(WORLD), np.random.default_rng(0), UCBRank(COEFFICIENT)
+    empty = Counts.empty_for(WORLD)
+    policy.rank(empty, 0, rng=rng)
+
+    def rankings() -> float:
+        calls = 2_000
+        return calls / seconds(lambda: [policy.rank(counts, 1, rng=rng) for _ in range(calls)])
+
+    return {"policy.rank, calls a second": statistics.median(rankings() for _ in range(ROUNDS))}
+
+
+def measure_start_up() -> dict[str, float]:
+    """Tell how long commands take from start to end, with a warm cache."""
+    program = str(Path(sys.executable).parent / "banditrank")
+    simulation = [program, "simulate", "kdd2012", "--policy", "ucb-rank", "--treatment", "equal"]
+    subprocess.run(simulation, check=True, stdout=subprocess.DEVNULL)
+
+    def run(command: list[str]) -> Callable[[], float]:
+        return lambda: seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+
+    times = interleave({"help": run([program, "--help"]), "simulate": run(simulation)})
+    return {
+        "banditrank --help, seconds": statistics.median(times["help"]),
+        "banditrank simulate kdd2012, 20 × 300,000 rounds, seconds (under 5)": statistics.median(
+            times["simulate"]
+        ),
+    }
+
+
+def main() -> None:
+    """Measure everything, print and write it."""
+    results: dict[str, float] = {}
+    for measure in (measure_loops, measure_workers, measure_memory, measure_calls, measure_start_up):
+        figures = measure()
+        results |= figures
+        for name, figure in figures.items():
+            print(f"{figure:14,.2f}  {name}", flush=True)
+    OUTPUT.parent.mkdir(exist_ok=True)
+    document = {
+        "version": __version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}",
+        "rounds": ROUNDS,
+        "results": results,
+    }
+    OUTPUT.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"written to {OUTPUT.relative_to(HERE.parent)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""UCBRank as one would naturally write it with NumPy: everything from the counts, every round."""
+
+from itertools import permutations
+
+import numpy as np
+
+from banditrank import Problem
+
+
+class NumpyUCB:
+    """Personalized or equal (utilitarian, by trying all rankings) UCBRank on the single-look world."""
+
+    def __init__(self, problem: Problem, coefficient: float, seed: int, *, equal: bool) -> None:
+        self.lam, self.rho, self.mu = problem.arrival_rates, problem.position_preferences, problem.item_means
+        self.n, self.m, self.k = problem.n_user_types, problem.n_items, problem.n_positions
+        self.c, self.rng, self.equal = coefficient, np.random.default_rng(seed), equal
+        self.displays = np.zeros((self.n, self.m, self.k))
+        self.rewards = np.zeros((self.n, self.m, self.k))
+        self.arrivals = np.zeros(self.n)
+        self.t, self.initial, self.regret = 0, True, 0.0
+        self.best = (np.sort(self.mu)[:, ::-1][:, : self.k] * np.sort(self.rho)[:, ::-1]).sum(axis=1)
+        if equal:
+            self.rankings = np.array(list(permutations(range(self.m), self.k)))
+
+    def play(self, rounds: int) -> None:
+        """Play rounds."""
+        for _ in range(rounds):
+            self.t += 1
+            user_type = self.rng.choice(self.n, p=self.lam)
+            if self.initial:
+                ranking = (self.t + 1 + np.arange(self.k)) % self.m
+            else:
+                ranking = self.choose_equal() if self.equal else self.choose(user_type)
+            look = self.rng.choice(self.k, p=self.rho[user_type])
+            clicked = self.rng.random() < self.mu[user_type, ranking[look]]
+            self.regret += self.best[user_type] - self.rho[user_type] @ self.mu[user_type, ranking]
+            self.displays[user_type, ranking, np.arange(self.k)] += 1
+            self.rewards[user_type, ranking[look], look] += clicked
+            self.arrivals[user_type] += 1
+            if self.initial:
+                self.initial = bool(self.rewards.min() == 0)
+
+    def choose(self, user_type: int) -> np.ndarray:
+        """Return the personalized ranking."""
+        ratios = self.rewards[user_type] / self.displays[user_type]
+        rho = (ratios / ratios.sum(axis=1, keepdims=True)).mean(axis=0)
+        looks = self.displays[user_type] @ rho
+        index = self.rewards[user_type].sum(axis=1) / looks + self.c * np.log(self.t) / looks
+        ranking = np.empty(self.k, dtype=int)
+        ranking[np.argsort(-rho)] = np.argsort(-index)[: self.k]
+        return ranking
+
+    def choose_equal(self) -> np.ndarray:
+        """Return the equal ranking."""
+        ratios = self.rewards / self.displays
+        rho = (ratios / ratios.sum(axis=2, keepdims=True)).mean(axis=1)
+        looks = np.einsum("ijk,ik->ij", self.displays, rho)
+        means = self.rewards.sum(axis=2) / looks
+        bonus = (self.c * np.log(self.t) / looks).sum(axis=0)
+        weights = self.arrivals / self.arrivals.sum()
+        values = np.einsum("ik,ipk->ip", rho, means[:, self.rankings])
+        totals = weights @ values + bonus[self.rankings].sum(axis=1)
+        return self.rankings[totals.argmax()]
