@@ -1,4 +1,4 @@
-"""How fast it is, as ratios within one run: machines are noisy, so both sides take turns and medians are told.
+"""How fast it is, as ratios within one run: machines are noisy, so both sides take turns, and medians count.
 
 Prints a table and writes output/bench.json. Run by ``make bench``.
 """

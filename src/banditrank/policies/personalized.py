@@ -87,19 +87,17 @@ def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, rank
     shrinkage = np.inf
     for k in range(ranking.size):
         shrinkage = min(shrinkage, preferences[i, k] * state.scan_inverses[i, k])
-    in_order = True
-    lowest, last_item = np.inf, state.leaders[i, 0]
+    in_order = True  # and no ties, which are settled by sorting again
+    lowest = np.inf
     for rank in range(ranking.size):
-        item = state.leaders[i, rank]
-        index = _index(state.learner, i, item, bonus)
-        in_order &= index < lowest or (index == lowest and item >= last_item)
-        lowest, last_item = min(lowest, index), item
-    last, last_position = np.inf, state.positions[i, 0]
+        index = _index(state.learner, i, state.leaders[i, rank], bonus)
+        in_order &= index < lowest
+        lowest = min(lowest, index)
+    last = np.inf
     for rank in range(ranking.size):
-        position = state.positions[i, rank]
-        preference = preferences[i, position]
-        in_order &= preference < last or (preference == last and position >= last_position)
-        last, last_position = preference, position
+        preference = preferences[i, state.positions[i, rank]]
+        in_order &= preference < last
+        last = preference
     challenger = state.challengers[i]
     if bonus > state.scan_bonuses[i]:
         challenger *= bonus / state.scan_bonuses[i]

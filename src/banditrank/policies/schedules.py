@@ -28,7 +28,7 @@ class Schedule:
     name
         What to call it in results.
     values
-        From an array of rounds to an array of numbers.
+        From an array of rounds to an array of numbers, or to one number for all.
     coefficient
         The number that the schedule is made of, if it is made of one.
 
@@ -45,18 +45,18 @@ class Schedule:
     def __call__(self, rounds: Rounds) -> Floats:
         """Return the number of each round, shape (t,)."""
         result = np.asarray(self.values(rounds), dtype=np.float64)
-        result = np.broadcast_to(result, rounds.shape)
-        bad = ~(result >= 0) | np.isinf(result)
-        if bad.any():
+        if not (result.min(initial=0.0) >= 0.0 and result.max(initial=0.0) < np.inf):  # nan is neither
+            result = np.broadcast_to(result, rounds.shape)
+            bad = ~((result >= 0) & (result < np.inf))
             where = f"{result[bad][0]} at round {rounds[bad][0]}"
             raise InvalidInputError(f"schedule {self.name}", "must be finite and not negative", where)
-        return result
+        return np.broadcast_to(result, rounds.shape)
 
 
 def constant(coefficient: float) -> Schedule:
     """Return c in every round: a_t in the paper's experiments."""
     c = _coefficient(coefficient)
-    return Schedule("constant", lambda rounds: np.full(len(rounds), c), c)
+    return Schedule("constant", lambda _: c, c)
 
 
 def inverse_square_root(coefficient: float) -> Schedule:
@@ -135,7 +135,7 @@ def as_schedule(
 
 def _bonus_range(name: str, lower: float, end: str) -> Schedule:
     if end == "lower":
-        return Schedule(name, lambda rounds: np.full(len(rounds), lower))
+        return Schedule(name, lambda _: lower)
     if end != "upper":
         raise InvalidInputError("end", "must be lower or upper", end)
 

@@ -51,7 +51,7 @@ class UniformRandom(CompiledPolicy):
     --------
     >>> counts = Counts.empty(n_user_types=1, n_items=5, n_positions=2)
     >>> UniformRandom().rank(counts, 0, rng=np.random.default_rng(2))
-    array([4, 3])
+    array([1, 4])
     """
 
     name: ClassVar[str] = "random"

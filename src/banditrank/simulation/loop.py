@@ -95,6 +95,8 @@ def _build(
     ) -> None:
         if n_positions > 0 and ranking.size != n_positions:
             return  # never: it tells the compiler that loops over positions have a fixed length
+        regret, optimal = tally.totals[0], tally.totals[1]
+        checkpoint = tally.next_checkpoint[0]
         for step in range(bonuses.size):
             t = first_round + step
             user_type = draw_user_type(world, world_rng)
@@ -115,12 +117,13 @@ def _build(
                 gap = tally.last_gap[0]
             else:
                 gap = objective.best[user_type] - value(world, user_type, ranking)
-            tally.totals[0] += gap
-            tally.totals[1] += gap <= OPTIMAL_TOLERANCE
-            checkpoint = tally.next_checkpoint[0]
+            regret += gap
+            optimal += gap <= OPTIMAL_TOLERANCE
             if t == tally.checkpoints[checkpoint]:
-                tally.curves[0, checkpoint] = tally.totals[0]
-                tally.curves[1, checkpoint] = tally.totals[1]
-                tally.next_checkpoint[0] = checkpoint + 1
+                tally.curves[0, checkpoint] = regret
+                tally.curves[1, checkpoint] = optimal
+                checkpoint += 1
+        tally.totals[0], tally.totals[1] = regret, optimal
+        tally.next_checkpoint[0] = checkpoint
 
     return play

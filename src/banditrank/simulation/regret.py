@@ -40,7 +40,7 @@ def equal_regret(problem: Problem, rankings: Sequence[Ranking], utility: Utility
     --------
     >>> from banditrank.model.catalog import kdd2012
     >>> equal_regret(kdd2012(), [[2, 3], [3, 2]]).round(6)
-    array([0.      , 0.037474])
+    array([0.      , 0.037472])
     """
     best = equal_value(problem, best_equal_ranking(problem, utility), utility)
     return np.cumsum(

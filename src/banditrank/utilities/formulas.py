@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba.core.errors import NumbaError
+from numba.experimental import function_type  # noqa: F401 - teaches Numba the type of a `_Pointer`
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
