@@ -40,24 +40,26 @@ class NumpyUCB:
             if self.initial:
                 self.initial = bool(self.rewards.min() == 0)
 
+    def estimate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return ρ̂ (N, K) by Algorithm 1, N (N, M) and μ̂ (N, M)."""
+        ratios = self.rewards / self.displays
+        rho = (ratios / ratios.sum(axis=2, keepdims=True)).mean(axis=1)
+        looks = (self.displays * rho[:, None, :]).sum(axis=2)
+        return rho, looks, self.rewards.sum(axis=2) / looks
+
     def choose(self, user_type: int) -> np.ndarray:
         """Return the personalized ranking."""
-        ratios = self.rewards[user_type] / self.displays[user_type]
-        rho = (ratios / ratios.sum(axis=1, keepdims=True)).mean(axis=0)
-        looks = self.displays[user_type] @ rho
-        index = self.rewards[user_type].sum(axis=1) / looks + self.c * np.log(self.t) / looks
+        rho, looks, means = self.estimate()
+        index = means[user_type] + self.c * np.log(self.t) / looks[user_type]
         ranking = np.empty(self.k, dtype=int)
-        ranking[np.argsort(-rho)] = np.argsort(-index)[: self.k]
+        ranking[np.argsort(-rho[user_type])] = np.argsort(-index)[: self.k]
         return ranking
 
     def choose_equal(self) -> np.ndarray:
         """Return the equal ranking."""
-        ratios = self.rewards / self.displays
-        rho = (ratios / ratios.sum(axis=2, keepdims=True)).mean(axis=1)
-        looks = np.einsum("ijk,ik->ij", self.displays, rho)
-        means = self.rewards.sum(axis=2) / looks
+        rho, looks, means = self.estimate()
         bonus = (self.c * np.log(self.t) / looks).sum(axis=0)
         weights = self.arrivals / self.arrivals.sum()
-        values = np.einsum("ik,ipk->ip", rho, means[:, self.rankings])
+        values = (rho[:, None, :] * means[:, self.rankings]).sum(axis=2)
         totals = weights @ values + bonus[self.rankings].sum(axis=1)
         return self.rankings[totals.argmax()]

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,14 +15,15 @@ from banditrank.cli.main import application
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BASH = shutil.which("bash") or "bash"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").iterdir()), ids=lambda path: path.name)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
-    program = [sys.executable] if example.suffix == ".py" else ["bash"]
+    program = sys.executable if example.suffix == ".py" else BASH
     done = subprocess.run(
-        [*program, str(example)], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [program, str(example)], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -37,7 +39,7 @@ def test_the_readmes_shell_lines_run(tmp_path: Path) -> None:
             words = shlex.split(short.split("#")[0].split(">")[0])
             short = shlex.join([*words, "--horizon", "300", "--replications", "2"])
         done = subprocess.run(
-            ["bash", "-c", short], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+            [BASH, "-c", short], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{line}: {done.stderr}"
 

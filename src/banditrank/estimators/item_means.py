@@ -16,10 +16,13 @@ Floats = NDArray[np.float64]
 
 
 @inlined
-def exposure_of(displays: Floats, preferences: Floats, user_type: int, item: int) -> float:
-    """Return N_ij for one item. Displays have shape (N, K, M), preferences (N, K)."""
+def exposure_of(displays: Floats, preferences: Floats, user_type: int, item: int, n_positions: int) -> float:
+    """Return N_ij for one item. Displays have shape (N, K, M), preferences (N, K).
+
+    K is passed, and not read off an array, because the caller may know it at compile time.
+    """
     exposure = 0.0
-    for k in range(preferences.shape[1]):
+    for k in range(n_positions):
         exposure += displays[user_type, k, item] * preferences[user_type, k]
     return exposure
 

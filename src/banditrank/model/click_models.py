@@ -79,11 +79,18 @@ def _draw_single_look(
     rewards: NDArray[np.float64],
 ) -> None:
     uniform = rng.random()
-    look = 0
+    look, start = 0, 0.0
     for position in range(ranking.size - 1):
-        look += uniform >= world.position_limits[user_type, position]
+        limit = world.position_limits[user_type, position]
+        look += uniform >= limit
+        start = max(start, limit) if uniform >= limit else start
     mean = world.item_means[user_type, ranking[look]]
-    reward = draw_reward(mean, world.concentration, world.scale, rng)
+    if world.concentration == 0.0:
+        # What is left of the uniform number is uniform within the position's share: it decides the click.
+        clicked = uniform - start < mean * world.position_preferences[user_type, look]
+        reward = world.scale if clicked else 0.0
+    else:
+        reward = draw_reward(mean, world.concentration, world.scale, rng)
     for position in range(ranking.size):
         rewards[position] = reward if position == look else 0.0
 

@@ -34,6 +34,7 @@ class PersonalizedState(NamedTuple):
     scan_inverses: Floats  # (N, K) 1 / ρ̂ at the last scan
     scan_bonuses: Floats  # (N,) the bonus at the last scan
     challengers: Floats  # (N,) the best unshown index at the last scan; infinite to force one
+    challengers_per_bonus: Floats  # (N,) the same over the bonus at the last scan
     indices: Floats  # (M,) room
 
 
@@ -47,15 +48,9 @@ def start_personalized(counts: Counts, scratch: Scratch) -> PersonalizedState:
         np.zeros((n, k)),
         np.zeros(n),
         np.full(n, np.inf),
+        np.full(n, np.inf),
         np.zeros(m),
     )
-
-
-@inlined
-def _index(learner: Learner, user_type: int, item: int, bonus: float) -> float:
-    """Return μ̂_ij + bonus / N_ij."""
-    exposure = exposure_of(learner.displays, learner.evidence.preferences, user_type, item)
-    return float(learner.reward_totals[user_type, item] + bonus) / exposure
 
 
 @inlined
@@ -76,6 +71,7 @@ def _rank(
         round_robin(clock[EXPLORATIONS], n_items, ranking)
         clock[EXPLORATIONS] = clock[EXPLORATIONS] % n_items + 1
         state.challengers[user_type] = np.inf  # unshown items are about to change
+        state.challengers_per_bonus[user_type] = np.inf
     else:
         _follow_leaders(state, user_type, bonus, ranking)
 
@@ -83,25 +79,29 @@ def _rank(
 @inlined
 def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, ranking: Indices) -> None:
     i = user_type
-    preferences = state.learner.evidence.preferences
+    learner = state.learner
+    preferences = learner.evidence.preferences
     shrinkage = np.inf
     for k in range(ranking.size):
         shrinkage = min(shrinkage, preferences[i, k] * state.scan_inverses[i, k])
-    in_order = True  # and no ties, which are settled by sorting again
-    lowest = np.inf
-    for rank in range(ranking.size):
-        index = _index(state.learner, i, state.leaders[i, rank], bonus)
-        in_order &= index < lowest
-        lowest = min(lowest, index)
+    challenger = state.challengers[i]
+    if bonus > state.scan_bonuses[i]:
+        challenger = state.challengers_per_bonus[i] * bonus
+    ahead, in_order = True, True  # without ties, which are settled by sorting again
+    last_earned, last_exposure = np.inf, 1.0
+    for rank in range(ranking.size):  # indices are earned / exposure, compared without dividing
+        item = state.leaders[i, rank]
+        earned = learner.reward_totals[i, item] + bonus
+        exposure = exposure_of(learner.displays, preferences, i, item, ranking.size)
+        ahead &= earned * shrinkage * _MARGIN > challenger * exposure
+        in_order &= earned * last_exposure < last_earned * exposure
+        last_earned, last_exposure = earned, exposure
     last = np.inf
     for rank in range(ranking.size):
         preference = preferences[i, state.positions[i, rank]]
         in_order &= preference < last
         last = preference
-    challenger = state.challengers[i]
-    if bonus > state.scan_bonuses[i]:
-        challenger *= bonus / state.scan_bonuses[i]
-    if not lowest * shrinkage * _MARGIN > challenger:
+    if not ahead:
         _scan(state, i, bonus)
         _order_positions(state, i)
     elif not in_order:
@@ -132,6 +132,7 @@ def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
     for j in range(indices.size):
         challenger = max(challenger, indices[j])
     state.challengers[i] = challenger
+    state.challengers_per_bonus[i] = challenger / bonus  # infinite without a bonus: any growth is a scan
     state.scan_bonuses[i] = bonus
     for k in range(preferences.shape[1]):
         state.scan_inverses[i, k] = 1.0 / preferences[i, k]
@@ -141,9 +142,11 @@ def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
 def _order_leaders(state: PersonalizedState, user_type: int, bonus: float) -> None:
     """Sort the leaders by decreasing index; ties by number."""
     i = user_type
-    for rank in range(state.leaders.shape[1]):
+    learner, n_positions = state.learner, state.leaders.shape[1]
+    for rank in range(n_positions):
         item = state.leaders[i, rank]
-        index = _index(state.learner, i, item, bonus)
+        exposure = exposure_of(learner.displays, learner.evidence.preferences, i, item, n_positions)
+        index = (learner.reward_totals[i, item] + bonus) / exposure
         place = rank
         while place > 0 and (
             state.indices[place - 1] < index
