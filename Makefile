@@ -30,7 +30,7 @@ layers: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/pytest --cov --cov-report=term:skip-covered
+	$(BIN)/pytest --numprocesses=auto --cov --cov-report=term:skip-covered
 
 bench: setup
 	$(BIN)/python benchmarks/bench.py

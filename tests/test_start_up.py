@@ -57,3 +57,10 @@ def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1\n"
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0\n"
+
+
+def test_without_a_writable_cache_it_still_runs(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    code = "from banditrank import NASH; print(NASH.collective([1.0], [1.0]))"
+    assert python(code, NUMBA_CACHE_DIR=str(blocker)) == "0.0\n"

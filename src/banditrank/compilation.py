@@ -12,8 +12,11 @@ from Python, from other formulas, and from the simulation loop. Three facts abou
   it calls does. The cache directory is therefore named after the contents of the whole package.
 """
 
+import atexit
 import hashlib
 import os
+import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,14 +99,29 @@ def _cache_directory() -> Iterator[None]:
 
 @cache
 def cache_directory() -> Path:
-    """Return where machine code is kept: below ``NUMBA_CACHE_DIR`` or the user's cache directory."""
+    """Return where machine code is kept: below ``NUMBA_CACHE_DIR`` or the user's cache directory.
+
+    Where neither can be written to, it is kept for this process only.
+    """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         root = Path(chosen)
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "banditrank"
+    directory = root / _contents_of_package()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        directory = Path(tempfile.mkdtemp(prefix="banditrank-"))
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+def _contents_of_package() -> str:
+    """Return a digest of all source files."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)
     for source in sorted(package.rglob("*.py")):
         digest.update(source.relative_to(package).as_posix().encode())
         digest.update(source.read_bytes())
-    return root / digest.hexdigest()
+    return digest.hexdigest()

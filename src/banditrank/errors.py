@@ -42,6 +42,12 @@ class InvalidInputError(BanditRankError, ValueError):
         self.rule = rule
         self.value = value
 
+    @classmethod
+    def from_os(cls, field: str, rule: str, path: object, error: OSError) -> "InvalidInputError":
+        """Return the error for a file that the system refuses: ``must be writable (permission denied)``."""
+        reason = (error.strerror or str(error)).lower()
+        return InvalidInputError(field, f"{rule} ({reason})", str(path))
+
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.rule, self.value)
 

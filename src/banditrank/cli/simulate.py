@@ -179,7 +179,7 @@ def _write_json(results: "list[SimulationResult]", replications: int, target: st
         "rewards": first.rewards,
         "click_model": first.click_model,
         "version": first.version,
-        "runs": [result.run() for result in results],
+        "runs": [result.to_dict() for result in results],
     }
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     if target == "-":
@@ -188,8 +188,7 @@ def _write_json(results: "list[SimulationResult]", replications: int, target: st
     try:
         Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
-        reason = (error.strerror or "cannot be written").lower()
-        raise InvalidInputError("--json", f"must be writable ({reason})", target) from None
+        raise InvalidInputError.from_os("--json", "must be writable", target, error) from None
 
 
 def _print_table(results: "list[SimulationResult]") -> None:
@@ -198,14 +197,14 @@ def _print_table(results: "list[SimulationResult]") -> None:
 
     first = results[0]
     caption = f"{first.problem.name}, {first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
-    table = Table(title=f"Regret: {caption}", title_justify="left")
-    table.add_column("policy", no_wrap=True)
-    for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "Mrounds/s"):
-        table.add_column(heading, justify="right")
+    table = Table(title=f"Regret: {caption}", title_justify="left", padding=(0, 1, 0, 0))
+    table.add_column("policy", overflow="fold")
+    for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
         final = result.final_regret
         table.add_row(
-            result.label,
+            result.label + ("" if result.complete else f" ({len(result.replications)} replications)"),
             f"{result.median[-1]:,.0f}",
             f"{result.quantile(0.1)[-1]:,.0f}",
             f"{result.quantile(0.9)[-1]:,.0f}",
@@ -217,6 +216,5 @@ def _print_table(results: "list[SimulationResult]") -> None:
         )
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(table)
-    console.print(
-        "optimal: share of rounds with a best ranking; initial: rounds of the initial phase", style="dim"
-    )
+    notes = "optimal: share of rounds with a best ranking; initial: rounds of the initial phase"
+    console.print(f"{notes}; M/s: million rounds a second", style="dim")

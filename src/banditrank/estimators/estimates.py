@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.position_preferences import position_preferences
-from banditrank.model.rankings import Ranking
+from banditrank.model.values import weighted_means
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility
 
@@ -35,12 +35,11 @@ class Estimates:
     exposure: Floats
     item_means: Floats
 
-    def user_type_values(self, ranking: Ranking) -> Floats:
+    def user_type_values(self, ranking: ArrayLike) -> Floats:
         """Return Σ_j ρ̂_iσ(j) μ̂_ij for each user type, shape (N,)."""
-        values: Floats = np.einsum("ik,ik->i", self.position_preferences, self.item_means[:, ranking])
-        return values
+        return weighted_means(self.position_preferences, self.item_means, ranking)
 
-    def collective_utility(self, ranking: Ranking, utility: Utility) -> float:
+    def collective_utility(self, ranking: ArrayLike, utility: Utility) -> float:
         """Return Γ̂(σ), equation (3) of the paper."""
         return utility.collective(self.arrival_rates, self.user_type_values(ranking))
 

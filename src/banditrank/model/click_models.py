@@ -7,6 +7,9 @@ to the others:
     Simulate one user: write the reward earned at each position, 0 where nothing was clicked.
 ``value(world, user_type, ranking)``
     The expected reward of showing the ranking to a user of the type.
+
+It also says whether that value is a sum over positions, ``scale · Σ_k ρ_ik μ_i,σ(k)``, for then the best
+rankings can be found without trying all of them.
 """
 
 from collections.abc import Callable
@@ -47,9 +50,10 @@ def make_world(problem: Problem, rewards: Rewards | None = None) -> World:
 
 
 class ClickModel(Protocol):
-    """How users look and click: a name and the two formulas above."""
+    """How users look and click: a name, the two formulas above, and what is known of them."""
 
     name: ClassVar[str]
+    is_additive: ClassVar[bool]
 
     @property
     def draw(self) -> Callable[..., None]:
@@ -112,5 +116,9 @@ class SingleLook:
     """
 
     name: ClassVar[str] = "single-look"
+    is_additive: ClassVar[bool] = True
     draw = staticmethod(_draw_single_look)
     value = staticmethod(_single_look_value)
+
+
+SINGLE_LOOK = SingleLook()

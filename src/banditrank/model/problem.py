@@ -152,7 +152,7 @@ def _numbers(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float6
         raise InvalidInputError(field, "must hold numbers only", value)
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(field, f"must be {shape}", value) from None
     if array.ndim != dimensions:
         raise InvalidInputError(field, f"must be {shape}", value)

@@ -22,8 +22,7 @@ def read_problem(path: str | Path) -> Problem:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise InvalidInputError("problem file", f"must be readable ({reason})", str(path)) from None
+        raise InvalidInputError.from_os("problem file", "must be readable", path, error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError("problem file", f"must be TOML ({reason})", str(path)) from None
@@ -45,8 +44,7 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     try:
         path.write_text(problem_text(problem), encoding="utf-8")
     except OSError as error:
-        reason = (error.strerror or "cannot be written").lower()
-        raise InvalidInputError("problem file", f"must be writable ({reason})", str(path)) from None
+        raise InvalidInputError.from_os("problem file", "must be writable", path, error) from None
 
 
 def problem_text(problem: Problem) -> str:

@@ -53,7 +53,7 @@ class Beta:
     Parameters
     ----------
     concentration
-        c > 0; the variance is scale² · μ(1 − μ) / (c + 1).
+        c; the variance is scale² · μ(1 − μ) / (c + 1).
     scale
         The largest reward. Means, values and regrets are all multiplied by it.
 
@@ -69,8 +69,8 @@ class Beta:
     def __post_init__(self) -> None:
         for field in ("concentration", "scale"):
             value = getattr(self, field)
-            if not (isinstance(value, int | float) and 0 < value < np.inf):
-                raise InvalidInputError(f"rewards' {field}", "must be positive and finite", value)
+            if not (isinstance(value, int | float) and 1e-3 <= value <= 1e6):
+                raise InvalidInputError(f"rewards' {field}", "must be a number from 0.001 to 1,000,000", value)
 
     def __str__(self) -> str:
         return f"beta:{self.concentration:g}:{self.scale:g}"

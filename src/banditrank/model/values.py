@@ -1,13 +1,13 @@
 """What rankings are worth when everything is known."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from banditrank.model.problem import Problem
-from banditrank.model.rankings import Ranking
+from banditrank.model.rankings import as_ranking
 
 
-def user_type_values(problem: Problem, ranking: Ranking) -> NDArray[np.float64]:
+def user_type_values(problem: Problem, ranking: ArrayLike) -> NDArray[np.float64]:
     """Return the chance of a click of each user type, u_i = Σ_k ρ_ik μ_i,σ(k), shape (N,).
 
     Examples
@@ -16,9 +16,15 @@ def user_type_values(problem: Problem, ranking: Ranking) -> NDArray[np.float64]:
     >>> user_type_values(kdd2012(), [2, 3])
     array([0.742108, 0.490416])
     """
-    values: NDArray[np.float64] = np.einsum(
-        "ik,ik->i", problem.position_preferences, problem.item_means[:, ranking]
-    )
+    return weighted_means(problem.position_preferences, problem.item_means, ranking)
+
+
+def weighted_means(
+    preferences: NDArray[np.float64], means: NDArray[np.float64], ranking: ArrayLike
+) -> NDArray[np.float64]:
+    """Return Σ_k ρ_ik μ_i,σ(k) for ρ of shape (N, K) and μ of shape (N, M), known or estimated; shape (N,)."""
+    shown = as_ranking(np.asarray(ranking), n_items=means.shape[1], n_positions=preferences.shape[1])
+    values: NDArray[np.float64] = np.einsum("ik,ik->i", preferences, means[:, shown])
     return values
 
 

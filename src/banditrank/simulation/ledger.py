@@ -1,6 +1,8 @@
 """Keeps the finished replications of a simulation, in memory and in a directory if there is one."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +33,8 @@ class Ledger:
         self._requested = requested
         self._directory = None if directory is None else Path(directory)
         self._finished: dict[int, Replication] = {}
-        self._seconds_before = 0.0
-        self.start_clock()
+        self._seconds = 0.0
+        self._saved = time.perf_counter()
         if self._directory is not None and (self._directory / SUMMARY_FILE).exists():
             self._take_over(SimulationResult.load(self._directory))
 
@@ -46,9 +48,14 @@ class Ledger:
         """Whether nothing is finished."""
         return not self._finished
 
-    def start_clock(self) -> None:
-        """Count time from now on."""
-        self._started = self._saved = time.perf_counter()
+    @contextmanager
+    def clock(self) -> Iterator[None]:
+        """Count the time that is spent within."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds += time.perf_counter() - start
 
     def add(self, replication: Replication) -> None:
         """Add a finished replication; every few seconds all are saved."""
@@ -83,7 +90,7 @@ class Ledger:
             regret=np.array([replication.regret for replication in done]),
             optimal_rate=np.array([replication.optimal_rate for replication in done]),
             initial_rounds=np.array([replication.initial_rounds for replication in done]),
-            seconds=self._seconds_before + time.perf_counter() - self._started,
+            seconds=self._seconds,
         )
 
     def _take_over(self, saved: SimulationResult) -> None:
@@ -95,7 +102,7 @@ class Ledger:
         if not np.array_equal(saved.checkpoints, now.checkpoints):
             rule = "must be new or hold the same simulation, whose checkpoints differ"
             raise InvalidInputError("save directory", rule, str(self._directory))
-        self._seconds_before = saved.seconds
+        self._seconds = saved.seconds
         for row, number in enumerate(saved.replications.tolist()):
             self._finished[number] = Replication(
                 number, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])

@@ -35,7 +35,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
         axes = Figure(figsize=(7.5, 4.6), dpi=150, layout="constrained").add_subplot()
     for number, result in enumerate(results):
         colour, dashes = _style(number, result)
-        axes.plot(result.checkpoints, result.regret.T, color=colour, linewidth=0.5, alpha=0.22)
+        axes.plot(result.checkpoints, result.regret.T, color=colour, linewidth=0.6, alpha=0.35)
         axes.plot(
             result.checkpoints,
             result.median,
@@ -53,7 +53,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
     axes.set_xlabel("round")
     axes.set_ylabel("regret")
     axes.set_title("regret over time: median, and every replication", fontsize="medium", loc="left")
-    axes.legend(frameon=False, fontsize="small", loc="upper left")
+    axes.legend(frameon=False, fontsize="small", loc="upper left", handlelength=2.6)
     _tidy(axes)
     return axes
 
@@ -63,14 +63,14 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
     for number, result in enumerate(results):
         colour, _ = _style(number, result)
         spread = np.random.default_rng(0).uniform(-0.22, 0.22, len(result.final_regret))
-        axes.scatter(result.final_regret, number + spread, s=14, color=colour, alpha=0.55, linewidth=0)
+        axes.scatter(result.final_regret, number + spread, s=14, color=colour, alpha=0.6, linewidth=0, zorder=3)
         median = result.median[-1]
-        axes.plot([median, median], [number - 0.36, number + 0.36], color=colour, linewidth=2.2)
+        axes.plot([median, median], [number - 0.36, number + 0.36], color=colour, linewidth=2.2, alpha=0.8)
     axes.set_yticks(range(len(results)), [_legend(result).replace(", c", "\nc") for result in results])
     axes.tick_params(axis="y", labelsize="small", length=0)
     axes.invert_yaxis()
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
-    axes.set_xlim(left=0)
+    axes.margins(x=0.08)
     axes.set_xlabel("regret")
     axes.set_title("final regret of every replication", fontsize="medium", loc="left")
     _tidy(axes)
@@ -97,8 +97,7 @@ def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
     try:
         figure.savefig(path)
     except OSError as error:
-        reason = (error.strerror or "cannot be written").lower()
-        raise InvalidInputError("plot file", f"must be writable ({reason})", str(path)) from None
+        raise InvalidInputError.from_os("plot file", "must be writable", path, error) from None
 
 
 def check_plot_path(path: Path) -> None:

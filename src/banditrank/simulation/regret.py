@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from banditrank.model.problem import Problem
-from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.model.values import best_personalized_values, user_type_values
 from banditrank.solvers.equal import best_equal_ranking, equal_value
 from banditrank.utilities.utility import UTILITARIAN, Utility
@@ -14,7 +13,7 @@ from banditrank.utilities.utility import UTILITARIAN, Utility
 Floats = NDArray[np.float64]
 
 
-def personalized_regret(problem: Problem, user_types: Sequence[int], rankings: Sequence[Ranking]) -> Floats:
+def personalized_regret(problem: Problem, user_types: Sequence[int], rankings: Sequence[ArrayLike]) -> Floats:
     """Return the regret of personalized treatment after each round, shape (t,).
 
     In each round, the best value for the type that arrived less the value of what it was shown.
@@ -27,13 +26,13 @@ def personalized_regret(problem: Problem, user_types: Sequence[int], rankings: S
     """
     best = best_personalized_values(problem)
     gaps = [
-        best[user_type] - user_type_values(problem, _checked(problem, ranking))[user_type]
+        best[user_type] - user_type_values(problem, ranking)[user_type]
         for user_type, ranking in zip(user_types, rankings, strict=True)
     ]
     return np.cumsum(gaps)
 
 
-def equal_regret(problem: Problem, rankings: Sequence[Ranking], utility: Utility = UTILITARIAN) -> Floats:
+def equal_regret(problem: Problem, rankings: Sequence[ArrayLike], utility: Utility = UTILITARIAN) -> Floats:
     """Return the regret of equal treatment after each round, shape (t,): t Γ(σ*) − Σ_s Γ(σ_s).
 
     Examples
@@ -44,9 +43,5 @@ def equal_regret(problem: Problem, rankings: Sequence[Ranking], utility: Utility
     """
     best = equal_value(problem, best_equal_ranking(problem, utility), utility)
     return np.cumsum(
-        [best - equal_value(problem, _checked(problem, ranking), utility) for ranking in rankings]
+        [best - equal_value(problem, ranking, utility) for ranking in rankings]
     )
-
-
-def _checked(problem: Problem, ranking: Ranking) -> Ranking:
-    return as_ranking(ranking, n_items=problem.n_items, n_positions=problem.n_positions)

@@ -1,6 +1,8 @@
 """What a simulation gave: curves, spreads, and where they came from."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +47,7 @@ class SimulationResult:
     initial_rounds
         Length of the initial phase, shape (R,): the horizon if it did not end, 0 if there is none.
     seconds
-        The time it took.
+        The time that replications took, compilation and saving apart.
     """
 
     policy: dict[str, Any]
@@ -62,6 +64,11 @@ class SimulationResult:
     optimal_rate: Floats
     initial_rounds: NDArray[np.int64]
     seconds: float
+
+    def __repr__(self) -> str:
+        count = f"{len(self.replications)} of {self.requested} replications of {self.horizon:,} rounds"
+        regret = f"median regret {self.median[-1]:.4g}" if len(self.replications) else "nothing finished"
+        return f"<SimulationResult {self.label} on {self.problem.name}: {count}, {regret}>"
 
     @property
     def complete(self) -> bool:
@@ -102,10 +109,11 @@ class SimulationResult:
         """Rounds simulated per second of wall time, all replications together."""
         return len(self.replications) * self.horizon / self.seconds if self.seconds > 0 else 0.0
 
-    def run(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, as in the output of ``banditrank simulate --json``."""
         return {
             **self.policy,
+            "complete": self.complete,
             "checkpoints": self.checkpoints.tolist(),
             "regret": {
                 "mean": self.mean.tolist(),
@@ -144,16 +152,16 @@ class SimulationResult:
     def save(self, directory: str | Path) -> None:
         """Write the result to a directory: a JSON summary and the curves as Parquet. `load` reads it back."""
         directory = Path(directory)
+        text = json.dumps(self._summary(), indent=2, allow_nan=False) + "\n"
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            self.to_frame().to_parquet(directory / CURVES_FILE, index=False)
-            text = json.dumps(self._summary(), indent=2, allow_nan=False)
-            (directory / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")
+            # Each file is replaced in one step, so that an interruption leaves the old one or the new one.
+            with _replacing(directory / CURVES_FILE) as path:
+                self.to_frame().to_parquet(path, index=False)
+            with _replacing(directory / SUMMARY_FILE) as path:
+                path.write_text(text, encoding="utf-8")
         except OSError as error:
-            reason = (error.strerror or "cannot be written").lower()
-            raise InvalidInputError(
-                "save directory", f"must be writable ({reason})", str(directory)
-            ) from None
+            raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
 
     def _summary(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__slots__}
@@ -164,7 +172,7 @@ class SimulationResult:
             "problem": self.problem.to_dict(),
             "replications": self.replications.tolist(),
             "initial_rounds": self.initial_rounds.tolist(),
-            "run": self.run(),
+            "run": self.to_dict(),
         }
 
     @classmethod
@@ -176,8 +184,9 @@ class SimulationResult:
         try:
             values = json.loads((directory / SUMMARY_FILE).read_text(encoding="utf-8"))
             frame = pd.read_parquet(directory / CURVES_FILE)
-            values.pop("run")
+            del values["run"]
             replications = np.array(values.pop("replications"), dtype=np.int64)
+            frame = frame[frame["replication"].isin(replications)]  # an interruption may leave newer curves
             shape = (len(replications), -1)
             return cls(
                 **{
@@ -195,3 +204,11 @@ class SimulationResult:
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)
             ) from None
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a file to write to that takes the place of another once it is written."""
+    new = path.with_suffix(".new")
+    yield new
+    new.replace(path)

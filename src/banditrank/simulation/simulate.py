@@ -39,7 +39,8 @@ def simulate(
     """Let a policy learn a problem from nothing, several times.
 
     The result depends on the seed and not on the number of workers. Ctrl-C ends the simulation early; what
-    was finished is returned, and with ``save_to`` the same call goes on from there.
+    was finished is returned (if nothing was, the interruption is raised), and with ``save_to`` the same call
+    goes on from there.
 
     Parameters
     ----------
@@ -92,8 +93,8 @@ def simulate(
     check_regret_is_finite(policy, problem)
     ledger = Ledger(experiment, replications, save_to)
     experiment.prepare()
-    ledger.start_clock()
-    with progress_bar(policy.name, len(ledger.missing) * horizon, shown=progress) as advance:
+    steps = len(ledger.missing) * horizon
+    with progress_bar(policy.name, steps, shown=progress) as advance, ledger.clock():
         _replicate(experiment, ledger, min(count, replications), advance)
     ledger.save()
     return ledger.result()

@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from banditrank.errors import UnknownNameError, UnsolvableError
 from banditrank.model.problem import Problem
@@ -86,7 +87,7 @@ def best_equal_ranking(problem: Problem, utility: Utility = UTILITARIAN, *, scal
 
 
 def equal_value(
-    problem: Problem, ranking: Ranking, utility: Utility = UTILITARIAN, *, scale: float = 1.0
+    problem: Problem, ranking: ArrayLike, utility: Utility = UTILITARIAN, *, scale: float = 1.0
 ) -> float:
     """Return Γ(σ) of a ranking in a known problem."""
     return utility.collective(problem.arrival_rates, scale * user_type_values(problem, ranking))

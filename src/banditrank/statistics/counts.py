@@ -185,7 +185,7 @@ class Counts:
 def _counts(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(field, "must hold numbers only", value) from None
     if array.ndim != dimensions:
         raise InvalidInputError(field, f"must have {dimensions} axes", f"{array.ndim}")
