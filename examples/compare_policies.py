@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from banditrank import GreedyRank, UCBRank, generate, simulate
-from banditrank.simulation.plots import save_plot
+from banditrank import GreedyRank, UCBRank, generate, save_plot, simulate
 
 world = generate("conflict", n_user_types=2, n_items=6, n_positions=2, seed=1)
 results = [

@@ -3,11 +3,11 @@
 import numpy as np
 
 from banditrank import Counts, GreedyRank, estimate, kdd2012
-from banditrank.policies.base import Scratch
 
 truth = kdd2012()  # stands in for real users
 rng = np.random.default_rng(1)
-policy, counts, scratch = GreedyRank(2.0), Counts.empty_for(truth), Scratch()
+policy, counts = GreedyRank(2.0), Counts.empty_for(truth)
+scratch = policy.new_scratch()  # remembers which items to explore next
 
 for _ in range(5_000):
     user_type = int(rng.choice(2, p=truth.arrival_rates))

@@ -13,6 +13,11 @@ _EXPORTS = {
     "NASH": "utilities.utility",
     "UTILITARIAN": "utilities.utility",
     "BanditRankError": "errors",
+    "save_plot": "simulation.plots",
+    "equal_regret": "simulation.regret",
+    "personalized_regret": "simulation.regret",
+    "ClickModel": "model.click_models",
+    "UnknownNameError": "errors",
     "Bernoulli": "model.rewards",
     "Beta": "model.rewards",
     "Counts": "statistics.counts",
@@ -45,10 +50,10 @@ _EXPORTS = {
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
-    from banditrank.errors import BanditRankError, InvalidInputError, UnsolvableError
+    from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
     from banditrank.model.catalog import find_problem, kdd2012
-    from banditrank.model.click_models import SingleLook
+    from banditrank.model.click_models import ClickModel, SingleLook
     from banditrank.model.generators import generate
     from banditrank.model.problem import Problem
     from banditrank.model.rewards import Bernoulli, Beta
@@ -59,7 +64,8 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.policies.type_blind import TypeBlindUCB
     from banditrank.policies.ucb_rank import UCBRank
     from banditrank.policies.uniform import UniformRandom
-    from banditrank.simulation.plots import plot_regret
+    from banditrank.simulation.plots import plot_regret, save_plot
+    from banditrank.simulation.regret import equal_regret, personalized_regret
     from banditrank.simulation.result import SimulationResult
     from banditrank.simulation.simulate import simulate
     from banditrank.solvers.equal import best_equal_ranking

@@ -116,7 +116,7 @@ BAD = [
     (["simulate", "--utility", "alpha:-2"], "alpha must be a number of at least 0, got -2.0"),
     (["simulate", "--solver", "magic", "--treatment", "equal"], "solver must be one of .*got 'magic'"),
     (["simulate", "--rewards", "gauss"], "rewards must be one of .*got 'gauss'"),
-    (["simulate", "--coefficient", "nan"], "coefficient must be a number of at least 0, got nan"),
+    (["simulate", "--coefficient", "nan"], "coefficient must be a number from 0 to 1,000,000,000, got nan"),
     (["simulate", "--horizon", "0"], "horizon must be a whole number of at least 1, got 0"),
     (["simulate", "--horizon", "many"], "--horizon.*valid integer.*got 'many'"),
     (["simulate", "--replications", "-1"], "replications must be a whole number of at least 1, got -1"),

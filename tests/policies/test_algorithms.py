@@ -1,11 +1,13 @@
 """The paper's Algorithms 2 and 3, line by line."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from banditrank import Counts, GreedyRank, InvalidInputError, TypeBlindUCB, UCBRank, UnsolvableError, generate
 from banditrank.policies import schedules
-from banditrank.policies.base import Scratch, policy_label
+from banditrank.policies.base import policy_label
 from banditrank.policies.catalog import POLICY_NAMES, find_policy
 from banditrank.testing.policies import settled_counts
 
@@ -51,7 +53,7 @@ def test_the_type_blind_baseline_waits_for_anybody() -> None:
 def test_greedy_explores_in_turn(treatment: str) -> None:
     problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     policy = GreedyRank(schedules.constant(1.0), treatment=treatment)
-    scratch, counts = Scratch(), settled_counts(problem)
+    scratch, counts = policy.new_scratch(), settled_counts(problem)
     shown = [policy.rank(counts, 0, rng=RNG, scratch=scratch).tolist() for _ in range(9)]
     # I_explore starts at 1 and runs 1, 2, …, M, 1, …
     turns = [1, 2, 3, 4, 1, 2, 3, 4, 1]
@@ -87,18 +89,28 @@ def test_schedules_of_the_theorems() -> None:
 
 
 def test_any_function_is_a_schedule() -> None:
-    assert GreedyRank(lambda t: min(1.0, 10 / t)).exploration_probabilities(
-        np.array([1, 20])
-    ) == pytest.approx([1.0, 0.5])
-    assert UCBRank(schedules.from_function(np.sqrt, vectorized=True)).bonus_weights(np.array([1, 4])) == (
-        pytest.approx([0.0, 2 * np.log(4)])
-    )
-    assert GreedyRank(5.0).exploration_probabilities(np.array([4, 100])) == pytest.approx([1.0, 0.5])
+    t = np.array([1, 20])
+    assert GreedyRank(lambda t: min(1.0, 10 / t)).parameters(t).tolist() == [[1.0, 0.0], [0.5, 0.0]]
+    roots = schedules.Schedule("roots", np.sqrt)
+    assert UCBRank(roots).parameters(t) == pytest.approx(np.array([[0, 0], [0, np.sqrt(20) * np.log(20)]]))
+    assert GreedyRank(5.0).parameters(np.array([4, 100]))[:, 0] == pytest.approx([1.0, 0.5])
+
+
+def test_policies_are_values() -> None:
+    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    for make in (
+        lambda: UCBRank(0.5),
+        lambda: GreedyRank(schedules.theorem_1(problem), treatment="equal", utility="nash"),
+        lambda: TypeBlindUCB(2.0),
+    ):
+        assert make() == make()
+    assert UCBRank(0.5) != UCBRank(0.25)
+    assert pickle.loads(pickle.dumps(UCBRank(0.5))) == UCBRank(0.5)  # noqa: S301 - our own bytes
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "x", None, True])
 def test_a_bad_coefficient_is_refused(value: object) -> None:
-    with pytest.raises(InvalidInputError, match="coefficient must be a number of at least 0, got"):
+    with pytest.raises(InvalidInputError, match="coefficient must be a number from 0 to 1,000,000,000, got"):
         UCBRank(value)
 
 
@@ -106,7 +118,7 @@ def test_a_schedule_that_leaves_its_range_is_refused() -> None:
     with pytest.raises(
         InvalidInputError, match=r"schedule custom must be finite and not negative, got '-1\.0 at"
     ):
-        GreedyRank(lambda t: 1.0 - t).exploration_probabilities(np.array([1, 2]))
+        GreedyRank(lambda t: 1.0 - t).parameters(np.array([1, 2]))
 
 
 def test_settings_that_do_not_go_together_are_refused() -> None:

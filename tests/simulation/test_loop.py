@@ -29,6 +29,9 @@ class Recomputed(Policy):
         self.treatment = policy.treatment
         self.utility = policy.utility
 
+    def new_scratch(self) -> object:
+        return self.policy.new_scratch()
+
     def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN201
         return self.policy.rank(counts, user_type, rng=rng, scratch=scratch)
 

@@ -12,6 +12,7 @@ from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
+    from banditrank.model.rewards import Rewards
     from banditrank.policies.base import CompiledPolicy
     from banditrank.simulation.result import SimulationResult
     from banditrank.solvers.equal import Solver
@@ -33,7 +34,10 @@ def simulate_command(
     ] = None,
     treatment: Annotated[
         list[str] | None,
-        typer.Option(help="personalized or equal; give both to compare them.", show_default="personalized"),
+        typer.Option(
+            help="personalized or equal; give both to compare them.",
+            show_default="personalized; without --policy, both",
+        ),
     ] = None,
     utility: Annotated[
         str,
@@ -84,7 +88,8 @@ def simulate_command(
     if json_file not in (None, "-"):
         _check_directory("--json", Path(str(json_file)))
     world = find_problem(problem)
-    line_up = _line_up(world, policy, treatment, utility, coefficient, solver)
+    reward_family = find_rewards(rewards)
+    line_up = _line_up(world, reward_family, policy, treatment, utility, coefficient, solver)
     results = _simulate_all(
         line_up,
         save,
@@ -92,7 +97,7 @@ def simulate_command(
         horizon=horizon,
         replications=replications,
         seed=seed,
-        rewards=find_rewards(rewards),
+        rewards=reward_family,
         workers=workers,
     )
     if results and json_file is not None:
@@ -109,6 +114,7 @@ def simulate_command(
 
 def _line_up(
     problem: "Problem",
+    rewards: "Rewards",
     policies: Sequence[str] | None,
     treatments: Sequence[str] | None,
     utility: str,
@@ -134,6 +140,7 @@ def _line_up(
             utility=utility,
             coefficient=coefficient,
             solver=cast("Solver", solver),
+            rewards=rewards,
         )
         for name, treatment in dict.fromkeys(pairs)
     ]

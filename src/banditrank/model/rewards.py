@@ -70,7 +70,9 @@ class Beta:
         for field in ("concentration", "scale"):
             value = getattr(self, field)
             if not (isinstance(value, int | float) and 1e-3 <= value <= 1e6):
-                raise InvalidInputError(f"rewards' {field}", "must be a number from 0.001 to 1,000,000", value)
+                raise InvalidInputError(
+                    f"rewards' {field}", "must be a number from 0.001 to 1,000,000", value
+                )
 
     def __str__(self) -> str:
         return f"beta:{self.concentration:g}:{self.scale:g}"

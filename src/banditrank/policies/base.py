@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.compilation import inlined
 from banditrank.errors import UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.statistics.counts import Counts
@@ -15,18 +15,7 @@ from banditrank.utilities.utility import UTILITARIAN, Utility
 
 Treatment: TypeAlias = Literal["personalized", "equal"]
 
-
-@dataclass(slots=True)
-class Scratch:
-    """What a policy remembers beside the counts. Losing it costs a warm-up and nothing else.
-
-    Attributes
-    ----------
-    explorations
-        The paper's I_explore, the place of the round-robin: 1 to M.
-    """
-
-    explorations: int = 1
+SAMPLE_VALUES = (0.1, 0.35, 0.6, 1.0)
 
 
 class Policy(ABC):
@@ -48,7 +37,7 @@ class Policy(ABC):
         user_type: int,
         *,
         rng: np.random.Generator,
-        scratch: Scratch | None = None,
+        scratch: Any = None,
     ) -> Ranking:
         """Return the ranking to show next.
 
@@ -61,8 +50,16 @@ class Policy(ABC):
         rng
             The policy's randomness; the same counts and generator state give the same ranking.
         scratch
-            What to remember from call to call. Without it, what it would hold is drawn at random.
+            What `new_scratch` made, kept from call to call. Without it, what it would hold is drawn at
+            random.
         """
+
+    def new_scratch(self) -> Any:
+        """Return what the policy remembers beside the counts; None for most.
+
+        Losing it costs a warm-up and nothing else.
+        """
+        return None
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values, for results."""
@@ -72,6 +69,15 @@ class Policy(ABC):
             "utility": str(self.utility) if self.treatment == "equal" else None,
             "coefficient": None,
         }
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return plain values that tell this policy from others of the same description.
+
+        Results that were saved are gone on with only if these are the same. Functions are told apart by
+        what they give. A policy of your own should add its parameters.
+        """
+        samples = {"utility": self.utility.of(SAMPLE_VALUES).tolist()} if self.treatment == "equal" else {}
+        return {**self.describe(), "samples": samples}
 
 
 def policy_label(description: dict[str, Any]) -> str:
@@ -97,8 +103,8 @@ def policy_label(description: dict[str, Any]) -> str:
 class Kernel(NamedTuple):
     """The compiled side of a policy: two formulas on a state of the policy's own making.
 
-    ``rank(state, user_type, t, exploration, bonus, rng, ranking)``
-        Write the ranking of round t.
+    ``rank(state, user_type, t, parameters, rng, ranking)``
+        Write the ranking of round t, given that round's row of the policy's `parameters`.
     ``observe(state, user_type, t, ranking, rewards)``
         Take in what the ranking earned.
     """
@@ -117,24 +123,20 @@ class CompiledPolicy(Policy):
         """Return the formulas to use for a size of problem."""
 
     @abstractmethod
-    def start(self, counts: Counts, scratch: Scratch) -> Any:
+    def start(self, counts: Counts, scratch: Any) -> Any:
         """Return the state that the formulas work on, given what is known already."""
 
-    def exploration_probabilities(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the chance of exploring in each of these rounds; none unless a subclass says so."""
-        return np.zeros(len(rounds))
-
-    def bonus_weights(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the weight of the confidence bonus in each of these rounds; none by default."""
-        return np.zeros(len(rounds))
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what changes with the round, shape (rounds, any number); nothing for most policies."""
+        return np.zeros((len(rounds), 0))
 
     def initial_rounds(self, state: Any) -> int | None:  # noqa: ARG002 - most policies have no initial phase
-        """Return how many rounds the initial phase took, None if it has not ended."""
+        """Return how many rounds the initial phase of this state took, None if it is still going on."""
         return 0
 
-    def explorations(self, state: Any) -> int:  # noqa: ARG002 - most policies do not explore in turn
-        """Return the place of the round-robin, to be kept in a `Scratch`."""
-        return 1
+    def random_scratch(self, counts: Counts, rng: np.random.Generator) -> Any:  # noqa: ARG002 - as above
+        """Return a scratch for a caller that keeps none."""
+        return self.new_scratch()
 
     def rank(
         self,
@@ -142,29 +144,36 @@ class CompiledPolicy(Policy):
         user_type: int,
         *,
         rng: np.random.Generator,
-        scratch: Scratch | None = None,
+        scratch: Any = None,
     ) -> Ranking:
         """Return the ranking to show next: the formulas of the simulator, on a state made from the counts."""
         counts.check_user_type(user_type)
         if scratch is None:
-            scratch = Scratch(int(rng.integers(1, counts.n_items + 1)))
+            scratch = self.random_scratch(counts, rng)
         if not self.distinguishes_user_types:
             counts, user_type = counts.pooled(), 0
-        state = self.start(counts, scratch)
         now = counts.rounds + 1
-        rounds = np.array([now])
         ranking = np.zeros(counts.n_positions, dtype=np.uintp)
         self.kernel(n_items=counts.n_items, n_positions=counts.n_positions).rank(
-            state,
+            self.start(counts, scratch),
             int(user_type),
             now,
-            float(self.exploration_probabilities(rounds)[0]),
-            float(self.bonus_weights(rounds)[0]),
+            self.parameters(np.array([now]))[0],
             rng,
             ranking,
         )
-        scratch.explorations = self.explorations(state)
         return ranking.astype(np.intp)
+
+
+@inlined
+def observe_nothing(
+    state: Any,
+    user_type: int,
+    t: int,
+    ranking: NDArray[np.uintp],
+    rewards: NDArray[np.float64],
+) -> None:
+    """Learn nothing: the ``observe`` of policies that do not."""
 
 
 def check_treatment(treatment: str) -> Treatment:

@@ -1,19 +1,29 @@
 """Policies by name."""
 
+from collections.abc import Callable
+from typing import Any
+
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
+from banditrank.model.rewards import Rewards
 from banditrank.policies.base import CompiledPolicy, Treatment
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
+from banditrank.policies.schedules import constant
 from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.uniform import UniformRandom
 from banditrank.solvers.equal import Solver
-from banditrank.utilities.utility import Utility
+from banditrank.utilities.utility import Utility, find_utility
 
-POLICY_NAMES = ("greedy-rank", "ucb-rank", "type-blind-ucb", "random", "oracle")
+LEARNERS: dict[str, Callable[..., CompiledPolicy]] = {
+    policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
+}
+"""Policies that take a coefficient."""
 
-PAPER_COEFFICIENTS: dict[str, float] = {"personalized": 0.25, "equal": 0.5}
+POLICY_NAMES = (*LEARNERS, UniformRandom.name, Oracle.name)
+
+PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
 
 PAPER_LINE_UP: tuple[tuple[str, Treatment], ...] = (
@@ -34,6 +44,7 @@ def find_policy(
     utility: Utility | str = "utilitarian",
     coefficient: float | None = None,
     solver: Solver = "auto",
+    rewards: Rewards | None = None,
 ) -> CompiledPolicy:
     """Return a policy by name.
 
@@ -41,10 +52,14 @@ def find_policy(
     ----------
     name
         One of `POLICY_NAMES`.
-    problem
+    problem, rewards
         The world, for the oracle.
+    treatment, utility
+        What to be good at.
     coefficient
-        c; that of the paper's experiment on Table 1 when left out.
+        c, for policies that learn; that of the paper's experiment on Table 1 when left out.
+    solver
+        How GreedyRank and UCBRank solve equal treatment.
 
     Examples
     --------
@@ -52,16 +67,18 @@ def find_policy(
     >>> find_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
     0.5
     """
-    if name not in POLICY_NAMES:
-        raise UnknownNameError("policy", name, POLICY_NAMES)
-    if solver != "auto" and name not in ("greedy-rank", "ucb-rank"):
-        raise InvalidInputError("solver", f"must be auto for policy {name}", solver)
-    if name == "random":
-        return UniformRandom(treatment=treatment, utility=utility)
-    if name == "oracle":
-        return Oracle(problem, treatment=treatment, utility=utility)
-    c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
-    if name == "type-blind-ucb":
-        return TypeBlindUCB(c, treatment=treatment, utility=utility)
-    policy = GreedyRank if name == "greedy-rank" else UCBRank
-    return policy(c, treatment=treatment, utility=utility, solver=solver)
+    aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility)}
+    if solver != "auto":
+        if name not in (GreedyRank.name, UCBRank.name):
+            raise InvalidInputError("solver", f"must be auto for policy {name}", solver)
+        aim["solver"] = solver
+    if name in LEARNERS:
+        c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
+        return LEARNERS[name](c, **aim)
+    if coefficient is not None:
+        constant(coefficient)  # of no account here, but a bad one is refused all the same
+    if name == UniformRandom.name:
+        return UniformRandom(**aim)
+    if name == Oracle.name:
+        return Oracle(problem, rewards=rewards, **aim)
+    raise UnknownNameError("policy", name, POLICY_NAMES)

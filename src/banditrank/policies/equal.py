@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
 from banditrank.estimators.item_means import exposures_of
-from banditrank.policies.base import Kernel, Scratch
+from banditrank.policies.base import Kernel
 from banditrank.policies.learner import (
-    EXPLORATIONS,
     INITIAL_ROUNDS,
+    REFRESH,
     UNREWARDED,
     Learner,
+    explores,
     learn,
     start_learner,
 )
-from banditrank.policies.round_robin import round_robin
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
 from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
 from banditrank.solvers.equal import Solver, slope
@@ -34,6 +34,7 @@ class Beliefs(NamedTuple):
     weights: Floats  # (N,) λ̂, normalised
     item_means: Floats  # (N, M) μ̂
     inverse_exposures: Floats  # (N, M) 1 / N_ij
+    exposures: Floats  # (M,) room for N_ij of one type
     bonuses: Floats  # (M,) room for Σ_i a_t ln t / N_ij
 
 
@@ -56,12 +57,12 @@ class EnumerationState(NamedTuple):
 
 
 def start_equal(
-    counts: Counts, scratch: Scratch, utility: Utility, solver: Solver
+    counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: Solver
 ) -> AssignmentState | EnumerationState:
     """Return the state for counts and the chosen solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-    learner = start_learner(counts, scratch.explorations)
-    beliefs = Beliefs(learner, np.zeros(n), np.zeros((n, m)), np.zeros((n, m)), np.zeros(m))
+    learner = start_learner(counts, turn)
+    beliefs = Beliefs(learner, np.zeros(n), np.zeros((n, m)), np.zeros((n, m)), np.zeros(m), np.zeros(m))
     if learner.clock[UNREWARDED] == 0:
         for user_type in range(n):
             _believe(beliefs, user_type)
@@ -75,9 +76,9 @@ def _believe(beliefs: Beliefs, user_type: int) -> None:
     """Bring one type's μ̂ and 1/N up to date."""
     i = user_type
     learner = beliefs.learner
-    exposures_of(learner.displays, learner.evidence.preferences, i, beliefs.bonuses)
-    for j in range(beliefs.bonuses.size):
-        inverse = 1.0 / beliefs.bonuses[j]
+    exposures_of(learner.displays, learner.evidence.preferences, i, beliefs.exposures)
+    for j in range(beliefs.exposures.size):
+        inverse = 1.0 / beliefs.exposures[j]
         beliefs.inverse_exposures[i, j] = inverse
         beliefs.item_means[i, j] = learner.reward_totals[i, j] * inverse
 
@@ -100,36 +101,18 @@ def _weigh(beliefs: Beliefs, bonus: float) -> None:
 
 
 @inlined
-def _explores(
-    beliefs: Beliefs, t: int, exploration: float, rng: np.random.Generator, ranking: NDArray[np.uintp]
-) -> bool:
-    """Write the ranking of the initial phase or of an exploring round, if this is one."""
-    clock = beliefs.learner.clock
-    n_items = beliefs.bonuses.size
-    if clock[UNREWARDED] > 0:
-        round_robin(t, n_items, ranking)
-        return True
-    if exploration > 0.0 and rng.random() < exploration:
-        round_robin(clock[EXPLORATIONS], n_items, ranking)
-        clock[EXPLORATIONS] = clock[EXPLORATIONS] % n_items + 1
-        return True
-    return False
-
-
-@inlined
 def _rank_by_assignment(
     state: AssignmentState,
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
-    exploration: float,
-    bonus: float,
+    parameters: Floats,
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
     beliefs = state.beliefs
-    if _explores(beliefs, t, exploration, rng, ranking):
+    if explores(beliefs.learner, t, parameters[0], rng, ranking):
         return
-    _weigh(beliefs, bonus)
+    _weigh(beliefs, parameters[1])
     preferences = beliefs.learner.evidence.preferences
     for k in range(ranking.size):
         for j in range(beliefs.bonuses.size):
@@ -146,15 +129,14 @@ def _rank_by_enumeration(
     state: EnumerationState,
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
-    exploration: float,
-    bonus: float,
+    parameters: Floats,
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
     beliefs = state.beliefs
-    if _explores(beliefs, t, exploration, rng, ranking):
+    if explores(beliefs.learner, t, parameters[0], rng, ranking):
         return
-    _weigh(beliefs, bonus)
+    _weigh(beliefs, parameters[1])
     # The paper leaves the schedule of the sampled share open but for its limit 1.
     share = 1.0 - 1.0 / np.sqrt(t) if state.sampled else 1.0
     enumerate_rankings(
@@ -180,7 +162,7 @@ def _observe(
 ) -> None:
     beliefs = state.beliefs
     if learn(beliefs.learner, user_type, t, ranking, rewards):
-        if beliefs.learner.clock[INITIAL_ROUNDS] == t:  # the initial phase has just ended
+        if beliefs.learner.clock[INITIAL_ROUNDS] == t or t % REFRESH == 0:  # all estimates are new
             for i in range(beliefs.weights.size):
                 _believe(beliefs, i)
         else:

@@ -31,6 +31,8 @@ class GreedyRank(PaperPolicy):
         """Return ε_t of the paper's experiments."""
         return inverse_square_root(coefficient)
 
-    def exploration_probabilities(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return ε_t, at most 1."""
-        return np.minimum(1.0, self.schedule(rounds))
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return ε_t, at most 1, and no bonus."""
+        values = np.zeros((len(rounds), 2))
+        np.minimum(1.0, self.schedule(rounds), out=values[:, 0])
+        return values

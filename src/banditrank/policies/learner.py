@@ -12,12 +12,13 @@ from banditrank.estimators.position_preferences import (
     estimate_preferences,
     update_preferences,
 )
+from banditrank.policies.round_robin import round_robin
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 
-# places in Learner.clock
-UNREWARDED, INITIAL_ROUNDS, EXPLORATIONS = range(3)
+UNREWARDED, INITIAL_ROUNDS = range(2)  # places in Learner.clock
+REFRESH = 1 << 14  # rounds between two runs of Algorithm 1 from the counts, which shed rounding errors
 
 
 class Learner(NamedTuple):
@@ -28,20 +29,21 @@ class Learner(NamedTuple):
     arrivals: Floats  # (N,)
     reward_totals: Floats  # (N, M)  ‖S_ij‖₁
     evidence: PositionEvidence
-    clock: NDArray[np.int64]  # (3,) cells without a reward, rounds of the initial phase, I_explore
+    clock: NDArray[np.int64]  # (2,) cells without a reward, rounds of the initial phase
+    turn: NDArray[np.int64]  # (1,) I_explore, the place of the round-robin
 
 
-def start_learner(counts: Counts, explorations: int) -> Learner:
-    """Return what is known from the counts. The arrays of counts are shared, not copied."""
+def start_learner(counts: Counts, turn: NDArray[np.int64]) -> Learner:
+    """Return what is known from the counts. The arrays of counts, and the turn, are shared, not copied."""
     rewards = counts.rewards_by_position
     evidence = empty_evidence(counts.n_user_types, counts.n_items, counts.n_positions)
     unrewarded = int((rewards <= 0).sum())
     if unrewarded == 0:
         for user_type in range(counts.n_user_types):
             estimate_preferences(counts.displays_by_position, rewards, evidence, user_type)
-    clock = np.array([unrewarded, 0, explorations], dtype=np.int64)
+    clock = np.array([unrewarded, 0], dtype=np.int64)
     totals = rewards.sum(axis=1)
-    return Learner(counts.displays_by_position, rewards, counts.arrivals, totals, evidence, clock)
+    return Learner(counts.displays_by_position, rewards, counts.arrivals, totals, evidence, clock, turn)
 
 
 @inlined
@@ -59,10 +61,27 @@ def learn(learner: Learner, user_type: int, t: int, ranking: NDArray[np.uintp], 
         learner.displays[i, k, j] += 1.0
         learner.rewards[i, k, j] += rewards[k]
         learner.reward_totals[i, j] += rewards[k]
-    if not waiting:
+    if not waiting and t % REFRESH > 0:
         update_preferences(learner.displays, learner.rewards, learner.evidence, i, ranking)
     elif learner.clock[UNREWARDED] == 0:
-        learner.clock[INITIAL_ROUNDS] = t
+        if waiting:
+            learner.clock[INITIAL_ROUNDS] = t
         for other in range(learner.arrivals.size):
             estimate_preferences(learner.displays, learner.rewards, learner.evidence, other)
     return bool(learner.clock[UNREWARDED] == 0)
+
+
+@inlined
+def explores(
+    learner: Learner, t: int, exploration: float, rng: np.random.Generator, ranking: NDArray[np.uintp]
+) -> bool:
+    """Write the ranking of the initial phase, or of a round that explores, if this is one."""
+    n_items = learner.reward_totals.shape[1]
+    if learner.clock[UNREWARDED] > 0:
+        round_robin(t, n_items, ranking)
+        return True
+    if exploration > 0.0 and rng.random() < exploration:
+        round_robin(learner.turn[0], n_items, ranking)
+        learner.turn[0] = learner.turn[0] % n_items + 1
+        return True
+    return False

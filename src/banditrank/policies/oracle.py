@@ -1,20 +1,20 @@
 """The policy that knows the world: regret 0."""
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
 from banditrank.errors import InvalidInputError
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
-from banditrank.model.values import best_personalized_rankings
-from banditrank.policies.base import CompiledPolicy, Kernel, Scratch, Treatment, check_treatment
-from banditrank.policies.uniform import observe_nothing
-from banditrank.solvers.equal import best_equal_ranking
+from banditrank.model.rewards import Rewards
+from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
+from banditrank.solvers.optimum import best_rankings
 from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
 
 class OracleState(NamedTuple):
@@ -28,8 +28,7 @@ def _rank(
     state: OracleState,
     user_type: int,
     t: int,  # noqa: ARG001 - nothing changes
-    exploration: float,  # noqa: ARG001
-    bonus: float,  # noqa: ARG001
+    parameters: NDArray[np.float64],  # noqa: ARG001
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
 ) -> None:
@@ -37,9 +36,16 @@ def _rank(
         ranking[position] = state.rankings[user_type, position]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Oracle(CompiledPolicy):
     """Show each type its best ranking, or all types the best equal one.
+
+    Parameters
+    ----------
+    problem, click_model, rewards
+        The world that it knows.
+    treatment, utility
+        What it is best at.
 
     Examples
     --------
@@ -52,34 +58,33 @@ class Oracle(CompiledPolicy):
     name: ClassVar[str] = "oracle"
 
     problem: Problem
-    treatment: Treatment
-    utility: Utility
+    treatment: Treatment = field(default="personalized", kw_only=True)
+    utility: Utility = field(default=UTILITARIAN, kw_only=True)
+    click_model: ClickModel = field(default=SINGLE_LOOK, kw_only=True)
+    rewards: Rewards | None = field(default=None, kw_only=True)
+    rankings: NDArray[np.intp] = field(init=False, repr=False, compare=False)
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        treatment: Treatment = "personalized",
-        utility: Utility | str = "utilitarian",
-    ) -> None:
-        check_treatment(treatment)
-        object.__setattr__(self, "problem", problem)
-        object.__setattr__(self, "treatment", treatment)
-        object.__setattr__(self, "utility", find_utility(utility))
+    def __post_init__(self) -> None:
+        equal = check_treatment(self.treatment) == "equal"
+        object.__setattr__(self, "utility", find_utility(self.utility))
+        rankings = best_rankings(
+            self.problem,
+            equal=equal,
+            utility=self.utility,
+            click_model=self.click_model,
+            rewards=self.rewards,
+        )
+        object.__setattr__(self, "rankings", rankings)
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the formulas."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Scratch) -> OracleState:  # noqa: ARG002 - nothing is remembered
+    def start(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - nothing is remembered
         """Return the best rankings."""
         problem = self.problem
         known = (problem.n_user_types, problem.n_items, problem.n_positions)
         if counts.displays.shape != known:
             rule = f"must have the shape of the problem that the oracle knows, {known}"
             raise InvalidInputError("counts", rule, counts.displays.shape)
-        if self.treatment == "personalized":
-            rankings = best_personalized_rankings(problem)
-        else:
-            rankings = np.tile(best_equal_ranking(problem, self.utility), (problem.n_user_types, 1))
-        return OracleState(rankings.astype(np.uintp))
+        return OracleState(self.rankings.astype(np.uintp))

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from banditrank.errors import InvalidInputError
-from banditrank.policies.base import CompiledPolicy, Kernel, Scratch, Treatment, check_treatment
+from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.equal import BY_ASSIGNMENT, BY_ENUMERATION, start_equal
-from banditrank.policies.learner import EXPLORATIONS, INITIAL_ROUNDS, Learner
+from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Learner
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.equal import Solver, choose_solver
@@ -67,13 +70,23 @@ class PaperPolicy(CompiledPolicy):
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
         return {
-            "policy": self.name,
-            "treatment": self.treatment,
-            "utility": str(self.utility) if self.treatment == "equal" else None,
+            **super().describe(),
             "coefficient": self.schedule.coefficient,
             "schedule": self.schedule.name,
             "solver": self.solver if self.treatment == "equal" else None,
         }
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the description and samples of the schedule and the utility."""
+        return {**super().fingerprint(), "schedule sample": self.schedule.sample()}
+
+    def new_scratch(self) -> NDArray[np.int64]:
+        """Return I_explore, the place of the round-robin, shape (1,)."""
+        return np.ones(1, dtype=np.int64)
+
+    def random_scratch(self, counts: Counts, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return a place drawn at random, so that callers who keep none explore all items alike."""
+        return rng.integers(1, counts.n_items + 1, size=1)
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return the formulas for the treatment and the solver."""
@@ -82,7 +95,7 @@ class PaperPolicy(CompiledPolicy):
         solver = self._solver(n_items=n_items, n_positions=n_positions)
         return BY_ASSIGNMENT if solver == "assignment" else BY_ENUMERATION
 
-    def start(self, counts: Counts, scratch: Scratch) -> Any:
+    def start(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
         """Return the state for counts."""
         if self.treatment == "personalized":
             return start_personalized(counts, scratch)
@@ -90,16 +103,9 @@ class PaperPolicy(CompiledPolicy):
         return start_equal(counts, scratch, self.utility, solver)
 
     def initial_rounds(self, state: Any) -> int | None:
-        """Return how many rounds the initial phase took, None if it has not ended."""
-        return int(self._learner(state).clock[INITIAL_ROUNDS]) or None
-
-    def explorations(self, state: Any) -> int:
-        """Return I_explore."""
-        return int(self._learner(state).clock[EXPLORATIONS])
-
-    def _learner(self, state: Any) -> Learner:
+        """Return how many rounds the initial phase of this state took, None if it is still going on."""
         learner: Learner = state.learner if self.treatment == "personalized" else state.beliefs.learner
-        return learner
+        return None if learner.clock[UNREWARDED] > 0 else int(learner.clock[INITIAL_ROUNDS])
 
     def _solver(self, *, n_items: int, n_positions: int) -> Solver:
         return choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.estimators.item_means import exposure_of, exposures_of
 from banditrank.estimators.position_preferences import estimate_preferences
-from banditrank.policies.base import Kernel, Scratch
-from banditrank.policies.learner import EXPLORATIONS, UNREWARDED, Learner, learn, start_learner
-from banditrank.policies.round_robin import round_robin
+from banditrank.policies.base import Kernel
+from banditrank.policies.learner import Learner, explores, learn, start_learner
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -38,11 +37,11 @@ class PersonalizedState(NamedTuple):
     indices: Floats  # (M,) room
 
 
-def start_personalized(counts: Counts, scratch: Scratch) -> PersonalizedState:
+def start_personalized(counts: Counts, turn: NDArray[np.int64]) -> PersonalizedState:
     """Return the state for counts."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     return PersonalizedState(
-        start_learner(counts, scratch.explorations),
+        start_learner(counts, turn),
         np.zeros((n, k), dtype=np.uintp),
         np.tile(np.arange(k, dtype=np.uintp), (n, 1)),
         np.zeros((n, k)),
@@ -58,18 +57,12 @@ def _rank(
     state: PersonalizedState,
     user_type: int,
     t: int,
-    exploration: float,
-    bonus: float,
+    parameters: Floats,
     rng: np.random.Generator,
     ranking: Indices,
 ) -> None:
-    clock = state.learner.clock
-    n_items = state.indices.size
-    if clock[UNREWARDED] > 0:
-        round_robin(t, n_items, ranking)
-    elif exploration > 0.0 and rng.random() < exploration:
-        round_robin(clock[EXPLORATIONS], n_items, ranking)
-        clock[EXPLORATIONS] = clock[EXPLORATIONS] % n_items + 1
+    exploration, bonus = parameters[0], parameters[1]
+    if explores(state.learner, t, exploration, rng, ranking):
         state.challengers[user_type] = np.inf  # unshown items are about to change
         state.challengers_per_bonus[user_type] = np.inf
     else:

@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 Rounds = NDArray[np.int64]
 
 
+SAMPLE_ROUNDS = np.array([1, 2, 5, 10, 100, 1_000, 10_000, 100_000, 1_000_000])
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A number for each round t = 1, 2, ….
@@ -27,8 +30,10 @@ class Schedule:
     ----------
     name
         What to call it in results.
-    values
-        From an array of rounds to an array of numbers, or to one number for all.
+    function
+        From an array of rounds, then the parameters, to an array of numbers or one number for all.
+    parameters
+        What else the function takes.
     coefficient
         The number that the schedule is made of, if it is made of one.
 
@@ -36,15 +41,18 @@ class Schedule:
     --------
     >>> inverse_square_root(0.5)(np.array([1, 4, 100]))
     array([0.5 , 0.25, 0.05])
+    >>> constant(0.5) == constant(0.5)
+    True
     """
 
     name: str
-    values: Callable[[Rounds], Any]
+    function: Callable[..., Any]
+    parameters: tuple[Any, ...] = ()
     coefficient: float | None = None
 
     def __call__(self, rounds: Rounds) -> Floats:
         """Return the number of each round, shape (t,)."""
-        result = np.asarray(self.values(rounds), dtype=np.float64)
+        result = np.asarray(self.function(rounds, *self.parameters), dtype=np.float64)
         if not (result.min(initial=0.0) >= 0.0 and result.max(initial=0.0) < np.inf):  # nan is neither
             result = np.broadcast_to(result, rounds.shape)
             bad = ~((result >= 0) & (result < np.inf))
@@ -52,36 +60,41 @@ class Schedule:
             raise InvalidInputError(f"schedule {self.name}", "must be finite and not negative", where)
         return np.broadcast_to(result, rounds.shape)
 
+    def sample(self) -> list[float]:
+        """Return the numbers of a few rounds, to tell schedules apart."""
+        return [float(value) for value in self(SAMPLE_ROUNDS)]
+
 
 def constant(coefficient: float) -> Schedule:
     """Return c in every round: a_t in the paper's experiments."""
     c = _coefficient(coefficient)
-    return Schedule("constant", lambda _: c, c)
+    return Schedule("constant", _constant, (c,), c)
 
 
 def inverse_square_root(coefficient: float) -> Schedule:
     """Return c/√t: ε_t in the paper's experiments."""
     c = _coefficient(coefficient)
-    return Schedule("inverse-square-root", lambda rounds: c / np.sqrt(rounds), c)
+    return Schedule("inverse-square-root", _inverse_square_root, (c,), c)
 
 
 def theorem_1(problem: Problem, *, reading: Literal["statement", "proof"] = "statement") -> Schedule:
     """Return Theorem 1's ε_t (personalized GreedyRank): t^(−1/2), or N·t^(−1/2) as its proof sets it."""
     factor = 1.0 if _reading(reading) == "statement" else float(problem.n_user_types)
-    return Schedule(f"theorem-1-{reading}", inverse_square_root(factor).values)
+    return Schedule(f"theorem-1-{reading}", _inverse_square_root, (factor,))
 
 
 def theorem_2(problem: Problem, *, end: Literal["lower", "upper"] = "lower") -> Schedule:
     """Return Theorem 2's a_t (personalized UCBRank), an end of (2/min μ, √(t/ln t)].
 
-    The interval is empty until √(t/ln t) exceeds its lower end; the upper end is therefore never below it.
+    The lower end itself is excluded by the theorem; any number above it will do. The interval is empty until
+    √(t/ln t) exceeds its lower end; the upper end is therefore never below it.
     """
     return _bonus_range("theorem-2", 2 / _smallest_mean(problem), end)
 
 
 def theorem_3(problem: Problem) -> Schedule:
     """Return Theorem 3's ε_t (equal GreedyRank): N·t^(−1/2)."""
-    return Schedule("theorem-3", inverse_square_root(float(problem.n_user_types)).values)
+    return Schedule("theorem-3", _inverse_square_root, (float(problem.n_user_types),))
 
 
 def theorem_4(
@@ -102,24 +115,15 @@ def theorem_4(
     return _bonus_range(f"theorem-4-{reading}", lower, end)
 
 
-def from_function(
-    function: Callable[[int], float], *, name: str = "custom", vectorized: bool = False
-) -> Schedule:
-    """Return the schedule of any function of the round.
-
-    Parameters
-    ----------
-    function
-        From t to a number, or with ``vectorized`` from an array of rounds to an array of numbers.
+def from_function(function: Callable[[int], float], *, name: str = "custom") -> Schedule:
+    """Return the schedule of any function of the round; `Schedule` itself takes functions of arrays.
 
     Examples
     --------
     >>> from_function(lambda t: min(1.0, 3 / t))(np.array([1, 6]))
     array([1. , 0.5])
     """
-    if vectorized:
-        return Schedule(name, function)  # type: ignore[arg-type]
-    return Schedule(name, lambda rounds: [function(int(t)) for t in rounds])
+    return Schedule(name, _one_by_one, (function,))
 
 
 def as_schedule(
@@ -133,22 +137,34 @@ def as_schedule(
     return make(value)
 
 
+def _constant(_: Rounds, value: float) -> float:
+    return value
+
+
+def _inverse_square_root(rounds: Rounds, factor: float) -> Floats:
+    return np.asarray(factor / np.sqrt(rounds))
+
+
+def _upper_end(rounds: Rounds, lower: float) -> Floats:
+    t = np.maximum(rounds, 2)  # ln 1 = 0
+    return np.asarray(np.maximum(lower, np.sqrt(t / np.log(t))))
+
+
+def _one_by_one(rounds: Rounds, function: Callable[[int], float]) -> list[float]:
+    return [function(int(t)) for t in rounds]
+
+
 def _bonus_range(name: str, lower: float, end: str) -> Schedule:
     if end == "lower":
-        return Schedule(name, lambda _: lower)
+        return Schedule(name, _constant, (lower,))
     if end != "upper":
         raise InvalidInputError("end", "must be lower or upper", end)
-
-    def upper(rounds: Rounds) -> Floats:
-        t = np.maximum(rounds, 2)  # ln 1 = 0
-        return np.asarray(np.maximum(lower, np.sqrt(t / np.log(t))))
-
-    return Schedule(f"{name}-upper", upper)
+    return Schedule(f"{name}-upper", _upper_end, (lower,))
 
 
 def _coefficient(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
-        raise InvalidInputError("coefficient", "must be a number of at least 0", value)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1e9:
+        raise InvalidInputError("coefficient", "must be a number from 0 to 1,000,000,000", value)
     return float(value)
 
 

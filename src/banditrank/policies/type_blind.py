@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies.base import CompiledPolicy, Kernel, Scratch, Treatment, check_treatment
+from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility, find_utility
@@ -27,7 +27,7 @@ class TypeBlindUCB(CompiledPolicy):
 
     Examples
     --------
-    >>> counts = Counts.from_arrays([[[50], [9]], [[850], [0]]], [[[450], [3]], [[0], [0]]], [459, 450])
+    >>> counts = Counts.from_arrays([[[50], [9]], [[850], [1]]], [[[20], [3]], [[430], [0]]], [59, 851])
     >>> TypeBlindUCB(0.0).rank(counts, 1, rng=np.random.default_rng(1))
     array([0])
     """
@@ -56,18 +56,26 @@ class TypeBlindUCB(CompiledPolicy):
         schedule = self.inner.schedule
         return {**super().describe(), "coefficient": schedule.coefficient, "schedule": schedule.name}
 
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the description and samples of the schedule and the utility."""
+        return {**super().fingerprint(), "schedule sample": self.inner.schedule.sample()}
+
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return UCBRank's formulas."""
         return self.inner.kernel(n_items=n_items, n_positions=n_positions)
 
-    def start(self, counts: Counts, scratch: Scratch) -> Any:
+    def start(self, counts: Counts, scratch: Any) -> Any:
         """Return UCBRank's state for pooled counts."""
         return self.inner.start(counts, scratch)
 
-    def bonus_weights(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return a_t ln t."""
-        return self.inner.bonus_weights(rounds)
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return UCBRank's."""
+        return self.inner.parameters(rounds)
+
+    def new_scratch(self) -> Any:
+        """Return UCBRank's."""
+        return self.inner.new_scratch()
 
     def initial_rounds(self, state: Any) -> int | None:
-        """Return how many rounds the initial phase took, None if it has not ended."""
+        """Return how many rounds the initial phase of this state took, None if it is still going on."""
         return self.inner.initial_rounds(state)

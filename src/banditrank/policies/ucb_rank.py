@@ -35,6 +35,8 @@ class UCBRank(PaperPolicy):
         """Return a_t of the paper's experiments."""
         return constant(coefficient)
 
-    def bonus_weights(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return a_t ln t."""
-        return np.asarray(self.schedule(rounds) * np.log(rounds))
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return no exploration, and the bonus's weight a_t ln t."""
+        values = np.zeros((len(rounds), 2))
+        np.multiply(self.schedule(rounds), np.log(rounds), out=values[:, 1])
+        return values

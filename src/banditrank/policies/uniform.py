@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.policies.base import CompiledPolicy, Kernel, Scratch, Treatment, check_treatment
+from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.enumeration import draw_ranking
 from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
 
 class UniformState(NamedTuple):
@@ -24,28 +24,21 @@ def _rank(
     state: UniformState,
     user_type: int,  # noqa: ARG001 - of no account
     t: int,  # noqa: ARG001
-    exploration: float,  # noqa: ARG001
-    bonus: float,  # noqa: ARG001
+    parameters: NDArray[np.float64],  # noqa: ARG001
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
     draw_ranking(rng, state.items, ranking)
 
 
-@inlined
-def observe_nothing(
-    state: Any,
-    user_type: int,
-    t: int,
-    ranking: NDArray[np.uintp],
-    rewards: NDArray[np.float64],
-) -> None:
-    """Learn nothing."""
-
-
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, kw_only=True)
 class UniformRandom(CompiledPolicy):
     """Show a ranking drawn uniformly, whatever the counts.
+
+    Parameters
+    ----------
+    treatment, utility
+        What its regret is measured against.
 
     Examples
     --------
@@ -56,20 +49,17 @@ class UniformRandom(CompiledPolicy):
 
     name: ClassVar[str] = "random"
 
-    treatment: Treatment
-    utility: Utility
+    treatment: Treatment = "personalized"
+    utility: Utility = UTILITARIAN
 
-    def __init__(
-        self, *, treatment: Treatment = "personalized", utility: Utility | str = "utilitarian"
-    ) -> None:
-        check_treatment(treatment)
-        object.__setattr__(self, "treatment", treatment)
-        object.__setattr__(self, "utility", find_utility(utility))
+    def __post_init__(self) -> None:
+        check_treatment(self.treatment)
+        object.__setattr__(self, "utility", find_utility(self.utility))
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the formulas."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Scratch) -> UniformState:  # noqa: ARG002 - nothing is remembered
+    def start(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - nothing is remembered
         """Return room to shuffle in."""
         return UniformState(np.zeros(counts.n_items, dtype=np.intp))

@@ -84,6 +84,7 @@ class Ledger:
             rewards=str(experiment.rewards),
             click_model=experiment.click_model.name,
             version=__version__,
+            fingerprint=experiment.policy.fingerprint(),
             requested=self._requested,
             checkpoints=experiment.checkpoints,
             replications=np.array([replication.number for replication in done]),
@@ -95,7 +96,16 @@ class Ledger:
 
     def _take_over(self, saved: SimulationResult) -> None:
         now = self.result()
-        for field in ("policy", "problem", "horizon", "seed", "rewards", "click_model", "version"):
+        for field in (
+            "policy",
+            "fingerprint",
+            "problem",
+            "horizon",
+            "seed",
+            "rewards",
+            "click_model",
+            "version",
+        ):
             if getattr(saved, field) != getattr(now, field):
                 rule = f"must be new or hold the same simulation, whose {field} differs"
                 raise InvalidInputError("save directory", rule, str(self._directory))

@@ -86,9 +86,9 @@ def _build(
         tally: Tally,
         blind: bool,  # noqa: FBT001 - takes all users for type 0
         first_round: int,
-        explorations: Floats,
-        bonuses: Floats,
-        world_rng: np.random.Generator,
+        parameters: Floats,
+        arrivals_rng: np.random.Generator,
+        clicks_rng: np.random.Generator,
         policy_rng: np.random.Generator,
         ranking: NDArray[np.uintp],
         rewards: Floats,
@@ -97,12 +97,12 @@ def _build(
             return  # never: it tells the compiler that loops over positions have a fixed length
         regret, optimal = tally.totals[0], tally.totals[1]
         checkpoint = tally.next_checkpoint[0]
-        for step in range(bonuses.size):
+        for step in range(parameters.shape[0]):
             t = first_round + step
-            user_type = draw_user_type(world, world_rng)
+            user_type = draw_user_type(world, arrivals_rng)
             seen = 0 if blind else user_type
-            rank(state, seen, t, explorations[step], bonuses[step], policy_rng, ranking)
-            draw(world, user_type, ranking, world_rng, rewards)
+            rank(state, seen, t, parameters[step], policy_rng, ranking)
+            draw(world, user_type, ranking, clicks_rng, rewards)
             observe(state, seen, t, ranking, rewards)
             if objective.equal:
                 changed = False

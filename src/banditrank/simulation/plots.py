@@ -63,7 +63,9 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
     for number, result in enumerate(results):
         colour, _ = _style(number, result)
         spread = np.random.default_rng(0).uniform(-0.22, 0.22, len(result.final_regret))
-        axes.scatter(result.final_regret, number + spread, s=14, color=colour, alpha=0.6, linewidth=0, zorder=3)
+        axes.scatter(
+            result.final_regret, number + spread, s=14, color=colour, alpha=0.6, linewidth=0, zorder=3
+        )
         median = result.median[-1]
         axes.plot([median, median], [number - 0.36, number + 0.36], color=colour, linewidth=2.2, alpha=0.8)
     axes.set_yticks(range(len(results)), [_legend(result).replace(", c", "\nc") for result in results])

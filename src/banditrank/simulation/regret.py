@@ -42,6 +42,4 @@ def equal_regret(problem: Problem, rankings: Sequence[ArrayLike], utility: Utili
     array([0.      , 0.037472])
     """
     best = equal_value(problem, best_equal_ranking(problem, utility), utility)
-    return np.cumsum(
-        [best - equal_value(problem, ranking, utility) for ranking in rankings]
-    )
+    return np.cumsum([best - equal_value(problem, ranking, utility) for ranking in rankings])

@@ -1,6 +1,8 @@
 """One replication: a policy learns a world from nothing, for a number of rounds."""
 
+import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,7 @@ from banditrank.model.click_models import ClickModel, World, draw_user_type, mak
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 from banditrank.model.rewards import Rewards
-from banditrank.model.values import best_personalized_rankings
-from banditrank.policies.base import CompiledPolicy, Policy, Scratch
+from banditrank.policies.base import CompiledPolicy, Policy
 from banditrank.simulation.loop import (
     OPTIMAL_TOLERANCE,
     Objective,
@@ -20,10 +21,11 @@ from banditrank.simulation.loop import (
     start_tally,
 )
 from banditrank.simulation.progress import Advance
-from banditrank.solvers.equal import best_equal_ranking
+from banditrank.solvers.optimum import best_values
 from banditrank.statistics.counts import Counts
 
-CHUNK = 1 << 16  # rounds between two looks at the clock: memory does not grow with the horizon
+LARGEST_CHUNK = 1 << 16  # rounds between two looks at the clock: memory does not grow with the horizon
+CHUNK_SECONDS = 0.1  # what a chunk should take: how soon Ctrl-C is noticed and progress shown
 UNROLL_FROM = 2_000_000  # rounds that make up for compiling a loop of its own for K
 
 
@@ -37,7 +39,7 @@ class Replication:
     initial_rounds: int  # the horizon if the initial phase did not end
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Experiment:
     """What all replications of a simulation have in common."""
 
@@ -48,17 +50,27 @@ class Experiment:
     horizon: int
     checkpoints: NDArray[np.int64]
     seed: int
-    best: NDArray[np.float64]
-    total_rounds: int
+    replications: int
 
-    def generators(self, number: int) -> tuple[np.random.Generator, np.random.Generator]:
-        """Return the randomness of a replication's world and policy.
+    def generators(self, number: int) -> list[np.random.Generator]:
+        """Return the randomness of a replication's arrivals, clicks and policy.
 
-        The world's depends on the seed and the number only: policies that are compared meet the same users.
+        It depends on the seed and the number only, and arrivals have their own: the same users come to all
+        policies that are compared.
         """
         sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
-        world, policy = sequence.spawn(2)
-        return np.random.default_rng(world), np.random.default_rng(policy)
+        return [np.random.default_rng(child) for child in sequence.spawn(3)]
+
+    @cached_property
+    def best(self) -> NDArray[np.float64]:
+        """Return what the best rankings are worth: to each type, or collectively."""
+        return best_values(
+            self.problem,
+            equal=self.policy.treatment == "equal",
+            utility=self.policy.utility,
+            click_model=self.click_model,
+            rewards=self.rewards,
+        )
 
     def objective(self) -> Objective:
         """Return what regret is measured against, with room of its own."""
@@ -92,46 +104,44 @@ class Experiment:
         problem, k = self.problem, self.problem.n_positions
         blind = not policy.distinguishes_user_types
         kernel = policy.kernel(n_items=problem.n_items, n_positions=k)
-        play = compiled_loop(kernel, self.click_model, k if self.total_rounds >= UNROLL_FROM else 0)
+        unrolled = self.horizon * self.replications >= UNROLL_FROM
+        play = compiled_loop(kernel, self.click_model, k if unrolled else 0)
         counts = Counts.empty(
             n_user_types=1 if blind else problem.n_user_types, n_items=problem.n_items, n_positions=k
         )
-        state = policy.start(counts, Scratch())
+        state = policy.start(counts, policy.new_scratch())
         world = make_world(problem, self.rewards)
         objective, tally = self.objective(), start_tally(self.checkpoints, k)
-        world_rng, policy_rng = self.generators(number)
+        generators = self.generators(number)
         ranking, rewards = np.zeros(k, dtype=np.uintp), np.zeros(k)
-        for first in range(1, max(horizon, 1) + 1, CHUNK):
-            rounds = np.arange(first, min(first + CHUNK, horizon + 1))
+        first, chunk = 1, 256
+        while first == 1 or first <= horizon:  # with a horizon of 0 it is only compiled
+            rounds = np.arange(first, min(first + chunk, horizon + 1))
+            start = time.perf_counter()
             play(
-                state,
-                world,
-                objective,
-                tally,
-                blind,
-                first,
-                policy.exploration_probabilities(rounds),
-                policy.bonus_weights(rounds),
-                world_rng,
-                policy_rng,
-                ranking,
-                rewards,
+                *(state, world, objective, tally, blind, first, policy.parameters(rounds)),
+                *(*generators, ranking, rewards),
             )
+            policy.utility.raise_failure()
             advance(len(rounds))
+            first += chunk
+            grow = 4 if time.perf_counter() - start < CHUNK_SECONDS / 4 else 1
+            shrink = 4 if time.perf_counter() - start > CHUNK_SECONDS * 4 else 1
+            chunk = max(1, min(chunk * grow // shrink, LARGEST_CHUNK))
         return self._sum_up(number, tally, policy.initial_rounds(state))
 
     def _play_interpreted(self, number: int, advance: Advance) -> Replication:
         problem, policy = self.problem, self.policy
         size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
-        counts, scratch = Counts.empty_for(problem), Scratch()
+        counts, scratch = Counts.empty_for(problem), policy.new_scratch()
         world = make_world(problem, self.rewards)
         objective, tally = self.objective(), start_tally(self.checkpoints, problem.n_positions)
-        world_rng, policy_rng = self.generators(number)
+        arrivals_rng, clicks_rng, policy_rng = self.generators(number)
         rewards = np.zeros(problem.n_positions)
         for t in range(1, self.horizon + 1):
-            user_type = int(draw_user_type(world, world_rng))
+            user_type = int(draw_user_type(world, arrivals_rng))
             ranking = as_ranking(policy.rank(counts, user_type, rng=policy_rng, scratch=scratch), **size)
-            self.click_model.draw(world, user_type, ranking.astype(np.uintp), world_rng, rewards)
+            self.click_model.draw(world, user_type, ranking.astype(np.uintp), clicks_rng, rewards)
             counts.record(user_type, ranking, rewards=rewards)
             _tally_round(tally, t, self._gap(objective, world, user_type, ranking))
             if t % 1024 == 0 or t == self.horizon:
@@ -149,18 +159,6 @@ class Experiment:
     def _sum_up(self, number: int, tally: Tally, initial_rounds: int | None) -> Replication:
         rounds = self.horizon if initial_rounds is None else initial_rounds
         return Replication(number, tally.curves[0], tally.curves[1] / self.checkpoints, rounds)
-
-
-def best_values(
-    policy: Policy, problem: Problem, click_model: ClickModel, world: World
-) -> NDArray[np.float64]:
-    """Return each type's best value, shape (N,), or under equal treatment the best utility, shape (1,)."""
-    if policy.treatment == "personalized":
-        rankings = best_personalized_rankings(problem).astype(np.uintp)
-        return np.array([click_model.value(world, i, ranking) for i, ranking in enumerate(rankings)])
-    ranking = best_equal_ranking(problem, policy.utility, scale=world.scale).astype(np.uintp)
-    values = [click_model.value(world, i, ranking) for i in range(problem.n_user_types)]
-    return np.array([policy.utility.collective(world.arrival_rates, values)])
 
 
 def _tally_round(tally: Tally, t: int, gap: float) -> None:

@@ -36,6 +36,8 @@ class SimulationResult:
         The world.
     horizon, seed, rewards, click_model, version
         What else is needed to get the same result again.
+    fingerprint
+        What tells the policy from others of the same description.
     requested
         How many replications were asked for; fewer are there after an interruption.
     checkpoints
@@ -57,6 +59,7 @@ class SimulationResult:
     rewards: str
     click_model: str
     version: str
+    fingerprint: dict[str, Any]
     requested: int
     checkpoints: NDArray[np.int64]
     replications: NDArray[np.int64]

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
-from banditrank.model.click_models import ClickModel, SingleLook, make_world
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.policies.base import Policy
 from banditrank.simulation.ledger import Ledger
 from banditrank.simulation.progress import Advance, progress_bar
-from banditrank.simulation.replication import Experiment, Replication, best_values
+from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.result import SimulationResult
 
-SINGLE_LOOK = SingleLook()
+LONGEST_HORIZON = 10**12
 
 
 def simulate(
@@ -51,7 +51,7 @@ def simulate(
     replications
         How many times; each with randomness of its own.
     seed
-        Policies that are simulated with the same seed meet the same users.
+        The same users come to policies that are simulated with the same seed.
     rewards, click_model
         Clicks and single looks unless said otherwise.
     checkpoints
@@ -73,12 +73,11 @@ def simulate(
     (3,)
     """
     world_rewards = rewards or Bernoulli()
-    _check_whole("horizon", horizon, 1)
-    _check_whole("replications", replications, 1)
+    _check_whole("horizon", horizon, 1, LONGEST_HORIZON)
+    _check_whole("replications", replications, 1, 10**7)
     _check_whole("seed", seed, 0)
     count = _processors() if workers is None else workers
     _check_whole("workers", count, 1)
-    world = make_world(problem, world_rewards)
     experiment = Experiment(
         policy,
         problem,
@@ -87,10 +86,9 @@ def simulate(
         horizon,
         _checkpoints(checkpoints, horizon),
         seed,
-        best_values(policy, problem, click_model, world),
-        horizon * replications,
+        replications,
     )
-    check_regret_is_finite(policy, problem)
+    check_regret_is_finite(policy, problem, world_rewards)
     ledger = Ledger(experiment, replications, save_to)
     experiment.prepare()
     steps = len(ledger.missing) * horizon
@@ -141,16 +139,20 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
     return np.unique(np.maximum(spaced.astype(np.int64), 1))
 
 
-def check_regret_is_finite(policy: Policy, problem: Problem) -> None:
-    """Raise an error if a ranking may be worth −∞, as with the logarithm of a value of 0."""
-    if policy.treatment == "personalized" or np.isfinite(policy.utility.of(0.0)):
+def check_regret_is_finite(policy: Policy, problem: Problem, rewards: Rewards) -> None:
+    """Raise an error if a ranking's utility may be infinite, as the logarithm of a value of 0 is."""
+    if policy.treatment == "personalized":
         return
-    for i, name in enumerate(problem.user_types):
-        looked_at = int((problem.position_preferences[i] > 0).sum())
-        worthless = int((problem.item_means[i] <= 0).sum())
-        if worthless >= looked_at:
-            rule = f"must leave no ranking without value to user type {name!r}, or regret is infinite"
-            raise InvalidInputError(f"utility {policy.utility}", rule, f"{worthless} items of mean 0")
+    # The worst ranking of a type: its least liked items, the best of them where it looks least.
+    worst_items = np.sort(problem.item_means, axis=1)[:, : problem.n_positions]  # (N, K)
+    best_positions = -np.sort(-problem.position_preferences, axis=1)
+    for name, value in zip(problem.user_types, (worst_items * best_positions).sum(axis=1), strict=True):
+        lowest = rewards.scale * float(value)
+        if not np.isfinite(policy.utility.of(lowest)):
+            rule = (
+                f"must be finite for every ranking, or regret is not; user type {name!r} may get {lowest:g}"
+            )
+            raise InvalidInputError(f"utility {policy.utility}", rule, float(policy.utility.of(lowest)))
 
 
 def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizon: int) -> NDArray[np.int64]:
@@ -162,9 +164,11 @@ def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizo
     return np.unique(np.append(rounds, horizon)).astype(np.int64)
 
 
-def _check_whole(field: str, value: int, least: int) -> None:
+def _check_whole(field: str, value: int, least: int, most: int | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidInputError(field, f"must be a whole number of at least {least}", value)
+    if most is not None and value > most:
+        raise InvalidInputError(field, f"must be at most {most:,}", value)
 
 
 def _processors() -> int:

@@ -20,7 +20,7 @@ class AssignmentRoom(NamedTuple):
     distances: Floats  # (M,)
     position_of: Indices  # (M,) −1 for items not shown
     came_from: Indices  # (M,)
-    state: Indices  # (M,) 0 unreached, 1 reached
+    reached: Indices  # (M,) 1 for items that the search has reached
     item_at: Indices  # (K,)
 
 
@@ -87,26 +87,26 @@ def _augment(scores: Floats, room: AssignmentRoom, start: int) -> None:
     for j in range(n_items):
         room.distances[j] = best_gain - (scores[start, j] - room.prices[j])
         room.came_from[j] = start
-        room.state[j] = 0
+        room.reached[j] = 0
     while True:
         nearest = -1
         for j in range(n_items):
-            if room.state[j] == 0 and (nearest < 0 or room.distances[j] < room.distances[nearest]):
+            if room.reached[j] == 0 and (nearest < 0 or room.distances[j] < room.distances[nearest]):
                 nearest = j
         distance = room.distances[nearest]
-        room.state[nearest] = 1
+        room.reached[nearest] = 1
         k = room.position_of[nearest]
         if k < 0:
             break
         held = scores[k, nearest] - room.prices[nearest]
         for j in range(n_items):
-            if room.state[j] == 0:
+            if room.reached[j] == 0:
                 reached = distance + held - (scores[k, j] - room.prices[j])
                 if reached < room.distances[j]:
                     room.distances[j] = reached
                     room.came_from[j] = k
     for j in range(n_items):
-        if room.state[j] == 1:
+        if room.reached[j] == 1:
             room.prices[j] += distance - room.distances[j]
     item = nearest
     while True:

@@ -35,7 +35,7 @@ def best_rankings(
     """
     scale = make_world(problem, rewards).scale
     if not click_model.is_additive:
-        return _best_by_trying(problem, equal, utility, click_model, rewards)
+        return _best_by_trying(problem, click_model, rewards, utility if equal else None)
     if equal:
         return np.tile(best_equal_ranking(problem, utility, scale=scale), (problem.n_user_types, 1))
     return best_personalized_rankings(problem)
@@ -59,7 +59,7 @@ def best_values(
 
 
 def _best_by_trying(
-    problem: Problem, equal: bool, utility: Utility, click_model: ClickModel, rewards: Rewards | None  # noqa: FBT001
+    problem: Problem, click_model: ClickModel, rewards: Rewards | None, utility: Utility | None
 ) -> NDArray[np.intp]:
     """Return the best rankings of a click model of which nothing more is known than its values."""
     count = number_of_rankings(problem.n_items, problem.n_positions)
@@ -73,7 +73,7 @@ def _best_by_trying(
     values = np.array(  # (rankings, N)
         [[click_model.value(world, i, ranking) for i in range(problem.n_user_types)] for ranking in rankings]
     )
-    if equal:
+    if utility is not None:
         totals = [utility.collective(problem.arrival_rates, row) for row in values]
         best = np.full(problem.n_user_types, np.argmax(totals))
     else:

@@ -15,7 +15,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.model.generators import generate
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
-from banditrank.policies.base import Policy, Scratch
+from banditrank.policies.base import Policy
 from banditrank.statistics.counts import Counts
 
 MakePolicy: TypeAlias = Callable[[Problem], Policy]
@@ -74,13 +74,13 @@ def check_ranking_is_repeatable(make_policy: MakePolicy) -> None:
     for problem in problems():
         policy = make_policy(problem)
         for counts in (early_counts(problem), settled_counts(problem)):
-            for scratch in (None, 1):
+            for kept in (False, True):
                 shown = [
                     policy.rank(
                         counts,
                         0,
                         rng=np.random.default_rng(5),
-                        scratch=None if scratch is None else Scratch(scratch),
+                        scratch=policy.new_scratch() if kept else None,
                     )
                     for _ in range(2)
                 ]

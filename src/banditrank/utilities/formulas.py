@@ -1,12 +1,12 @@
 """The compiled side of utilities: f and Γ for every kind, including functions that users bring."""
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.core.errors import NumbaError
 from numba.experimental import function_type  # noqa: F401 - teaches Numba the type of a `_Pointer`
 from numpy.typing import NDArray
 
@@ -55,9 +55,10 @@ def collective(utility: CompiledUtility, weights: NDArray[np.float64], values: N
 class _Pointer(numba.types.WrapperAddressProtocol):
     """A function as an address and a signature, so that formulas taking it are compiled only once."""
 
-    def __init__(self, address: int, owner: object) -> None:
+    def __init__(self, address: int, owner: object, failures: list[Exception]) -> None:
         self._address = address
         self._owner = owner  # keeps the function alive
+        self.failures = failures  # what the function raised, which compiled code cannot
 
     def __wrapper_address__(self) -> int:
         return self._address
@@ -71,14 +72,19 @@ def function_pointer(function: Callable[[float], float] | None) -> Any:
     if function is not None:
         try:
             compiled = numba.cfunc("float64(float64)", error_model="numpy")(function)
-        except NumbaError:
-            pass  # plain Python serves as well, only slower
+        except Exception:  # noqa: BLE001, S110 - whatever the compiler says, plain Python serves as well, slower
+            pass
         else:
-            return _Pointer(compiled.address or 0, compiled)
+            return _Pointer(compiled.address or 0, compiled, [])
+    failures: list[Exception] = []
 
     def called_back(value: float) -> float:
-        return float(function(value)) if function else value
+        try:
+            return float(function(value)) if function else value
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told later
+            failures.append(error)
+            return math.nan
 
     callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(called_back)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    return _Pointer(address, callback)
+    return _Pointer(address, callback, failures)

@@ -5,7 +5,8 @@ can find the best ranking.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -39,30 +40,38 @@ class Utility:
     function: Callable[[float], float] | None = None
     derivative: Callable[[float], float] | None = None
     lipschitz: float | None = None
-    _pointers: list[formulas.CompiledUtility] = field(default_factory=list, repr=False, compare=False)
 
     def collective(self, weights: ArrayLike, values: ArrayLike) -> float:
         """Return Γ for the types' weights (arrival rates) and values, both of shape (N,).
 
         A type with weight 0 does not count, whatever its value.
         """
-        return formulas.collective(
+        total = formulas.collective(
             self.compiled(), np.asarray(weights, dtype=np.float64), np.asarray(values, dtype=np.float64)
         )
+        self.raise_failure()
+        return total
 
     def of(self, values: ArrayLike) -> NDArray[np.float64]:
         """Return f at each value. For maximin, whose Γ has no f, the value itself."""
         compiled = self.compiled()
         values = np.asarray(values, dtype=np.float64)
         flat = [formulas.utility_of(compiled, float(value)) for value in values.ravel()]
+        self.raise_failure()
         return np.array(flat).reshape(values.shape)
+
+    def raise_failure(self) -> None:
+        """Raise an error if the function has failed since it was last asked."""
+        failures = self.compiled().function.failures
+        if failures:
+            error = failures[0]
+            failures.clear()
+            rule = f"must give a number wherever it is asked ({type(error).__name__}: {error})"
+            raise InvalidInputError("utility function", rule, self.name) from error
 
     def compiled(self) -> formulas.CompiledUtility:
         """Return the form that compiled formulas take."""
-        if not self._pointers:
-            function = formulas.function_pointer(self.function)
-            self._pointers.append(formulas.CompiledUtility(self.code, self.parameter, function))
-        return self._pointers[0]
+        return _compiled(self)
 
     def __str__(self) -> str:
         return self.name
@@ -113,7 +122,8 @@ def custom(
     Parameters
     ----------
     function
-        f; must not decrease on [0, 1].
+        f; must not decrease. It is asked for values in [0, 1], and above 1 where estimates or rewards
+        exceed it.
     shape
         What you know of f. It is taken on trust where it cannot be checked cheaply.
     derivative, lipschitz
@@ -161,6 +171,13 @@ def find_utility(name: "str | Utility") -> Utility:
             raise InvalidInputError("utility", "must be alpha:NUMBER", name) from None
         return alpha_fair(alpha)
     raise UnknownNameError("utility", name, (*named, "alpha:2"))
+
+
+@cache
+def _compiled(utility: Utility) -> formulas.CompiledUtility:
+    """Make the pointer once, and apart from the utility, which can then be pickled."""
+    function = formulas.function_pointer(utility.function)
+    return formulas.CompiledUtility(utility.code, utility.parameter, function)
 
 
 def _check_shape(utility: Utility) -> None:

@@ -1,0 +1,63 @@
+"""A click model of somebody else's: regret is measured against what is best under that model."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from banditrank import NASH, Oracle, Problem, UCBRank, UniformRandom, UnsolvableError, generate, simulate
+from banditrank.compilation import inlined
+from banditrank.testing.click_models import CLICK_MODEL_CHECKS
+
+
+@inlined
+def draw_cascade(world, user_type, ranking, rng, rewards):  # noqa: ANN001, ANN201
+    """The user goes down the list until she clicks; she starts with the first position."""
+    going = True
+    for position in range(ranking.size):
+        clicked = going and rng.random() < world.item_means[user_type, ranking[position]]
+        rewards[position] = world.scale if clicked else 0.0
+        going = going and not clicked
+
+
+@inlined
+def cascade_value(world, user_type, ranking):  # noqa: ANN001, ANN201
+    missed = 1.0
+    for position in range(ranking.size):
+        missed *= 1.0 - world.item_means[user_type, ranking[position]]
+    return world.scale * (1.0 - missed)
+
+
+class Cascade:
+    name: ClassVar[str] = "cascade"
+    is_additive: ClassVar[bool] = False
+    draw = staticmethod(draw_cascade)
+    value = staticmethod(cascade_value)
+
+
+WORLD = generate("conflict", n_user_types=2, n_items=5, n_positions=3, seed=3)
+MODEL = Cascade()
+
+
+@pytest.mark.parametrize("check", CLICK_MODEL_CHECKS, ids=lambda check: check.__name__)
+def test_it_conforms(check) -> None:  # noqa: ANN001
+    check(MODEL)
+
+
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+def test_regret_is_measured_against_the_models_own_optimum(treatment: str) -> None:
+    aim = {"treatment": treatment, "utility": NASH}
+    settings = {"problem": WORLD, "horizon": 2000, "replications": 2, "seed": 1, "click_model": MODEL}
+    oracle = simulate(Oracle(WORLD, click_model=MODEL, **aim), **settings)
+    assert oracle.regret == pytest.approx(0.0, abs=1e-9)
+    for policy in (UniformRandom(**aim), UCBRank(0.5, **aim)):
+        result = simulate(policy, **settings)
+        assert (np.diff(result.regret, axis=1) >= -1e-9).all()
+        assert result.final_regret.min() > 1
+    assert oracle.click_model == "cascade"
+
+
+def test_a_model_whose_optimum_would_take_too_long_is_refused() -> None:
+    big = Problem([1.0], [[0.1] * 10], [[0.5] * 30])
+    with pytest.raises(UnsolvableError, match="click model cascade needs all rankings tried"):
+        simulate(UCBRank(0.5), big, 100, 1, 0, click_model=MODEL)
