@@ -62,7 +62,7 @@ def specialise(
     constants
         Integers known at compile time.
     """
-    captured = [_by_name(formula.py_func) for formula in formulas]
+    captured = [_by_name(getattr(formula, "py_func", formula)) for formula in formulas]
     return _compile(build(*captured, **constants), _OPTIONS)
 
 

@@ -61,9 +61,9 @@ class UnknownNameError(InvalidInputError):
     policy must be one of greedy-rank, ucb-rank (did you mean ucb-rank?), got 'ucb-rang'
     """
 
-    def __init__(self, field: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, field: str, name: object, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        nearest = get_close_matches(name, self.known, n=1, cutoff=0.5)
+        nearest = get_close_matches(str(name), self.known, n=1, cutoff=0.5)
         hint = f" (did you mean {nearest[0]}?)" if nearest else ""
         super().__init__(field, f"must be one of {', '.join(self.known)}{hint}", name)
 

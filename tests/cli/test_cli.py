@@ -113,7 +113,7 @@ BAD = [
     (["simulate", "--policy", "ucbrank"], "policy must be one of .*did you mean ucb-rank.*got 'ucbrank'"),
     (["simulate", "--treatment", "fair"], "treatment must be one of personalized, equal, got 'fair'"),
     (["simulate", "--utility", "nahs"], "utility must be one of .*did you mean nash"),
-    (["simulate", "--utility", "alpha:-2"], "alpha must be a number of at least 0, got -2.0"),
+    (["simulate", "--utility", "alpha:-2"], "alpha must be a number from 0 to 1000, got -2.0"),
     (["simulate", "--solver", "magic", "--treatment", "equal"], "solver must be one of .*got 'magic'"),
     (["simulate", "--rewards", "gauss"], "rewards must be one of .*got 'gauss'"),
     (["simulate", "--coefficient", "nan"], "coefficient must be a number from 0 to 1,000,000,000, got nan"),
@@ -138,6 +138,17 @@ BAD = [
     (["problem", "generate", "random", "--positions", "30"], "must not exceed the 20 items, got 30"),
     (["problem", "generate", "random", "-o", "missing/p.toml"], "problem file must be writable"),
     (["simulat"], "No such command 'simulat'"),
+    (["simulate", "--horizon", "9" * 30], "horizon must be at most 1,000,000,000,000, got 9999"),
+    (["simulate", "--rewards", "beta:1e-300"], "rewards' concentration must be a number from 0.001"),
+    (["simulate", "--policy", "random", "--coefficient", "-1"], "coefficient must be a number from 0 to"),
+    (["simulate", "--treatment", "equal", "--utility", "alpha:900"], "must be finite for every ranking"),
+    (["simulate", "--utility", "nash", "--save", "runs", "big.toml"], "at most 1,000,000 rankings"),
+    (["simulate", "--save", "rates.toml/x"], "save directory must be writable"),
+    (["problem", "generate", "random", "--items", "20000000000"], "must be a whole number from 1 to 100,000"),
+    (["problem", "validate", "digits.toml"], "arrival_rates must be a list of numbers"),
+    (["problem", "validate", "nested.toml"], "problem file must be TOML"),
+    (["problem", "validate", "/dev/full"], "problem file must be a file"),
+    (["problem", "validate", "x" * 300], "problem must be one of"),
 ]
 FILES = {
     "more-positions": "arrival_rates = [1]\nposition_preferences = [[0.5, 0.5]]\nitem_means = [[0.5]]",
@@ -146,6 +157,8 @@ FILES = {
     "nan": "arrival_rates = [1]\nposition_preferences = [[1]]\nitem_means = [[nan]]",
     "empty-type": 'user_types = [""]\narrival_rates = [1]\nposition_preferences = [[1]]\nitem_means = [[1]]',
     "malformed": "arrival_rates = [1\nposition",
+    "digits": f"arrival_rates = [1{'0' * 400}]\nposition_preferences = [[1]]\nitem_means = [[1]]",
+    "nested": f"arrival_rates = {'[' * 3000}",
 }
 
 
@@ -169,6 +182,15 @@ def test_bad_input_is_one_line_and_status_2(
     assert complaint.startswith("banditrank: ")
     assert re.search(message, complaint)
     assert sorted(tmp_path.iterdir()) == before, "bad input must change nothing"
+
+
+def test_odd_names_are_shown_and_drawn_as_they_are(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    Problem([1.0], [[1.0]], [[0.5]], name="[/x] a$_$b :smile: 日本").save(path)
+    status, output, complaint = run(capsys, "simulate", str(path), *QUICK, "--plot", str(tmp_path / "x.png"))
+    assert status == 0
+    assert "[/x] a$_$b :smile: 日本" in output
+    assert not complaint
 
 
 def test_problem_show_prints_names_as_they_are(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def test_bonuses_are_exponential() -> None:
     ("change", "message"),
     [
         ({"n_positions": 21}, "number of positions must not exceed the 20 items, got 21"),
-        ({"n_items": 0}, "number of items must be at least 1, got 0"),
-        ({"seed": -1}, "seed must not be negative, got -1"),
+        ({"n_items": 0}, "number of items must be a whole number from 1 to 100,000, got 0"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
     ],
 )
 def test_impossible_sizes_are_refused(change: dict, message: str) -> None:

@@ -67,6 +67,29 @@ def test_the_loop_equals_full_recomputation(policy: CompiledPolicy, problem: Pro
     assert np.array_equal(fast.optimal_rate, full.optimal_rate)
 
 
+SMALL_REWARDS = Problem(
+    [0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], [[1e-3, 0.5, 0.1], [0.2, 0.3, 0.8]], name="small-rewards"
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> None:
+    # Beta rewards with a mean of 0.001 are often below 1e-100: differences of their inverses say nothing.
+    settings = {"horizon": 600, "replications": 1, "seed": seed, "rewards": Beta(3.0)}
+    for policy in (UCBRank(0.5, treatment="equal"), UCBRank(0.5), GreedyRank(0.5, treatment="equal")):
+        fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
+        assert fast.regret == pytest.approx(full.regret, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
+    # Clicks are whole numbers, so that few of them make exact ties.
+    settings = {"horizon": 1500, "replications": 1, "seed": seed}
+    for policy in (TypeBlindUCB(1.0), UCBRank(0.5), GreedyRank(0.5)):
+        fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
+        assert fast.regret == pytest.approx(full.regret, abs=1e-9)
+
+
 @pytest.mark.parametrize("utility", ["nash", "maximin", "alpha:2", SIGMOID], ids=str)
 @pytest.mark.parametrize("solver", ["enumeration", "sampling"])
 def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver: str) -> None:
@@ -101,6 +124,13 @@ def test_the_oracle_has_no_regret(treatment: str) -> None:
         result = simulate(oracle, oracle.problem, 2000, 2, 0)
         assert (result.regret == 0).all()
         assert (result.optimal_rate == 1).all()
+
+
+def test_the_oracle_knows_the_rewards() -> None:
+    world = generate("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
+    oracle = Oracle(world, treatment="equal", utility=SIGMOID, rewards=Beta(4.0, 10.0))
+    result = simulate(oracle, world, 500, 1, 0, rewards=Beta(4.0, 10.0))
+    assert (result.regret == 0).all()
 
 
 def test_random_rankings_have_linear_regret() -> None:

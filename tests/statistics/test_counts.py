@@ -78,7 +78,7 @@ def test_a_bad_round_is_refused_and_changes_nothing(
         (([[[1]]], [[[1]]], [1, 2]), "arrivals must have one entry for each of 1"),
         (([[1]], [[1]], [1]), "displays must have 3 axes"),
         (([[[1]]], [[[1]]], ["x"]), "arrivals must hold numbers only"),
-        (([[[1]]], [[[1]]], [1], -1), "rounds must not be negative, got -1"),
+        (([[[1]]], [[[1]]], [1], -1), "rounds must be a whole number from 0 to 10\\^15, got -1"),
     ],
 )
 def test_bad_arrays_are_refused(arguments: tuple, message: str) -> None:

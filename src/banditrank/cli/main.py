@@ -1,7 +1,9 @@
 """The command line: one file a command, and one place where errors become a line and a status."""
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,6 +47,9 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. Bad input is one line on standard error and status 2."""
+    if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
+        nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the program runs
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     command = typer.main.get_command(application)
     try:
         status = command.main(arguments, prog_name="banditrank", standalone_mode=False)
@@ -53,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = error.exit_code
     except BanditRankError as error:
         _complain(str(error))
+        status = 2
+    except OSError as error:  # files are checked where they are written: this is standard output
+        _complain(f"standard output must be writable ({(error.strerror or 'failed').lower()})")
         status = 2
     sys.exit(status or 0)
 

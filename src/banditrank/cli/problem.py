@@ -93,8 +93,8 @@ def _print_problem(problem: "Problem") -> None:
 
     from banditrank.model.values import best_personalized_rankings, best_personalized_values
 
-    console = Console()
-    console.print(f"{problem.name}: {_size(problem)}", markup=False, highlight=False)
+    console = Console(markup=False, emoji=False, highlight=False)
+    console.print(f"{problem.name}: {_size(problem)}")
     positions = Table(title="Where users look", title_justify="left")
     positions.add_column("user type")
     positions.add_column("arrives", justify="right")
@@ -103,12 +103,12 @@ def _print_problem(problem: "Problem") -> None:
     means = Table(title="What they click, once they look", title_justify="left")
     means.add_column("item")
     for name in problem.user_types:
-        means.add_column(_plain(name), justify="right")
+        means.add_column(name, justify="right")
     for i, name in enumerate(problem.user_types):
         row = problem.position_preferences[i]
-        positions.add_row(_plain(name), f"{problem.arrival_rates[i]:.3f}", *(f"{value:.3f}" for value in row))
+        positions.add_row(name, f"{problem.arrival_rates[i]:.3f}", *(f"{value:.3f}" for value in row))
     for j, name in enumerate(problem.items):
-        means.add_row(_plain(name), *(f"{value:.3f}" for value in problem.item_means[:, j]))
+        means.add_row(name, *(f"{value:.3f}" for value in problem.item_means[:, j]))
     best = Table(title="Best personalized rankings", title_justify="left")
     best.add_column("user type")
     best.add_column("click rate", justify="right")
@@ -116,13 +116,6 @@ def _print_problem(problem: "Problem") -> None:
     values = best_personalized_values(problem)
     for i, ranking in enumerate(best_personalized_rankings(problem)):
         shown = ", ".join(problem.items[item] for item in ranking)
-        best.add_row(_plain(problem.user_types[i]), f"{values[i]:.3f}", _plain(shown))
+        best.add_row(problem.user_types[i], f"{values[i]:.3f}", shown)
     for table in (positions, means, best):
         console.print(table)
-
-
-def _plain(name: str) -> str:
-    """Return a name that Rich shows as it is."""
-    from rich.markup import escape
-
-    return escape(name)

@@ -124,6 +124,7 @@ def _line_up(
     """Return each policy under each treatment; without a policy, the paper's line-up."""
     from banditrank.policies.base import check_treatment
     from banditrank.policies.catalog import PAPER_LINE_UP, find_policy
+    from banditrank.simulation.simulate import check_simulation
 
     wanted = [check_treatment(name) for name in _names(treatments)]
     if policies:
@@ -132,7 +133,7 @@ def _line_up(
         pairs = [
             (name, treatment) for name, treatment in PAPER_LINE_UP if treatment in (wanted or [treatment])
         ]
-    return [
+    line_up = [
         find_policy(
             name,
             problem,
@@ -144,6 +145,9 @@ def _line_up(
         )
         for name, treatment in dict.fromkeys(pairs)
     ]
+    for policy in line_up:
+        check_simulation(policy, problem, rewards)
+    return line_up
 
 
 def _names(given: Sequence[str] | None) -> list[str]:
@@ -199,12 +203,13 @@ def _write_json(results: "list[SimulationResult]", replications: int, target: st
 
 
 def _print_table(results: "list[SimulationResult]") -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     first = results[0]
     caption = f"{first.problem.name}, {first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
-    table = Table(title=f"Regret: {caption}", title_justify="left", padding=(0, 1, 0, 0))
+    table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -221,7 +226,8 @@ def _print_table(results: "list[SimulationResult]") -> None:
             f"{result.initial_rounds.mean():,.0f}",
             f"{result.rounds_per_second / 1e6:.1f}",
         )
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = Console(markup=False, emoji=False, highlight=False)
+    console.width = max(console.width, 80) if sys.stdout.isatty() else 120  # never cut a number
     console.print(table)
     notes = "optimal: share of rounds with a best ranking; initial: rounds of the initial phase"
     console.print(f"{notes}; M/s: million rounds a second", style="dim")

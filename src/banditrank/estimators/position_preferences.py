@@ -25,7 +25,7 @@ class PositionEvidence(NamedTuple):
     scales: Floats  # (N, M)     1 / Σ_k S / T, 0 for an item left out: v̄ = ratios · scales
     sums: Floats  # (N, K)       Σ_j v̄
     preferences: Floats  # (N, K)  ρ̂
-    changes: Floats  # (2, K)    room to work
+    before: Floats  # (2, K)     room for the changed ratios and scales of a round
 
 
 def empty_evidence(n_user_types: int, n_items: int, n_positions: int) -> PositionEvidence:
@@ -95,12 +95,16 @@ def update_preferences(
             total += evidence.ratios[i, j, other]
         scale = 1.0 / total
         evidence.scales[i, j] = scale
-        evidence.changes[0, k] = scale - scale_before
-        evidence.changes[1, k] = (ratio - before) * scale_before
+        evidence.before[0, k] = before
+        evidence.before[1, k] = scale_before
     for k in range(n_positions):
-        total = evidence.sums[i, k] + evidence.changes[1, k]
+        total = evidence.sums[i, k]
         for other in range(n_positions):
-            total += evidence.ratios[i, ranking[other], k] * evidence.changes[0, other]
+            # v̄ now less v̄ before, each within [0, 1]: a difference of scales could lose all digits
+            j = ranking[other]
+            ratio = evidence.ratios[i, j, k]
+            before = evidence.before[0, other] if other == k else ratio
+            total += ratio * evidence.scales[i, j] - before * evidence.before[1, other]
         evidence.sums[i, k] = total
     per_item = 1.0 / n_items
     for k in range(n_positions):

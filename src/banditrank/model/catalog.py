@@ -1,5 +1,6 @@
 """Problems by name: the built-in ones, or a file."""
 
+import os
 from pathlib import Path
 
 from banditrank.errors import InvalidInputError, UnknownNameError
@@ -44,6 +45,6 @@ def find_problem(name_or_path: str | Path) -> Problem:
     if not text.strip():
         raise InvalidInputError("problem", "must be a built-in name or the path of a TOML file", text)
     looks_like_a_file = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
-    if looks_like_a_file or Path(text).is_file():
+    if looks_like_a_file or os.path.isfile(text):  # noqa: PTH113 - Path.is_file fails on impossible names
         return read_problem(text)
     raise UnknownNameError("problem", text, (*BUILT_IN, "the path of a TOML file"))

@@ -11,6 +11,8 @@ from banditrank.model.problem import Problem
 
 Floats = NDArray[np.float64]
 
+LARGEST_SIZE = 100_000
+
 
 def generate(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem:
     """Draw a problem of a family.
@@ -33,12 +35,13 @@ def generate(family: str, *, n_user_types: int, n_items: int, n_positions: int, 
     if family not in FAMILIES:
         raise UnknownNameError("family", family, FAMILIES)
     for field, size in (("user types", n_user_types), ("items", n_items), ("positions", n_positions)):
-        if size < 1:
-            raise InvalidInputError(f"number of {field}", "must be at least 1", size)
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= LARGEST_SIZE:
+            rule = f"must be a whole number from 1 to {LARGEST_SIZE:,}"
+            raise InvalidInputError(f"number of {field}", rule, size)
     if n_positions > n_items:
         raise InvalidInputError("number of positions", f"must not exceed the {n_items} items", n_positions)
-    if seed < 0:
-        raise InvalidInputError("seed", "must not be negative", seed)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInputError("seed", "must be a whole number of at least 0", seed)
     rng = np.random.default_rng(seed)
     means, preferences, rates = FAMILIES[family](rng, n_user_types, n_items, n_positions)
     name = f"{family}-{n_user_types}x{n_items}x{n_positions}-seed{seed}"

@@ -20,10 +20,14 @@ def read_problem(path: str | Path) -> Problem:
     """Read a problem from a TOML file."""
     path = Path(path)
     try:
+        if path.exists() and not path.is_file():  # a directory, or a device that never ends
+            raise InvalidInputError("problem file", "must be a file", str(path))
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInputError.from_os("problem file", "must be readable", path, error) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
+        if isinstance(error, InvalidInputError):
+            raise
         reason = " ".join(str(error).split())
         raise InvalidInputError("problem file", f"must be TOML ({reason})", str(path)) from None
     for key in values:

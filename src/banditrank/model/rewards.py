@@ -75,7 +75,7 @@ class Beta:
                 )
 
     def __str__(self) -> str:
-        return f"beta:{self.concentration:g}:{self.scale:g}"
+        return f"beta:{self.concentration:.15g}:{self.scale:.15g}"
 
 
 def find_rewards(text: str) -> Rewards:

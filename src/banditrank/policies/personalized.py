@@ -15,7 +15,7 @@ from banditrank.statistics.counts import Counts
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]  # unsigned: the compiler need not ask whether an index counts from the end
 
-_MARGIN = 1.0 - 1e-9  # rounding must never keep a leader that a full scan would replace
+_MARGIN = 1.0 - 1e-9  # rounding must never decide what a full scan would decide otherwise
 
 
 class PersonalizedState(NamedTuple):
@@ -80,26 +80,22 @@ def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, rank
     challenger = state.challengers[i]
     if bonus > state.scan_bonuses[i]:
         challenger = state.challengers_per_bonus[i] * bonus
-    ahead, in_order = True, True  # without ties, which are settled by sorting again
+    ahead, in_order = True, True  # by a margin
     last_earned, last_exposure = np.inf, 1.0
     for rank in range(ranking.size):  # indices are earned / exposure, compared without dividing
         item = state.leaders[i, rank]
         earned = learner.reward_totals[i, item] + bonus
         exposure = exposure_of(learner.displays, preferences, i, item, ranking.size)
         ahead &= earned * shrinkage * _MARGIN > challenger * exposure
-        in_order &= earned * last_exposure < last_earned * exposure
+        in_order &= earned * last_exposure < last_earned * exposure * _MARGIN
         last_earned, last_exposure = earned, exposure
     last = np.inf
     for rank in range(ranking.size):
         preference = preferences[i, state.positions[i, rank]]
-        in_order &= preference < last
+        in_order &= preference < last * _MARGIN
         last = preference
-    if not ahead:
+    if not ahead or (not in_order and not _reorder(state, i, bonus)):
         _scan(state, i, bonus)
-        _order_positions(state, i)
-    elif not in_order:
-        _order_leaders(state, i, bonus)
-        _order_positions(state, i)
     for rank in range(ranking.size):
         ranking[state.positions[i, rank]] = state.leaders[i, rank]
 
@@ -129,27 +125,36 @@ def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
     state.scan_bonuses[i] = bonus
     for k in range(preferences.shape[1]):
         state.scan_inverses[i, k] = 1.0 / preferences[i, k]
+    _order_positions(state, i)
 
 
 @compiled
-def _order_leaders(state: PersonalizedState, user_type: int, bonus: float) -> None:
-    """Sort the leaders by decreasing index; ties by number."""
+def _reorder(state: PersonalizedState, user_type: int, bonus: float) -> bool:
+    """Sort the leaders by decreasing index, and the positions; return whether the order is free of ties.
+
+    Among ties rounding would decide, and a full recomputation might decide otherwise.
+    """
     i = user_type
     learner, n_positions = state.learner, state.leaders.shape[1]
+    preferences = learner.evidence.preferences
     for rank in range(n_positions):
         item = state.leaders[i, rank]
-        exposure = exposure_of(learner.displays, learner.evidence.preferences, i, item, n_positions)
+        exposure = exposure_of(learner.displays, preferences, i, item, n_positions)
         index = (learner.reward_totals[i, item] + bonus) / exposure
         place = rank
-        while place > 0 and (
-            state.indices[place - 1] < index
-            or (state.indices[place - 1] == index and state.leaders[i, place - 1] > item)
-        ):
+        while place > 0 and state.indices[place - 1] < index:
             state.indices[place] = state.indices[place - 1]
             state.leaders[i, place] = state.leaders[i, place - 1]
             place -= 1
         state.indices[place] = index
         state.leaders[i, place] = item
+    _order_positions(state, i)
+    clear = True
+    for rank in range(1, n_positions):
+        clear &= state.indices[rank] < state.indices[rank - 1] * _MARGIN
+        before, after = state.positions[i, rank - 1], state.positions[i, rank]
+        clear &= preferences[i, after] < preferences[i, before] * _MARGIN
+    return clear
 
 
 @compiled

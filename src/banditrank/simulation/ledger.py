@@ -35,8 +35,8 @@ class Ledger:
         self._finished: dict[int, Replication] = {}
         self._seconds = 0.0
         self._saved = time.perf_counter()
-        if self._directory is not None and (self._directory / SUMMARY_FILE).exists():
-            self._take_over(SimulationResult.load(self._directory))
+        if self._directory is not None:
+            self._open(self._directory)
 
     @property
     def missing(self) -> list[int]:
@@ -93,6 +93,16 @@ class Ledger:
             initial_rounds=np.array([replication.initial_rounds for replication in done]),
             seconds=self._seconds,
         )
+
+    def _open(self, directory: Path) -> None:
+        """Take over what the directory holds, or make it, before any work is done."""
+        if (directory / SUMMARY_FILE).exists():
+            self._take_over(SimulationResult.load(directory))
+            return
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
 
     def _take_over(self, saved: SimulationResult) -> None:
         now = self.result()

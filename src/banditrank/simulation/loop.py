@@ -14,7 +14,7 @@ from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 
-OPTIMAL_TOLERANCE = 1e-12  # rankings this close to the best value are optimal too
+OPTIMAL_TOLERANCE = 1e-12  # rankings so close to the best, relative to its value, are optimal too
 
 
 class Objective(NamedTuple):
@@ -22,6 +22,7 @@ class Objective(NamedTuple):
 
     equal: bool
     best: Floats  # (N,) best value of each type; under equal treatment (1,) best collective utility
+    tolerance: float  # gaps up to this are none
     utility: CompiledUtility
     values: Floats  # (N,) room
 
@@ -118,7 +119,7 @@ def _build(
             else:
                 gap = objective.best[user_type] - value(world, user_type, ranking)
             regret += gap
-            optimal += gap <= OPTIMAL_TOLERANCE
+            optimal += gap <= objective.tolerance
             if t == tally.checkpoints[checkpoint]:
                 tally.curves[0, checkpoint] = regret
                 tally.curves[1, checkpoint] = optimal

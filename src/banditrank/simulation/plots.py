@@ -1,5 +1,6 @@
 """Figures of simulation results."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,14 +91,17 @@ def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
     plot_final_regret(results, right)
     first = results[0]
     count = max(len(result.replications) for result in results)
+    name = first.problem.name.replace("$", r"\$")  # or Matplotlib would read it as mathematics
     figure.suptitle(
-        f"{first.problem.name}: {first.horizon:,} rounds, {count} replications, seed {first.seed}",
+        f"{name}: {first.horizon:,} rounds, {count} replications, seed {first.seed}",
         x=0.01,
         ha="left",
         fontsize="large",
     )
     try:
-        figure.savefig(path)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in a script the font lacks
+            figure.savefig(path)
     except OSError as error:
         raise InvalidInputError.from_os("plot file", "must be writable", path, error) from None
 

@@ -74,9 +74,12 @@ class Experiment:
 
     def objective(self) -> Objective:
         """Return what regret is measured against, with room of its own."""
-        equal = self.policy.treatment == "equal"
         return Objective(
-            equal, self.best, self.policy.utility.compiled(), np.zeros(self.problem.n_user_types)
+            self.policy.treatment == "equal",
+            self.best,
+            OPTIMAL_TOLERANCE * max(float(np.abs(self.best).max()), self.rewards.scale),
+            self.policy.utility.compiled(),
+            np.zeros(self.problem.n_user_types),
         )
 
     def prepare(self) -> None:
@@ -143,7 +146,7 @@ class Experiment:
             ranking = as_ranking(policy.rank(counts, user_type, rng=policy_rng, scratch=scratch), **size)
             self.click_model.draw(world, user_type, ranking.astype(np.uintp), clicks_rng, rewards)
             counts.record(user_type, ranking, rewards=rewards)
-            _tally_round(tally, t, self._gap(objective, world, user_type, ranking))
+            _tally_round(tally, objective, t, self._gap(objective, world, user_type, ranking))
             if t % 1024 == 0 or t == self.horizon:
                 advance((t - 1) % 1024 + 1)
         return self._sum_up(number, tally, 0)
@@ -161,8 +164,8 @@ class Experiment:
         return Replication(number, tally.curves[0], tally.curves[1] / self.checkpoints, rounds)
 
 
-def _tally_round(tally: Tally, t: int, gap: float) -> None:
-    tally.totals[:] += (gap, gap <= OPTIMAL_TOLERANCE)
+def _tally_round(tally: Tally, objective: Objective, t: int, gap: float) -> None:
+    tally.totals[:] += (gap, gap <= objective.tolerance)
     checkpoint = tally.next_checkpoint[0]
     if t == tally.checkpoints[checkpoint]:
         tally.curves[:, checkpoint] = tally.totals

@@ -191,6 +191,8 @@ class SimulationResult:
             replications = np.array(values.pop("replications"), dtype=np.int64)
             frame = frame[frame["replication"].isin(replications)]  # an interruption may leave newer curves
             shape = (len(replications), -1)
+            if not (np.isfinite(frame["regret"]).all() and frame["optimal_rate"].between(0, 1).all()):
+                raise ValueError("regret or optimal_rate out of range")  # noqa: TRY301 - told below
             return cls(
                 **{
                     **values,
@@ -202,7 +204,7 @@ class SimulationResult:
                     "optimal_rate": frame["optimal_rate"].to_numpy().reshape(shape),
                 }
             )
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        except Exception as error:  # noqa: BLE001 - a damaged file can fail in any way
             reason = " ".join(str(error).split())
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)

@@ -13,13 +13,15 @@ from banditrank.errors import InvalidInputError
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
-from banditrank.policies.base import Policy
+from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
 from banditrank.simulation.ledger import Ledger
 from banditrank.simulation.progress import Advance, progress_bar
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.result import SimulationResult
+from banditrank.utilities.utility import Utility
 
 LONGEST_HORIZON = 10**12
+MOST_REPLICATIONS = 10**6
 
 
 def simulate(
@@ -73,11 +75,11 @@ def simulate(
     (3,)
     """
     world_rewards = rewards or Bernoulli()
-    _check_whole("horizon", horizon, 1, LONGEST_HORIZON)
-    _check_whole("replications", replications, 1, 10**7)
-    _check_whole("seed", seed, 0)
-    count = _processors() if workers is None else workers
-    _check_whole("workers", count, 1)
+    horizon = _whole("horizon", horizon, 1, LONGEST_HORIZON)
+    replications = _whole("replications", replications, 1, MOST_REPLICATIONS)
+    seed = _whole("seed", seed, 0)
+    count = _whole("workers", _processors() if workers is None else workers, 1)
+    check_simulation(policy, problem, world_rewards)
     experiment = Experiment(
         policy,
         problem,
@@ -88,7 +90,6 @@ def simulate(
         seed,
         replications,
     )
-    check_regret_is_finite(policy, problem, world_rewards)
     ledger = Ledger(experiment, replications, save_to)
     experiment.prepare()
     steps = len(ledger.missing) * horizon
@@ -139,20 +140,30 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
     return np.unique(np.maximum(spaced.astype(np.int64), 1))
 
 
-def check_regret_is_finite(policy: Policy, problem: Problem, rewards: Rewards) -> None:
-    """Raise an error if a ranking's utility may be infinite, as the logarithm of a value of 0 is."""
-    if policy.treatment == "personalized":
-        return
+def check_simulation(policy: Policy, problem: Problem, rewards: Rewards) -> None:
+    """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
+    if not isinstance(policy, Policy):
+        raise InvalidInputError("policy", "must be an instance of Policy", policy)
+    if not isinstance(problem, Problem):
+        raise InvalidInputError("problem", "must be a Problem (find_problem makes one from a name)", problem)
+    check_treatment(policy.treatment)
+    if isinstance(policy, CompiledPolicy):
+        policy.kernel(n_items=problem.n_items, n_positions=problem.n_positions)  # refuses what is too large
+    if policy.treatment == "equal":
+        _check_regret_is_finite(policy.utility, problem, rewards.scale)
+
+
+def _check_regret_is_finite(utility: Utility, problem: Problem, scale: float) -> None:
     # The worst ranking of a type: its least liked items, the best of them where it looks least.
     worst_items = np.sort(problem.item_means, axis=1)[:, : problem.n_positions]  # (N, K)
     best_positions = -np.sort(-problem.position_preferences, axis=1)
     for name, value in zip(problem.user_types, (worst_items * best_positions).sum(axis=1), strict=True):
-        lowest = rewards.scale * float(value)
-        if not np.isfinite(policy.utility.of(lowest)):
-            rule = (
-                f"must be finite for every ranking, or regret is not; user type {name!r} may get {lowest:g}"
-            )
-            raise InvalidInputError(f"utility {policy.utility}", rule, float(policy.utility.of(lowest)))
+        for extreme in (scale * float(value), scale):
+            worth = float(utility.of(extreme))
+            if not np.isfinite(worth):
+                rule = "must be finite for every ranking, or regret is not"
+                where = f"{worth} for user type {name} at value {extreme:g}"
+                raise InvalidInputError(f"utility {utility}", rule, where)
 
 
 def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizon: int) -> NDArray[np.int64]:
@@ -164,11 +175,12 @@ def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizo
     return np.unique(np.append(rounds, horizon)).astype(np.int64)
 
 
-def _check_whole(field: str, value: int, least: int, most: int | None = None) -> None:
+def _whole(field: str, value: int, least: int, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidInputError(field, f"must be a whole number of at least {least}", value)
     if most is not None and value > most:
         raise InvalidInputError(field, f"must be at most {most:,}", value)
+    return int(value)
 
 
 def _processors() -> int:

@@ -38,6 +38,9 @@ class Counts:
     @classmethod
     def empty(cls, *, n_user_types: int, n_items: int, n_positions: int) -> "Counts":
         """Return counts of nothing."""
+        if not 1 <= n_positions <= n_items or n_user_types < 1:
+            rule = "must have at least one user type and 1 ≤ positions ≤ items"
+            raise InvalidInputError("counts", rule, (n_user_types, n_items, n_positions))
         shape = (n_user_types, n_positions, n_items)
         return cls(np.zeros(shape), np.zeros(shape), np.zeros(n_user_types), 0)
 
@@ -79,9 +82,9 @@ class Counts:
             raise InvalidInputError(place, "must be 0 where nothing was displayed", value)
         by_position = [np.ascontiguousarray(table.transpose(0, 2, 1)) for table in tables.values()]
         total = round(float(arrived.sum())) if rounds is None else rounds
-        if total < 0:
-            raise InvalidInputError("rounds", "must not be negative", rounds)
-        return cls(by_position[0], by_position[1], arrived, total)
+        if isinstance(total, bool) or not isinstance(total, int | np.integer) or not 0 <= total <= 10**15:
+            raise InvalidInputError("rounds", "must be a whole number from 0 to 10^15", rounds)
+        return cls(by_position[0], by_position[1], arrived, int(total))
 
     @property
     def displays(self) -> NDArray[np.float64]:
@@ -135,7 +138,8 @@ class Counts:
 
     def check_user_type(self, user_type: int) -> None:
         """Raise an error unless the number is that of a user type."""
-        if not isinstance(user_type, int | np.integer) or not 0 <= user_type < self.n_user_types:
+        whole = isinstance(user_type, int | np.integer) and not isinstance(user_type, bool)
+        if not whole or not 0 <= user_type < self.n_user_types:
             raise InvalidInputError("user_type", f"must be 0 to {self.n_user_types - 1}", user_type)
 
     def pooled(self) -> "Counts":

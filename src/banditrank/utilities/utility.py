@@ -7,7 +7,7 @@ can find the best ranking.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,9 +46,10 @@ class Utility:
 
         A type with weight 0 does not count, whatever its value.
         """
-        total = formulas.collective(
-            self.compiled(), np.asarray(weights, dtype=np.float64), np.asarray(values, dtype=np.float64)
-        )
+        shares, worth = np.asarray(weights, dtype=np.float64), np.asarray(values, dtype=np.float64)
+        if shares.ndim != 1 or shares.shape != worth.shape:
+            raise InvalidInputError("weights and values", "must be lists of the same length", shares.shape)
+        total = formulas.collective(self.compiled(), shares, worth)
         self.raise_failure()
         return total
 
@@ -97,13 +98,13 @@ def alpha_fair(alpha: float) -> Utility:
     >>> alpha_fair(1) is NASH
     True
     """
-    if not (isinstance(alpha, int | float) and 0 <= alpha < np.inf):
-        raise InvalidInputError("alpha", "must be a number of at least 0", alpha)
+    if isinstance(alpha, bool) or not (isinstance(alpha, int | float | np.number) and 0 <= alpha <= 1000):
+        raise InvalidInputError("alpha", "must be a number from 0 to 1000", alpha)
     if alpha == 0:
         return UTILITARIAN
     if alpha == 1:
         return NASH
-    return Utility(f"alpha:{alpha:g}", "concave", formulas.POWER, float(alpha))
+    return Utility(f"alpha:{alpha:.15g}", "concave", formulas.POWER, float(alpha))
 
 
 def custom(
@@ -161,6 +162,7 @@ def find_utility(name: "str | Utility") -> Utility:
     """
     if isinstance(name, Utility):
         return name
+    name = str(name)
     named = {utility.name: utility for utility in (UTILITARIAN, NASH, MAXIMIN)}
     if name in named:
         return named[name]
@@ -182,18 +184,22 @@ def _compiled(utility: Utility) -> formulas.CompiledUtility:
 
 def _check_shape(utility: Utility) -> None:
     """Catch the plain mistakes on a grid: a function that decreases, or bends the wrong way."""
+    fine = np.geomspace(1e-6, 0.04, 10)
     grid = np.linspace(0.05, 1.0, 20)
     try:  # in Python, where a failure can be told
-        values = np.array([utility.function(float(u)) for u in grid], dtype=np.float64)  # type: ignore[misc]
+        function = cast("Callable[[float], float]", utility.function)
+        small = np.array([function(float(u)) for u in fine], dtype=np.float64)
+        values = np.array([function(float(u)) for u in grid], dtype=np.float64)
     except Exception as error:
         rule = f"must give a number on (0, 1] ({type(error).__name__}: {error})"
         raise InvalidInputError("utility function", rule, utility.name) from error
-    if not np.isfinite(values).all():
-        bad = values[~np.isfinite(values)][0]
+    everything = np.concatenate([small, values])
+    if not np.isfinite(everything).all():
+        bad = everything[~np.isfinite(everything)][0]
         raise InvalidInputError("utility function", "must be finite on (0, 1]", float(bad))
     slopes = np.diff(values)
     tolerance = 1e-9 * max(1.0, float(np.abs(values).max()))
-    if (slopes < -tolerance).any():
+    if (np.diff(everything) < -tolerance).any():
         raise InvalidInputError("utility function", "must not decrease on [0, 1]", utility.name)
     bends = np.diff(slopes)
     if utility.shape == "linear" and (np.abs(bends) > tolerance).any():
