@@ -134,7 +134,7 @@ def measure_workers() -> dict[str, float]:
 
 
 def measure_memory() -> dict[str, float]:
-    """Tell how much more memory ten times the horizon takes."""
+    """Tell how much more memory twenty times the horizon takes."""
     simulate(UCBRank(0.25), kdd2012(), 1_000_000, 1, 0, workers=1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     simulate(UCBRank(0.25), kdd2012(), 20_000_000, 1, 0, workers=1)

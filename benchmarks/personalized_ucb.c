@@ -3,7 +3,9 @@
  * N, M and K are compile-time constants (-DN=3 -DM=20 -DK=4), so every inner loop is unrolled, and the
  * generator is inlined. It makes the same choices as a full recomputation of the paper's Algorithm 3:
  * a round of type i changes K displays, hence K rows of v-bar and the K entries of rho-hat_i; the shown
- * items stay the top K until the bound below says that another item may have overtaken them.
+ * items stay the top K until the bound below says that another item may have overtaken them. Drawing one
+ * uniform number for look and click, and comparing indices without dividing, make this loop slower (the
+ * generator costs nothing here, and the divisions are done four at a time).
  */
 #include <math.h>
 #include <stdint.h>
@@ -65,27 +67,21 @@ static void scan(Type *type, double bonus) {
     for (int k = 0; k < K; k++) type->reference_inverse[k] = 1 / type->preferences[k];
 }
 static void choose(Type *type, double bonus, int *ranking) {
-    double earned[K], exposure[K], shrink = 1e300;
-    int ahead = 1, in_order = 1;
+    double index[K], shrink = 1e300, lowest = 1e300;
     for (int k = 0; k < K; k++) { double r = type->preferences[k] * type->reference_inverse[k]; if (r < shrink) shrink = r; }
-    for (int a = 0; a < K; a++) { /* indices are earned / exposure, compared without dividing */
-        int j = type->leaders[a];
-        exposure[a] = 0;
-        for (int k = 0; k < K; k++) exposure[a] += type->displays[k][j] * type->preferences[k];
-        earned[a] = type->reward_totals[j] + bonus;
-        ahead &= earned[a] * shrink * type->reference_bonus * (1 - 1e-9) > type->challenger * bonus * exposure[a];
-        if (a) in_order &= earned[a] * exposure[a - 1] <= earned[a - 1] * exposure[a];
+    for (int a = 0; a < K; a++) {
+        int j = type->leaders[a]; double exposure = 0;
+        for (int k = 0; k < K; k++) exposure += type->displays[k][j] * type->preferences[k];
+        index[a] = (type->reward_totals[j] + bonus) / exposure;
+        if (index[a] < lowest) lowest = index[a];
     }
-    if (!ahead) scan(type, bonus);
-    else if (!in_order) {
-        double index[K];
-        for (int a = 0; a < K; a++) index[a] = earned[a] / exposure[a];
+    if (lowest * shrink * type->reference_bonus * (1 - 1e-9) > type->challenger * bonus) {
         for (int a = 1; a < K; a++)
             for (int b = a; b > 0 && index[b] > index[b - 1]; b--) {
                 double x = index[b]; index[b] = index[b - 1]; index[b - 1] = x;
                 int j = type->leaders[b]; type->leaders[b] = type->leaders[b - 1]; type->leaders[b - 1] = j;
             }
-    }
+    } else scan(type, bonus);
     for (int a = 1; a < K; a++)
         for (int b = a; b > 0 && type->preferences[type->positions[b]] > type->preferences[type->positions[b - 1]]; b--) {
             int k = type->positions[b]; type->positions[b] = type->positions[b - 1]; type->positions[b - 1] = k;
@@ -120,10 +116,9 @@ double simulate(const double *arrival_rates, const double *position_preferences,
         Type *type = &types[i];
         if (cells) for (int k = 0; k < K; k++) ranking[k] = (int)((t + k + 1) % M);
         else choose(type, coefficient * log((double)t), ranking);
-        u = uniform(); /* where in the position's share it falls decides the click */
+        u = uniform();
         for (int k = 0; k < K - 1; k++) look += u >= look_limits[i][k];
-        double start = look ? look_limits[i][look - 1] : 0;
-        int clicked = u - start < item_means[i * M + ranking[look]] * position_preferences[i * K + look];
+        int clicked = uniform() < item_means[i * M + ranking[look]];
         double value = 0;
         for (int k = 0; k < K; k++) value += position_preferences[i * K + k] * item_means[i * M + ranking[k]];
         regret += best[i] - value;
