@@ -31,7 +31,7 @@ def test_user_types_arrive_at_their_rates() -> None:
     # Error rate: as above.
     world = make_world(kdd2012())
     rng = np.random.default_rng(1)
-    share = np.mean([draw_user_type(world, rng) for _ in range(20_000)])
+    share = np.mean([draw_user_type(world, rng.random()) for _ in range(20_000)])
     assert share == pytest.approx(0.48, abs=0.025)
 
 

@@ -22,20 +22,18 @@ class PositionEvidence(NamedTuple):
     """Algorithm 1's intermediate figures, kept so that a round need not compute them all again."""
 
     ratios: Floats  # (N, M, K)  S / T
-    scales: Floats  # (N, M)     1 / Σ_k S / T, 0 for an item left out: v̄ = ratios · scales
+    shares: Floats  # (N, M, K)  v̄: the ratios over their sum; 0 for an item left out
     sums: Floats  # (N, K)       Σ_j v̄
     preferences: Floats  # (N, K)  ρ̂
-    before: Floats  # (2, K)     room for the changed ratios and scales of a round
 
 
 def empty_evidence(n_user_types: int, n_items: int, n_positions: int) -> PositionEvidence:
     """Return evidence to be filled by `estimate_preferences`."""
     return PositionEvidence(
         np.zeros((n_user_types, n_items, n_positions)),
-        np.zeros((n_user_types, n_items)),
+        np.zeros((n_user_types, n_items, n_positions)),
         np.zeros((n_user_types, n_positions)),
         np.full((n_user_types, n_positions), 1 / n_positions),
-        np.zeros((2, n_positions)),
     )
 
 
@@ -60,11 +58,10 @@ def estimate_preferences(
             total += ratio
         if total > 0.0:
             informative += 1
-            evidence.scales[i, j] = 1.0 / total
-            for k in range(n_positions):
-                evidence.sums[i, k] += evidence.ratios[i, j, k] * evidence.scales[i, j]
-        else:
-            evidence.scales[i, j] = 0.0
+        for k in range(n_positions):
+            share = evidence.ratios[i, j, k] / total if total > 0.0 else 0.0
+            evidence.shares[i, j, k] = share
+            evidence.sums[i, k] += share
     for k in range(n_positions):
         if informative > 0:
             evidence.preferences[i, k] = evidence.sums[i, k] / informative
@@ -79,34 +76,23 @@ def update_preferences(
     """Bring Algorithm 1 up to date in O(K²) after a round that showed the ranking.
 
     Each shown item's row of v̄ changes, because one of its ratios does. Holds only once every cell of the type
-    has a reward. Rounding errors accumulate until the next `estimate_preferences`.
+    has a reward. Rounding errors accumulate until the next `estimate_preferences`, but slowly: shares lie in
+    [0, 1], however small the rewards.
     """
     i = user_type
     n_positions = ranking.size
-    n_items = displays.shape[2]
     for k in range(n_positions):
         j = ranking[k]
-        before = evidence.ratios[i, j, k]
-        scale_before = evidence.scales[i, j]
-        ratio = rewards[i, k, j] / displays[i, k, j]
-        evidence.ratios[i, j, k] = ratio
+        evidence.ratios[i, j, k] = rewards[i, k, j] / displays[i, k, j]
         total = 0.0
         for other in range(n_positions):
             total += evidence.ratios[i, j, other]
         scale = 1.0 / total
-        evidence.scales[i, j] = scale
-        evidence.before[0, k] = before
-        evidence.before[1, k] = scale_before
-    for k in range(n_positions):
-        total = evidence.sums[i, k]
         for other in range(n_positions):
-            # v̄ now less v̄ before, each within [0, 1]: a difference of scales could lose all digits
-            j = ranking[other]
-            ratio = evidence.ratios[i, j, k]
-            before = evidence.before[0, other] if other == k else ratio
-            total += ratio * evidence.scales[i, j] - before * evidence.before[1, other]
-        evidence.sums[i, k] = total
-    per_item = 1.0 / n_items
+            share = evidence.ratios[i, j, other] * scale
+            evidence.sums[i, other] += share - evidence.shares[i, j, other]
+            evidence.shares[i, j, other] = share
+    per_item = 1.0 / displays.shape[2]
     for k in range(n_positions):
         evidence.preferences[i, k] = evidence.sums[i, k] * per_item
 

@@ -65,9 +65,11 @@ class ClickModel(Protocol):
 
 
 @inlined
-def draw_user_type(world: World, rng: np.random.Generator) -> int:
-    """Draw who arrives. Counting limits, instead of stopping at one, spares a mispredicted branch."""
-    uniform = rng.random()
+def draw_user_type(world: World, uniform: float) -> int:
+    """Return who arrives, given a uniform number.
+
+    Counting limits, instead of stopping at one, spares a mispredicted branch.
+    """
     user_type = 0
     for other in range(world.arrival_limits.size - 1):
         user_type += uniform >= world.arrival_limits[other]

@@ -88,7 +88,7 @@ def _build(
         blind: bool,  # noqa: FBT001 - takes all users for type 0
         first_round: int,
         parameters: Floats,
-        arrivals_rng: np.random.Generator,
+        arrivals: Floats,
         clicks_rng: np.random.Generator,
         policy_rng: np.random.Generator,
         ranking: NDArray[np.uintp],
@@ -100,7 +100,7 @@ def _build(
         checkpoint = tally.next_checkpoint[0]
         for step in range(parameters.shape[0]):
             t = first_round + step
-            user_type = draw_user_type(world, arrivals_rng)
+            user_type = draw_user_type(world, arrivals[step])
             seen = 0 if blind else user_type
             rank(state, seen, t, parameters[step], policy_rng, ranking)
             draw(world, user_type, ranking, clicks_rng, rewards)

@@ -115,7 +115,7 @@ class Experiment:
         state = policy.start(counts, policy.new_scratch())
         world = make_world(problem, self.rewards)
         objective, tally = self.objective(), start_tally(self.checkpoints, k)
-        generators = self.generators(number)
+        arrivals_rng, clicks_rng, policy_rng = self.generators(number)
         ranking, rewards = np.zeros(k, dtype=np.uintp), np.zeros(k)
         first, chunk = 1, 256
         while first == 1 or first <= horizon:  # with a horizon of 0 it is only compiled
@@ -123,7 +123,7 @@ class Experiment:
             start = time.perf_counter()
             play(
                 *(state, world, objective, tally, blind, first, policy.parameters(rounds)),
-                *(*generators, ranking, rewards),
+                *(arrivals_rng.random(len(rounds)), clicks_rng, policy_rng, ranking, rewards),
             )
             policy.utility.raise_failure()
             advance(len(rounds))
@@ -142,7 +142,7 @@ class Experiment:
         arrivals_rng, clicks_rng, policy_rng = self.generators(number)
         rewards = np.zeros(problem.n_positions)
         for t in range(1, self.horizon + 1):
-            user_type = int(draw_user_type(world, arrivals_rng))
+            user_type = int(draw_user_type(world, arrivals_rng.random()))
             ranking = as_ranking(policy.rank(counts, user_type, rng=policy_rng, scratch=scratch), **size)
             self.click_model.draw(world, user_type, ranking.astype(np.uintp), clicks_rng, rewards)
             counts.record(user_type, ranking, rewards=rewards)
