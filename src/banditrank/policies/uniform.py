@@ -44,7 +44,7 @@ class UniformRandom(CompiledPolicy):
     --------
     >>> counts = Counts.empty(n_user_types=1, n_items=5, n_positions=2)
     >>> UniformRandom().rank(counts, 0, rng=np.random.default_rng(2))
-    array([1, 4])
+    array([1, 2])
     """
 
     name: ClassVar[str] = "random"
