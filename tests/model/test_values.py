@@ -26,7 +26,9 @@ def test_ties_go_to_the_lower_number() -> None:
     assert first == np.flatnonzero(means == means.max())[0]
 
 
-@pytest.mark.parametrize("items", [[0, 0], [0], [0, 5], [-1, 2], [0.5, 1.0], [[0, 1]]])
+@pytest.mark.parametrize(
+    "items", [[0, 0], [0], [0, 5], [-1, 2], [0.5, 1.0], [[0, 1]], [[0], [1, 2]], "ab", None]
+)
 def test_what_is_no_ranking_is_refused(items: list) -> None:
     with pytest.raises(InvalidInputError, match="ranking must"):
         as_ranking(items, n_items=5, n_positions=2)

@@ -15,8 +15,10 @@ from banditrank import (
     UniformRandom,
     custom,
     kdd2012,
+    plot_regret,
     simulate,
 )
+from banditrank.policies.schedules import Schedule
 from banditrank.simulation import simulate as simulate_module
 from banditrank.simulation.regret import equal_regret, personalized_regret
 from banditrank.simulation.replication import Experiment
@@ -231,6 +233,48 @@ def test_an_infinite_regret_is_refused_beforehand() -> None:
     ):
         simulate(UCBRank(0.5, treatment="equal", utility="nash"), worthless, 100, 2, 5)
     simulate(UCBRank(0.5, treatment="equal"), worthless, 100, 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem", "message"),
+    [
+        ("ucb-rank", kdd2012(), "policy must be an instance of Policy, got 'ucb-rank'"),
+        (UCBRank, kdd2012(), "policy must be an instance of Policy"),
+        (UCBRank(0.5), "kdd2012", "problem must be a Problem .*, got 'kdd2012'"),
+        (UCBRank(lambda _: "x"), kdd2012(), "schedule custom must give a number for each round .*ValueError"),
+        (UCBRank(Schedule("odd", lambda _: [1.0, 2.0])), kdd2012(), "schedule odd must give a number"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(policy: object, problem: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        simulate(policy, problem, 100, 2, 5)
+
+
+class Misled(Recording):
+    utility = "nash"
+
+
+def test_a_utility_that_is_only_a_name_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"policy's utility must be a Utility .*, got 'nash'"):
+        simulate(Misled(0), kdd2012(), 100, 2, 5)
+
+
+def test_progress_is_shown_on_standard_error_only_when_wanted(capsys: pytest.CaptureFixture) -> None:
+    simulate(UCBRank(0.25), kdd2012(), 1000, 2, 5, progress=True)
+    shown = capsys.readouterr()
+    assert "ucb-rank" in shown.err
+    assert not shown.out
+    simulate(UCBRank(0.25), kdd2012(), 1000, 2, 5)
+    assert not capsys.readouterr().err
+
+
+def test_a_result_tells_what_it_is() -> None:
+    result = simulate(UCBRank(0.25), kdd2012(), 300, 2, 5)
+    text = repr(result)
+    assert text.startswith("<SimulationResult ucb-rank-personalized-0.25 on kdd2012: 2 of 2 replications")
+    assert result.plot().get_ylabel() == "regret"
+    with pytest.raises(InvalidInputError, match="results must hold at least one"):
+        plot_regret([])
 
 
 def test_default_checkpoints_are_dense_at_the_start() -> None:

@@ -19,7 +19,10 @@ def as_ranking(items: Sequence[int] | NDArray[np.integer], *, n_items: int, n_po
     >>> as_ranking([3, 0], n_items=5, n_positions=2)
     array([3, 0])
     """
-    ranking = np.asarray(items)
+    try:
+        ranking = np.asarray(items)
+    except ValueError:  # rows of different lengths
+        ranking = np.empty(0)
     if ranking.dtype.kind not in "iu" or ranking.shape != (n_positions,):
         raise InvalidInputError("ranking", f"must hold {n_positions} item numbers", items)
     if ranking.min() < 0 or ranking.max() >= n_items:

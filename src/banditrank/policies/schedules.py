@@ -52,7 +52,12 @@ class Schedule:
 
     def __call__(self, rounds: Rounds) -> Floats:
         """Return the number of each round, shape (t,)."""
-        result = np.asarray(self.function(rounds, *self.parameters), dtype=np.float64)
+        try:
+            result = np.asarray(self.function(rounds, *self.parameters), dtype=np.float64)
+            np.broadcast_shapes(result.shape, rounds.shape)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            rule = f"must give a number for each round ({type(error).__name__}: {error})"
+            raise InvalidInputError(f"schedule {self.name}", rule, self.function) from error
         if not (result.min(initial=0.0) >= 0.0 and result.max(initial=0.0) < np.inf):  # nan is neither
             result = np.broadcast_to(result, rounds.shape)
             bad = ~((result >= 0) & (result < np.inf))

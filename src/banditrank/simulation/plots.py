@@ -32,6 +32,8 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
 
+    if not results:
+        raise InvalidInputError("results", "must hold at least one result", results)
     if axes is None:
         axes = Figure(figsize=(7.5, 4.6), dpi=150, layout="constrained").add_subplot()
     for number, result in enumerate(results):

@@ -29,6 +29,7 @@ def progress_bar(title: str, steps: int, *, shown: bool | None) -> Iterator[Adva
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True, markup=False, emoji=False)
+    with Progress(*columns, console=console, transient=console.is_terminal) as progress:
         task = progress.add_task(title, total=steps)
         yield lambda made: progress.advance(task, made)

@@ -147,6 +147,10 @@ def check_simulation(policy: Policy, problem: Problem, rewards: Rewards) -> None
     if not isinstance(problem, Problem):
         raise InvalidInputError("problem", "must be a Problem (find_problem makes one from a name)", problem)
     check_treatment(policy.treatment)
+    if not isinstance(policy.utility, Utility):
+        raise InvalidInputError(
+            "policy's utility", "must be a Utility (find_utility makes one)", policy.utility
+        )
     if isinstance(policy, CompiledPolicy):
         policy.kernel(n_items=problem.n_items, n_positions=problem.n_positions)  # refuses what is too large
     if policy.treatment == "equal":

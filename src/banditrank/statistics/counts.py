@@ -170,6 +170,8 @@ class Counts:
         }
 
     def __add__(self, other: "Counts") -> "Counts":
+        if not isinstance(other, Counts):
+            return NotImplemented
         if self.displays.shape != other.displays.shape:
             shapes = f"{self.displays.shape} and {other.displays.shape}"
             raise InvalidInputError("counts", "must have the same shape to be merged", shapes)
