@@ -48,11 +48,11 @@ def test_simulating_imports_neither_plots_nor_frames() -> None:
 def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
     code = (
         "from banditrank import GreedyRank, UCBRank, kdd2012, simulate\n"
-        "from banditrank.simulation.loop import _loop\n"
+        "from banditrank.simulation.loop import compiled_loop\n"
         "from banditrank.policies.personalized import PERSONALIZED as kernel\n"
         "from banditrank import SingleLook\n"
         "simulate(UCBRank(0.25), kdd2012(), 100, 1, 0)\n"
-        "stats = _loop(kernel.rank, kernel.observe, SingleLook.draw, SingleLook.value, 0).stats\n"
+        "stats = compiled_loop(kernel, SingleLook(), 0).stats\n"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1\n"

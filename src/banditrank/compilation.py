@@ -48,10 +48,11 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return _compile(function, _INLINED)
 
 
+@cache
 def specialise(
     build: Callable[..., Callable[..., Any]], *formulas: Any, **constants: int
 ) -> Callable[..., Any]:
-    """Compile the function that ``build`` makes around the given formulas and constants.
+    """Compile the function that ``build`` makes around the given formulas and constants, once for each set.
 
     Parameters
     ----------

@@ -111,6 +111,7 @@ def test_plots_are_written(capsys: pytest.CaptureFixture, tmp_path: Path, ending
 BAD = [
     (["simulate", "kdd2013"], "problem must be one of kdd2012, .*did you mean kdd2012.*got 'kdd2013'"),
     (["simulate", "--policy", "ucbrank"], "policy must be one of .*did you mean ucb-rank.*got 'ucbrank'"),
+    (["simulate", "--policy", "ucb-rang", "--solver", "sampling"], "policy must be one of .*got 'ucb-rang'"),
     (["simulate", "--treatment", "fair"], "treatment must be one of personalized, equal, got 'fair'"),
     (["simulate", "--utility", "nahs"], "utility must be one of .*did you mean nash"),
     (["simulate", "--utility", "alpha:-2"], "alpha must be a number from 0 to 1000, got -2.0"),

@@ -42,7 +42,7 @@ def simulate_command(
     utility: Annotated[
         str,
         typer.Option(
-            help="What equal treatment maximises: utilitarian, nash, alpha:2 (any number) or maximin."
+            help="What equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000) or maximin."
         ),
     ] = "utilitarian",
     coefficient: Annotated[

@@ -76,8 +76,9 @@ class Policy(ABC):
         Results that were saved are gone on with only if these are the same. Functions are told apart by
         what they give. A policy of your own should add its parameters.
         """
-        samples = {"utility": self.utility.of(SAMPLE_VALUES).tolist()} if self.treatment == "equal" else {}
-        return {**self.describe(), "samples": samples}
+        if self.treatment == "personalized":
+            return self.describe()
+        return {**self.describe(), "utility_sample": self.utility.of(SAMPLE_VALUES).tolist()}
 
 
 def policy_label(description: dict[str, Any]) -> str:

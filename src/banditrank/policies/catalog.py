@@ -67,6 +67,8 @@ def find_policy(
     >>> find_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
     0.5
     """
+    if name not in POLICY_NAMES:
+        raise UnknownNameError("policy", name, POLICY_NAMES)
     aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility)}
     if solver != "auto":
         if name not in (GreedyRank.name, UCBRank.name):
@@ -79,6 +81,4 @@ def find_policy(
         constant(coefficient)  # of no account here, but a bad one is refused all the same
     if name == UniformRandom.name:
         return UniformRandom(**aim)
-    if name == Oracle.name:
-        return Oracle(problem, rewards=rewards, **aim)
-    raise UnknownNameError("policy", name, POLICY_NAMES)
+    return Oracle(problem, rewards=rewards, **aim)

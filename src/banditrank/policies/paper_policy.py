@@ -78,7 +78,7 @@ class PaperPolicy(CompiledPolicy):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the description and samples of the schedule and the utility."""
-        return {**super().fingerprint(), "schedule sample": self.schedule.sample()}
+        return {**super().fingerprint(), "schedule_sample": self.schedule.sample()}
 
     def new_scratch(self) -> NDArray[np.int64]:
         """Return I_explore, the place of the round-robin, shape (1,)."""

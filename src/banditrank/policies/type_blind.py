@@ -58,7 +58,7 @@ class TypeBlindUCB(CompiledPolicy):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the description and samples of the schedule and the utility."""
-        return {**super().fingerprint(), "schedule sample": self.inner.schedule.sample()}
+        return {**super().fingerprint(), "schedule_sample": self.inner.schedule.sample()}
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return UCBRank's formulas."""

@@ -22,15 +22,12 @@ class Ledger:
     ----------
     experiment
         What is replicated.
-    requested
-        How many replications are wanted.
     directory
         Where to keep them. Replications of the same simulation that are there already are taken over.
     """
 
-    def __init__(self, experiment: Experiment, requested: int, directory: str | Path | None) -> None:
+    def __init__(self, experiment: Experiment, directory: str | Path | None) -> None:
         self._experiment = experiment
-        self._requested = requested
         self._directory = None if directory is None else Path(directory)
         self._finished: dict[int, Replication] = {}
         self._seconds = 0.0
@@ -41,7 +38,7 @@ class Ledger:
     @property
     def missing(self) -> list[int]:
         """The numbers of the replications still to run."""
-        return [number for number in range(self._requested) if number not in self._finished]
+        return [number for number in range(self._experiment.replications) if number not in self._finished]
 
     @property
     def is_empty(self) -> bool:
@@ -71,7 +68,8 @@ class Ledger:
 
     def result(self) -> SimulationResult:
         """Return what is finished of what was requested."""
-        return self._result([number for number in sorted(self._finished) if number < self._requested])
+        wanted = self._experiment.replications
+        return self._result([number for number in sorted(self._finished) if number < wanted])
 
     def _result(self, numbers: list[int]) -> SimulationResult:
         experiment = self._experiment
@@ -85,7 +83,7 @@ class Ledger:
             click_model=experiment.click_model.name,
             version=__version__,
             fingerprint=experiment.policy.fingerprint(),
-            requested=self._requested,
+            requested=experiment.replications,
             checkpoints=experiment.checkpoints,
             replications=np.array([replication.number for replication in done]),
             regret=np.array([replication.regret for replication in done]),

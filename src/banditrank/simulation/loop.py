@@ -1,7 +1,6 @@
 """The compiled loop: one round after the other, for any policy and any click model."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,18 +58,8 @@ def compiled_loop(kernel: Kernel, click_model: ClickModel, n_positions: int) -> 
         K to unroll the inner loops for, or 0 for a loop that serves every K. The results are the same to the
         last bit; the unrolled loop is a quarter faster and costs a compilation for each K.
     """
-    return _loop(kernel.rank, kernel.observe, click_model.draw, click_model.value, n_positions)
-
-
-@cache
-def _loop(
-    rank: Callable[..., None],
-    observe: Callable[..., None],
-    draw: Callable[..., None],
-    value: Callable[..., float],
-    n_positions: int,
-) -> Callable[..., None]:
-    return specialise(_build, rank, observe, draw, value, n_positions=n_positions)
+    formulas = (*kernel, click_model.draw, click_model.value)
+    return specialise(_build, *formulas, n_positions=n_positions)
 
 
 def _build(

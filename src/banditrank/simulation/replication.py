@@ -3,7 +3,6 @@
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,9 +127,11 @@ class Experiment:
             policy.utility.raise_failure()
             advance(len(rounds))
             first += chunk
-            grow = 4 if time.perf_counter() - start < CHUNK_SECONDS / 4 else 1
-            shrink = 4 if time.perf_counter() - start > CHUNK_SECONDS * 4 else 1
-            chunk = max(1, min(chunk * grow // shrink, LARGEST_CHUNK))
+            seconds = time.perf_counter() - start
+            if seconds < CHUNK_SECONDS / 4:
+                chunk = min(chunk * 4, LARGEST_CHUNK)
+            elif seconds > CHUNK_SECONDS * 4:
+                chunk = max(chunk // 4, 1)
         return self._sum_up(number, tally, policy.initial_rounds(state))
 
     def _play_interpreted(self, number: int, advance: Advance) -> Replication:
@@ -144,15 +145,15 @@ class Experiment:
         for t in range(1, self.horizon + 1):
             user_type = int(draw_user_type(world, arrivals_rng.random()))
             ranking = as_ranking(policy.rank(counts, user_type, rng=policy_rng, scratch=scratch), **size)
-            self.click_model.draw(world, user_type, ranking.astype(np.uintp), clicks_rng, rewards)
+            shown = ranking.astype(np.uintp)
+            self.click_model.draw(world, user_type, shown, clicks_rng, rewards)
             counts.record(user_type, ranking, rewards=rewards)
-            _tally_round(tally, objective, t, self._gap(objective, world, user_type, ranking))
+            _tally_round(tally, objective, t, self._gap(objective, world, user_type, shown))
             if t % 1024 == 0 or t == self.horizon:
                 advance((t - 1) % 1024 + 1)
         return self._sum_up(number, tally, 0)
 
-    def _gap(self, objective: Objective, world: World, user_type: int, ranking: Any) -> float:
-        shown = ranking.astype(np.uintp)
+    def _gap(self, objective: Objective, world: World, user_type: int, shown: NDArray[np.uintp]) -> float:
         value = self.click_model.value
         if not objective.equal:
             return float(objective.best[user_type] - value(world, user_type, shown))

@@ -90,7 +90,7 @@ def simulate(
         seed,
         replications,
     )
-    ledger = Ledger(experiment, replications, save_to)
+    ledger = Ledger(experiment, save_to)
     experiment.prepare()
     steps = len(ledger.missing) * horizon
     with progress_bar(policy.name, steps, shown=progress) as advance, ledger.clock():

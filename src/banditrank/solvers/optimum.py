@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from banditrank.errors import UnsolvableError
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel, make_world
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Rewards
+from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.enumeration import ENUMERATION_LIMIT, number_of_rankings
 from banditrank.solvers.equal import best_equal_ranking
@@ -33,10 +33,10 @@ def best_rankings(
     array([[2, 3],
            [2, 3]])
     """
-    scale = make_world(problem, rewards).scale
     if not click_model.is_additive:
         return _best_by_trying(problem, click_model, rewards, utility if equal else None)
     if equal:
+        scale = (rewards or Bernoulli()).scale
         return np.tile(best_equal_ranking(problem, utility, scale=scale), (problem.n_user_types, 1))
     return best_personalized_rankings(problem)
 
