@@ -35,7 +35,7 @@ _EXPORTS = {
     "UnsolvableError": "errors",
     "Utility": "utilities.utility",
     "alpha_fair": "utilities.utility",
-    "best_equal_ranking": "solvers.equal",
+    "best_equal_ranking": "solvers.solve",
     "best_personalized_rankings": "model.values",
     "custom": "utilities.utility",
     "estimate": "estimators.estimates",
@@ -44,6 +44,8 @@ _EXPORTS = {
     "kdd2012": "model.catalog",
     "plot_regret": "simulation.plots",
     "simulate": "simulation.simulate",
+    "solve": "solvers.solve",
+    "Solution": "solvers.solution",
     "user_type_values": "model.values",
 }
 
@@ -68,7 +70,8 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.simulation.regret import equal_regret, personalized_regret
     from banditrank.simulation.result import SimulationResult
     from banditrank.simulation.simulate import simulate
-    from banditrank.solvers.equal import best_equal_ranking
+    from banditrank.solvers.solution import Solution
+    from banditrank.solvers.solve import best_equal_ranking, solve
     from banditrank.statistics.counts import Counts
     from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair, custom
 

@@ -25,7 +25,8 @@ from banditrank.solvers.enumeration import (
     enumeration_room,
     number_of_rankings,
 )
-from banditrank.solvers.equal import choose_solver, equal_value
+from banditrank.solvers.instance import as_instance
+from banditrank.solvers.solve import choose_solver, equal_value
 
 UTILITIES = [
     UTILITARIAN,
@@ -84,10 +85,7 @@ def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
         bonuses = np.random.default_rng(seed).exponential(0.1, 6)
         ranking = np.zeros(3, dtype=np.uintp)
         total = enumerate_rankings(
-            problem.arrival_rates,
-            problem.position_preferences,
-            problem.item_means,
-            bonuses,
+            as_instance(problem, bonuses=bonuses),
             UTILITARIAN.compiled(),
             1.0,
             np.random.default_rng(0),
@@ -107,10 +105,7 @@ def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
     hits = 0
     for _ in range(2000):
         enumerate_rankings(
-            problem.arrival_rates,
-            problem.position_preferences,
-            problem.item_means,
-            np.zeros(5),
+            as_instance(problem),
             UTILITARIAN.compiled(),
             0.5,
             rng,

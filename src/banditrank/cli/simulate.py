@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from banditrank.model.rewards import Rewards
     from banditrank.policies.base import CompiledPolicy
     from banditrank.simulation.result import SimulationResult
-    from banditrank.solvers.equal import Solver
+    from banditrank.solvers.solve import SolverName
 
 
 def simulate_command(
@@ -140,7 +140,7 @@ def _line_up(
             treatment=treatment,
             utility=utility,
             coefficient=coefficient,
-            solver=cast("Solver", solver),
+            solver=cast("SolverName", solver),
             rewards=rewards,
         )
         for name, treatment in dict.fromkeys(pairs)

@@ -13,7 +13,7 @@ from banditrank.policies.schedules import constant
 from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.uniform import UniformRandom
-from banditrank.solvers.equal import Solver
+from banditrank.solvers.solve import SolverName
 from banditrank.utilities.utility import Utility, find_utility
 
 LEARNERS: dict[str, Callable[..., CompiledPolicy]] = {
@@ -43,7 +43,7 @@ def find_policy(
     treatment: Treatment = "personalized",
     utility: Utility | str = "utilitarian",
     coefficient: float | None = None,
-    solver: Solver = "auto",
+    solver: SolverName = "auto",
     rewards: Rewards | None = None,
 ) -> CompiledPolicy:
     """Return a policy by name.

@@ -17,9 +17,10 @@ from banditrank.policies.learner import (
     learn,
     start_learner,
 )
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
 from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
-from banditrank.solvers.equal import Solver, slope
+from banditrank.solvers.instance import Instance, score_cells
+from banditrank.solvers.solve import SolverName
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.formulas import CompiledUtility
 from banditrank.utilities.utility import Utility
@@ -31,11 +32,9 @@ class Beliefs(NamedTuple):
     """What the collective utility is estimated from."""
 
     learner: Learner
-    weights: Floats  # (N,) λ̂, normalised
-    item_means: Floats  # (N, M) μ̂
+    instance: Instance  # λ̂, ρ̂, μ̂ and Σ_i a_t ln t / N_ij
     inverse_exposures: Floats  # (N, M) 1 / N_ij
     exposures: Floats  # (M,) room for N_ij of one type
-    bonuses: Floats  # (M,) room for Σ_i a_t ln t / N_ij
 
 
 class AssignmentState(NamedTuple):
@@ -43,6 +42,7 @@ class AssignmentState(NamedTuple):
 
     beliefs: Beliefs
     slope: float  # of the utility
+    slopes: Floats  # (N,) room
     scores: Floats  # (K, M) room
     room: AssignmentRoom
 
@@ -57,17 +57,18 @@ class EnumerationState(NamedTuple):
 
 
 def start_equal(
-    counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: Solver
+    counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: SolverName
 ) -> AssignmentState | EnumerationState:
     """Return the state for counts and the chosen solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     learner = start_learner(counts, turn)
-    beliefs = Beliefs(learner, np.zeros(n), np.zeros((n, m)), np.zeros((n, m)), np.zeros(m), np.zeros(m))
+    instance = Instance(np.zeros(n), learner.evidence.preferences, np.zeros((n, m)), np.zeros(m))
+    beliefs = Beliefs(learner, instance, np.zeros((n, m)), np.zeros(m))
     if learner.clock[UNREWARDED] == 0:
         for user_type in range(n):
             _believe(beliefs, user_type)
     if solver == "assignment":
-        return AssignmentState(beliefs, slope(utility), np.zeros((k, m)), assignment_room(m, k))
+        return AssignmentState(beliefs, slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
     return EnumerationState(beliefs, utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
 
 
@@ -80,24 +81,25 @@ def _believe(beliefs: Beliefs, user_type: int) -> None:
     for j in range(beliefs.exposures.size):
         inverse = 1.0 / beliefs.exposures[j]
         beliefs.inverse_exposures[i, j] = inverse
-        beliefs.item_means[i, j] = learner.reward_totals[i, j] * inverse
+        beliefs.instance.means[i, j] = learner.reward_totals[i, j] * inverse
 
 
 @inlined
 def _weigh(beliefs: Beliefs, bonus: float) -> None:
     """Write λ̂ and each item's bonus, summed over types."""
     arrivals = beliefs.learner.arrivals
+    weights, bonuses = beliefs.instance.weights, beliefs.instance.bonuses
     total = 0.0
     for i in range(arrivals.size):
         total += arrivals[i]
     for i in range(arrivals.size):
-        beliefs.weights[i] = arrivals[i] / total
-    for j in range(beliefs.bonuses.size):
-        beliefs.bonuses[j] = 0.0
+        weights[i] = arrivals[i] / total
+    for j in range(bonuses.size):
+        bonuses[j] = 0.0
     if bonus > 0.0:
         for i in range(arrivals.size):
-            for j in range(beliefs.bonuses.size):
-                beliefs.bonuses[j] += bonus * beliefs.inverse_exposures[i, j]
+            for j in range(bonuses.size):
+                bonuses[j] += bonus * beliefs.inverse_exposures[i, j]
 
 
 @inlined
@@ -113,14 +115,9 @@ def _rank_by_assignment(
     if explores(beliefs.learner, t, parameters[0], rng, ranking):
         return
     _weigh(beliefs, parameters[1])
-    preferences = beliefs.learner.evidence.preferences
-    for k in range(ranking.size):
-        for j in range(beliefs.bonuses.size):
-            state.scores[k, j] = beliefs.bonuses[j]
-        for i in range(beliefs.weights.size):
-            weight = state.slope * beliefs.weights[i] * preferences[i, k]
-            for j in range(beliefs.bonuses.size):
-                state.scores[k, j] += weight * beliefs.item_means[i, j]
+    for i in range(state.slopes.size):
+        state.slopes[i] = state.slope * beliefs.instance.weights[i]
+    score_cells(beliefs.instance, state.slopes, state.scores)
     assign(state.scores, state.room, ranking)
 
 
@@ -139,17 +136,7 @@ def _rank_by_enumeration(
     _weigh(beliefs, parameters[1])
     # The paper leaves the schedule of the sampled share open but for its limit 1.
     share = 1.0 - 1.0 / np.sqrt(t) if state.sampled else 1.0
-    enumerate_rankings(
-        beliefs.weights,
-        beliefs.learner.evidence.preferences,
-        beliefs.item_means,
-        beliefs.bonuses,
-        state.utility,
-        share,
-        rng,
-        state.room,
-        ranking,
-    )
+    enumerate_rankings(beliefs.instance, state.utility, share, rng, state.room, ranking)
 
 
 @inlined
@@ -163,7 +150,7 @@ def _observe(
     beliefs = state.beliefs
     if learn(beliefs.learner, user_type, t, ranking, rewards):
         if beliefs.learner.clock[INITIAL_ROUNDS] == t or t % REFRESH == 0:  # all estimates are new
-            for i in range(beliefs.weights.size):
+            for i in range(beliefs.instance.weights.size):
                 _believe(beliefs, i)
         else:
             _believe(beliefs, user_type)

@@ -14,7 +14,7 @@ from banditrank.policies.equal import BY_ASSIGNMENT, BY_ENUMERATION, start_equal
 from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Learner
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
-from banditrank.solvers.equal import Solver, choose_solver
+from banditrank.solvers.solve import SolverName, choose_solver
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility, find_utility
 
@@ -38,7 +38,7 @@ class PaperPolicy(CompiledPolicy):
     schedule: Schedule
     treatment: Treatment
     utility: Utility
-    solver: Solver
+    solver: SolverName
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class PaperPolicy(CompiledPolicy):
         *,
         treatment: Treatment = "personalized",
         utility: Utility | str = "utilitarian",
-        solver: Solver = "auto",
+        solver: SolverName = "auto",
     ) -> None:
         check_treatment(treatment)
         values = {
@@ -107,5 +107,5 @@ class PaperPolicy(CompiledPolicy):
         learner: Learner = state.learner if self.treatment == "personalized" else state.beliefs.learner
         return None if learner.clock[UNREWARDED] > 0 else int(learner.clock[INITIAL_ROUNDS])
 
-    def _solver(self, *, n_items: int, n_positions: int) -> Solver:
+    def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
         return choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_values, user_type_values
-from banditrank.solvers.equal import best_equal_ranking, equal_value
+from banditrank.solvers.solve import best_equal_ranking, equal_value
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
 Floats = NDArray[np.float64]

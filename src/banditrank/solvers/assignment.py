@@ -8,6 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.errors import InvalidInputError
 from banditrank.model.rankings import Ranking
+from banditrank.solvers.instance import Instance, score_cells
+from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -138,3 +141,23 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
     ranking = np.zeros(table.shape[0], dtype=np.uintp)
     total = assign(table, assignment_room(table.shape[1], table.shape[0]), ranking)
     return ranking.astype(np.intp), float(total)
+
+
+def slope(utility: Utility) -> float:
+    """Return the slope of a linear utility: what a unit of value weighs against a unit of bonus."""
+    return float(utility.of(1.0) - utility.of(0.0))
+
+
+def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
+    return None if utility.shape == "linear" else f"needs a linear utility, got {utility} ({utility.shape})"
+
+
+def _run(instance: Instance, utility: Utility, _: Limits) -> Outcome:
+    scores = np.zeros((instance.n_positions, instance.n_items))
+    score_cells(instance, slope(utility) * instance.weights, scores)
+    ranking, total = best_assignment(scores)
+    constant = float(utility.of(0.0)) * instance.weights.sum()
+    return Outcome(ranking, total + constant, 1)
+
+
+METHOD = Method(_refuse, _run)

@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled
+from banditrank.solvers.instance import Instance
+from banditrank.solvers.method import Limits, Method, Outcome
 from banditrank.utilities.formulas import CompiledUtility, collective
+from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -50,10 +53,7 @@ def number_of_rankings(n_items: int, n_positions: int) -> int:
 
 @compiled
 def enumerate_rankings(
-    weights: Floats,
-    preferences: Floats,
-    means: Floats,
-    bonuses: Floats,
+    instance: Instance,
     utility: CompiledUtility,
     share: float,
     rng: np.random.Generator,
@@ -67,15 +67,14 @@ def enumerate_rankings(
 
     Parameters
     ----------
-    weights, preferences, means, bonuses
-        λ (N,), ρ (N, K), μ (N, M) and b (M,).
-    utility
-        f.
+    instance, utility
+        What to maximise.
     share
         δ: the share of rankings to try.
     rng
         Drawn from only when the share is below 1.
     """
+    weights, preferences, means, bonuses = instance
     n_user_types, n_positions = preferences.shape
     n_items = means.shape[1]
     best = -np.inf
@@ -127,3 +126,34 @@ def draw_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.u
         other = k + int(rng.random() * (items.size - k))
         items[k], items[other] = items[other], items[k]
         ranking[k] = items[k]
+
+
+def _refuse(_: Utility, n_items: int, n_positions: int) -> str | None:
+    rankings = number_of_rankings(n_items, n_positions)
+    if rankings <= ENUMERATION_LIMIT:
+        return None
+    size = f"{n_items} items in {n_positions} positions make {rankings:,} rankings"
+    return f"tries at most {ENUMERATION_LIMIT:,} rankings, got {size}"
+
+
+def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
+    return _try(instance, utility, limits, 1.0)
+
+
+def _run_share(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
+    """Try a share of the rankings, which says nothing about the others."""
+    outcome = _try(instance, utility, limits, limits.share)
+    return outcome if limits.share == 1.0 else outcome._replace(upper_bound=np.inf)
+
+
+def _try(instance: Instance, utility: Utility, limits: Limits, share: float) -> Outcome:
+    ranking = np.zeros(instance.n_positions, dtype=np.uintp)
+    room = enumeration_room(instance.n_user_types, instance.n_items, instance.n_positions)
+    rng = np.random.default_rng(limits.seed)  # drawn from only if some rankings are left out
+    best = enumerate_rankings(instance, utility.compiled(), share, rng, room, ranking)
+    count = number_of_rankings(instance.n_items, instance.n_positions)
+    return Outcome(ranking.astype(np.intp), best, count)
+
+
+METHOD = Method(_refuse, _run)
+SAMPLING = Method(_refuse, _run_share)

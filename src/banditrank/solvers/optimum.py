@@ -11,7 +11,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.enumeration import ENUMERATION_LIMIT, number_of_rankings
-from banditrank.solvers.equal import best_equal_ranking
+from banditrank.solvers.solve import best_equal_ranking
 from banditrank.utilities.utility import Utility
 
 

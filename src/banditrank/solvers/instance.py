@@ -1,0 +1,122 @@
+"""What equal treatment maximises: Σ_i λ_i f(u_i) + Σ_k b_σ(k), u_i = Σ_k ρ_ik μ_i,σ(k)."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditrank.compilation import compiled, inlined
+from banditrank.errors import InvalidInputError
+from banditrank.utilities.formulas import CompiledUtility, collective
+
+Floats = NDArray[np.float64]
+
+
+class Known(Protocol):
+    """What is known or estimated of a world: a `Problem`, or `Estimates`."""
+
+    @property
+    def arrival_rates(self) -> Floats:
+        """λ, shape (N,)."""
+
+    @property
+    def position_preferences(self) -> Floats:
+        """ρ, shape (N, K)."""
+
+    @property
+    def item_means(self) -> Floats:
+        """μ, shape (N, M)."""
+
+
+class Instance(NamedTuple):
+    """One problem of equal treatment."""
+
+    weights: Floats  # (N,) λ
+    preferences: Floats  # (N, K) ρ
+    means: Floats  # (N, M) μ
+    bonuses: Floats  # (M,) b
+
+    @property
+    def n_user_types(self) -> int:
+        """N."""
+        return int(self.means.shape[0])
+
+    @property
+    def n_items(self) -> int:
+        """M."""
+        return int(self.means.shape[1])
+
+    @property
+    def n_positions(self) -> int:
+        """K."""
+        return int(self.preferences.shape[1])
+
+
+def as_instance(known: Known, *, bonuses: ArrayLike | None = None, scale: float = 1.0) -> Instance:
+    """Return the instance of a problem or of estimates.
+
+    Parameters
+    ----------
+    known
+        Anything with arrival rates, position preferences and item means.
+    bonuses
+        b, shape (M,): what showing an item earns beside its users' values; nothing when left out.
+    scale
+        What a look at an item with mean 1 earns (see `banditrank.model.rewards`).
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> as_instance(kdd2012()).n_items
+    5
+    """
+    weights = _finite("arrival_rates", known.arrival_rates, 1)
+    preferences = _finite("position_preferences", known.position_preferences, 2)
+    means = _finite("item_means", known.item_means, 2) * scale
+    n_items = means.shape[1]
+    extra = np.zeros(n_items) if bonuses is None else _finite("bonuses", bonuses, 1)
+    if extra.size != n_items:
+        raise InvalidInputError("bonuses", f"must hold a number for each of the {n_items} items", extra.size)
+    return Instance(weights, preferences, means, extra)
+
+
+def _finite(field: str, table: ArrayLike, dimensions: int) -> Floats:
+    try:
+        array = np.ascontiguousarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(field, "must hold numbers only", table) from None
+    if array.ndim != dimensions:
+        raise InvalidInputError(field, f"must have {dimensions} dimensions", array.ndim)
+    for bad in array[~(np.isfinite(array) & (array >= 0))]:
+        raise InvalidInputError(field, "must be finite and not negative", float(bad))
+    return array
+
+
+@compiled
+def values_of(instance: Instance, ranking: NDArray[np.uintp], values: Floats) -> None:
+    """Write what a ranking is worth to each type, u, shape (N,)."""
+    for i in range(values.size):
+        total = 0.0
+        for k in range(ranking.size):
+            total += instance.preferences[i, k] * instance.means[i, ranking[k]]
+        values[i] = total
+
+
+@inlined
+def score_cells(instance: Instance, slopes: Floats, scores: Floats) -> None:
+    """Write V_kj = Σ_i slope_i ρ_ik μ_ij + b_j: what an item at a position adds if f were linear."""
+    n_positions, n_items = scores.shape
+    for k in range(n_positions):
+        for j in range(n_items):
+            scores[k, j] = instance.bonuses[j]
+        for i in range(slopes.size):
+            weight = slopes[i] * instance.preferences[i, k]
+            for j in range(n_items):
+                scores[k, j] += weight * instance.means[i, j]
+
+
+def total_value(instance: Instance, utility: CompiledUtility, ranking: NDArray[np.intp]) -> float:
+    """Return Γ(σ) + Σ_k b_σ(k), worked out from the ranking alone."""
+    values = np.zeros(instance.n_user_types)
+    values_of(instance, ranking.astype(np.uintp), values)
+    return float(collective(utility, instance.weights, values) + instance.bonuses[ranking].sum())

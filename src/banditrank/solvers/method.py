@@ -1,0 +1,48 @@
+"""What a method of solving is, so that each can be called by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from banditrank.model.rankings import Ranking
+from banditrank.solvers.instance import Instance
+from banditrank.utilities.utility import Utility
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much work a solver may do, and where it starts.
+
+    Parameters
+    ----------
+    target_gap
+        It may stop when it is this close to the best.
+    deadline
+        It must stop at this reading of `time.perf_counter`, with the best that it has.
+    warm_start
+        A ranking to start from.
+    share, seed
+        For sampling: the share of rankings to try, and the seed of its randomness.
+    """
+
+    target_gap: float
+    deadline: float
+    warm_start: Ranking | None
+    share: float
+    seed: int
+
+
+class Outcome(NamedTuple):
+    """What a method found."""
+
+    ranking: Ranking
+    upper_bound: float
+    nodes: int
+
+
+class Method(NamedTuple):
+    """A way to solve equal treatment."""
+
+    refuse: Callable[[Utility, int, int], str | None]
+    """Return why it cannot solve a utility with that many items and positions, in words, or nothing."""
+    run: Callable[[Instance, Utility, Limits], Outcome]

@@ -1,0 +1,45 @@
+"""What a solver answers: a ranking, and how far from the best it can be at most."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.model.rankings import Ranking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """A ranking for everybody, with a certificate.
+
+    Attributes
+    ----------
+    ranking
+        The item at each position.
+    value
+        Γ(σ) plus bonuses, recomputed from the ranking; −∞ if a type gets nothing and its utility has a pole.
+    upper_bound
+        No ranking is worth more.
+    gap
+        How far the value may be from the best, as a share of it: see `banditrank.solvers.bounds.gap_unit`.
+    certified
+        Whether the gap is at most the one that was asked for.
+    solver
+        The method.
+    nodes
+        How many subproblems (or rankings, for the paper's methods) it looked at.
+    seconds
+        How long that took.
+    user_type_values
+        u, shape (N,): what the ranking is worth to each type.
+    """
+
+    ranking: Ranking
+    value: float
+    upper_bound: float
+    gap: float
+    certified: bool
+    solver: str
+    nodes: int
+    seconds: float
+    user_type_values: NDArray[np.float64]

@@ -1,0 +1,165 @@
+"""The best equal ranking, by the method that fits the utility or by one that is named."""
+
+import time
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
+from banditrank.model.rankings import Ranking, as_ranking
+from banditrank.solvers import assignment, enumeration
+from banditrank.solvers.bounds import gap_unit
+from banditrank.solvers.instance import Instance, Known, as_instance, total_value, values_of
+from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.solvers.solution import Solution
+from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+
+SolverName: TypeAlias = Literal["auto", "assignment", "enumeration", "sampling"]
+
+METHODS: dict[SolverName, Method] = {
+    "assignment": assignment.METHOD,
+    "enumeration": enumeration.METHOD,
+    "sampling": enumeration.SAMPLING,
+}
+
+EXACT: tuple[SolverName, ...] = ("assignment", "enumeration")  # in the order in which ``auto`` tries them
+DEFAULT_GAP = 1e-10
+SMALLEST_GAP = 1e-12  # what double precision can tell apart
+
+
+def solve(
+    known: Known,
+    utility: Utility | str = UTILITARIAN,
+    *,
+    bonuses: ArrayLike | None = None,
+    solver: SolverName = "auto",
+    time_limit: float | None = None,
+    target_gap: float = DEFAULT_GAP,
+    warm_start: ArrayLike | None = None,
+    share: float = 0.5,
+    seed: int = 0,
+    scale: float = 1.0,
+) -> Solution:
+    """Return a ranking that maximises the collective utility plus bonuses, and a bound on what any can reach.
+
+    Parameters
+    ----------
+    known
+        A `Problem`, `Estimates`, or anything with arrival rates, position preferences and item means.
+    utility
+        What to maximise: a `Utility` or its name.
+    bonuses
+        What showing each item earns beside, shape (M,).
+    solver
+        The method; ``auto`` takes the one that fits the utility's shape.
+    time_limit
+        Seconds after which the best ranking so far is returned, with an honest gap; no limit if left out.
+    target_gap
+        How close to the best is close enough, as a share of the value.
+    warm_start
+        A ranking to start from.
+    share, seed
+        For ``sampling``: the share of rankings to try, and the seed of its randomness.
+    scale
+        What a look at an item with mean 1 earns (see `banditrank.model.rewards`).
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> solution = solve(kdd2012(), "nash")
+    >>> solution.ranking, solution.certified
+    (array([2, 3]), True)
+    """
+    start = time.perf_counter()
+    instance = as_instance(known, bonuses=bonuses, scale=scale)
+    chosen = find_utility(utility)
+    name = choose_solver(solver, chosen, n_items=instance.n_items, n_positions=instance.n_positions)
+    limits = Limits(
+        target_gap=_within("target_gap", target_gap, SMALLEST_GAP, 1.0),
+        deadline=start + (np.inf if time_limit is None else _within("time_limit", time_limit, 0.0, 1e9)),
+        warm_start=None if warm_start is None else _ranking(instance, warm_start),
+        share=_within("share", share, 0.0, 1.0),
+        seed=seed,
+    )
+    outcome = METHODS[name].run(instance, chosen, limits)
+    chosen.raise_failure()
+    return _solution(instance, chosen, name, outcome, limits.target_gap, start)
+
+
+def choose_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
+    """Return the method to use: the one asked for, or for ``auto`` the first that fits.
+
+    Examples
+    --------
+    >>> choose_solver("auto", UTILITARIAN, n_items=1000, n_positions=20)
+    'assignment'
+    """
+    if solver not in get_args(SolverName):
+        raise UnknownNameError("solver", solver, get_args(SolverName))
+    if solver != "auto":
+        if reason := METHODS[solver].refuse(utility, n_items, n_positions):
+            raise UnsolvableError(f"solver {solver} {reason}")
+        return solver
+    reasons = {name: METHODS[name].refuse(utility, n_items, n_positions) for name in EXACT}
+    for name, reason in reasons.items():
+        if reason is None:
+            return name
+    raise UnsolvableError("; ".join(f"solver {name} {reason}" for name, reason in reasons.items()))
+
+
+def best_equal_ranking(known: Known, utility: Utility = UTILITARIAN, *, scale: float = 1.0) -> Ranking:
+    """Return a ranking that maximises the collective utility: `solve`, for the ranking alone.
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> best_equal_ranking(kdd2012())
+    array([2, 3])
+    """
+    return solve(known, utility, scale=scale).ranking
+
+
+def equal_value(
+    known: Known, ranking: ArrayLike, utility: Utility = UTILITARIAN, *, scale: float = 1.0
+) -> float:
+    """Return Γ(σ) of a ranking."""
+    instance = as_instance(known, scale=scale)
+    value = total_value(instance, utility.compiled(), _ranking(instance, ranking))
+    utility.raise_failure()
+    return value
+
+
+def _solution(
+    instance: Instance, utility: Utility, name: str, outcome: Outcome, target_gap: float, start: float
+) -> Solution:
+    """Put the answer together; nothing of it but the bound is the method's own figure."""
+    values = np.zeros(instance.n_user_types)
+    values_of(instance, outcome.ranking.astype(np.uintp), values)
+    value = total_value(instance, utility.compiled(), outcome.ranking)
+    utility.raise_failure()
+    bound = max(value, outcome.upper_bound)
+    missing = bound - value if bound > value else 0.0  # equal infinities included
+    gap = float(missing / gap_unit(utility.compiled(), value)) if missing < np.inf else np.inf
+    values.flags.writeable = False
+    return Solution(
+        ranking=outcome.ranking,
+        value=value,
+        upper_bound=bound,
+        gap=gap,
+        certified=gap <= target_gap,
+        solver=name,
+        nodes=outcome.nodes,
+        seconds=time.perf_counter() - start,
+        user_type_values=values,
+    )
+
+
+def _within(field: str, value: float, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value <= high:
+        raise InvalidInputError(field, f"must be a number from {low:g} to {high:g}", value)
+    return float(value)
+
+
+def _ranking(instance: Instance, ranking: ArrayLike) -> Ranking:
+    return as_ranking(np.asarray(ranking), n_items=instance.n_items, n_positions=instance.n_positions)
