@@ -58,7 +58,7 @@ def test_assignment_is_optimal_when_it_starts_from_older_prices(seed: int, drift
     ranking = np.zeros(4, dtype=np.uintp)
     for _ in range(25):
         scores = scores + drift * rng.normal(size=scores.shape)
-        total = assign(scores, room, ranking)
+        total = assign(scores, 12, room, ranking)
         rows, columns = linear_sum_assignment(scores, maximize=True)
         assert total == pytest.approx(scores[rows, columns].sum(), abs=1e-9)
 

@@ -118,7 +118,7 @@ def _rank_by_assignment(
     for i in range(state.slopes.size):
         state.slopes[i] = state.slope * beliefs.instance.weights[i]
     score_cells(beliefs.instance, state.slopes, state.scores)
-    assign(state.scores, state.room, ranking)
+    assign(state.scores, state.scores.shape[1], state.room, ranking)
 
 
 @inlined

@@ -40,19 +40,24 @@ def assignment_room(n_items: int, n_positions: int) -> AssignmentRoom:
 
 
 @compiled
-def assign(scores: Floats, room: AssignmentRoom, ranking: NDArray[np.uintp]) -> float:
-    """Write the ranking that maximises Σ_k scores[k, ranking[k]] and return that sum.
+def assign(scores: Floats, n_items: int, room: AssignmentRoom, ranking: NDArray[np.uintp]) -> float:
+    """Write the ranking that maximises Σ_k scores[k, ranking[k]] over the first items, and return that sum.
+
+    Where an item may not stand the score is −∞; so is the sum if no ranking is allowed.
 
     Shortest augmenting paths (Jonker and Volgenant 1987), rows being positions. Prices left by an earlier
     call make most positions find their item at once. They prove optimality only if items that end up unshown
     cost nothing; when one does, the search starts again from no prices.
     """
-    _match(scores, room)
-    for j in range(room.prices.size):
+    if not _match(scores, n_items, room):
+        for j in range(n_items):
+            room.prices[j] = 0.0
+        return -np.inf
+    for j in range(n_items):
         if room.position_of[j] < 0 and room.prices[j] > 0.0:
-            for other in range(room.prices.size):
+            for other in range(n_items):
                 room.prices[other] = 0.0
-            _match(scores, room)
+            _match(scores, n_items, room)
             break
     total = 0.0
     for k in range(ranking.size):
@@ -62,8 +67,8 @@ def assign(scores: Floats, room: AssignmentRoom, ranking: NDArray[np.uintp]) -> 
 
 
 @inlined
-def _match(scores: Floats, room: AssignmentRoom) -> None:
-    n_positions, n_items = scores.shape
+def _match(scores: Floats, n_items: int, room: AssignmentRoom) -> bool:
+    n_positions = scores.shape[0]
     for j in range(n_items):
         room.position_of[j] = -1
     for k in range(n_positions):
@@ -73,30 +78,31 @@ def _match(scores: Floats, room: AssignmentRoom) -> None:
             gain = scores[k, j] - room.prices[j]
             if gain > best_gain:
                 best, best_gain = j, gain
+        if best_gain == -np.inf:
+            return False
         if room.position_of[best] < 0:
             room.position_of[best] = k
             room.item_at[k] = best
-        else:
-            _augment(scores, room, k)
+        elif not _augment(scores, n_items, room, k, best_gain):
+            return False
+    return True
 
 
 @compiled
-def _augment(scores: Floats, room: AssignmentRoom, start: int) -> None:
-    """Give one more position an item, moving others along the cheapest chain."""
-    n_items = scores.shape[1]
-    best_gain = -np.inf
-    for j in range(n_items):
-        best_gain = max(best_gain, scores[start, j] - room.prices[j])
+def _augment(scores: Floats, n_items: int, room: AssignmentRoom, start: int, best_gain: float) -> bool:
+    """Give one more position an item, moving others along the cheapest chain; return whether there is one."""
     for j in range(n_items):
         room.distances[j] = best_gain - (scores[start, j] - room.prices[j])
         room.came_from[j] = start
         room.reached[j] = 0
     while True:
         nearest = -1
+        distance = np.inf
         for j in range(n_items):
-            if room.reached[j] == 0 and (nearest < 0 or room.distances[j] < room.distances[nearest]):
-                nearest = j
-        distance = room.distances[nearest]
+            if room.reached[j] == 0 and room.distances[j] < distance:
+                nearest, distance = j, room.distances[j]
+        if nearest < 0:
+            return False
         room.reached[nearest] = 1
         k = room.position_of[nearest]
         if k < 0:
@@ -117,7 +123,7 @@ def _augment(scores: Floats, room: AssignmentRoom, start: int) -> None:
         room.position_of[item] = k
         room.item_at[k], item = item, room.item_at[k]
         if k == start:
-            break
+            return True
 
 
 def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
@@ -139,7 +145,7 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
     if not np.isfinite(table).all():
         raise InvalidInputError("scores", "must be finite", float(table[~np.isfinite(table)][0]))
     ranking = np.zeros(table.shape[0], dtype=np.uintp)
-    total = assign(table, assignment_room(table.shape[1], table.shape[0]), ranking)
+    total = assign(table, table.shape[1], assignment_room(table.shape[1], table.shape[0]), ranking)
     return ranking.astype(np.intp), float(total)
 
 

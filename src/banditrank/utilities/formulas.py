@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
 
-LINEAR, LOGARITHM, POWER, MINIMUM, CUSTOM = range(5)
+LINEAR, LOGARITHM, POWER, MINIMUM, CUSTOM, SIGMOID, RAMP = range(7)
 
 
 class CompiledUtility(NamedTuple):
     """A utility as compiled formulas read it."""
 
     code: int
-    parameter: float  # α of the power utility
+    parameter: float  # α of the power, the sigmoid's steepness, where the ramp begins
+    threshold: float  # the sigmoid's midpoint, where the ramp ends
+    lipschitz: float  # a bound on the slope; infinite if none is known
     function: Any  # a pointer to f: float64 → float64, called for CUSTOM only
+    derivative: Any  # a pointer to f', called for CUSTOM only
 
 
 @inlined
@@ -33,7 +36,37 @@ def utility_of(utility: CompiledUtility, value: float) -> float:
         return float(value**exponent / exponent)
     if utility.code == CUSTOM:
         return float(utility.function(value))
+    if utility.code == SIGMOID:
+        return float(1.0 / (1.0 + np.exp(-utility.parameter * (value - utility.threshold))))
+    if utility.code == RAMP:
+        climbed = (value - utility.parameter) / (utility.threshold - utility.parameter)
+        return min(1.0, max(0.0, climbed))
     return value
+
+
+@inlined
+def slope_of(utility: CompiledUtility, value: float) -> float:
+    """Return f'(value) of a concave utility."""
+    if utility.code == LOGARITHM:
+        return 1.0 / value
+    if utility.code == POWER:
+        return float(value**-utility.parameter)
+    if utility.code == CUSTOM:
+        return float(utility.derivative(value))
+    return 1.0
+
+
+@inlined
+def curvature_of(utility: CompiledUtility, value: float, slope: float) -> float:
+    """Return −f''(value) of a concave utility whose slope there is known; never negative."""
+    if utility.code == LOGARITHM:
+        return slope * slope
+    if utility.code == POWER:
+        return utility.parameter * slope / value
+    if utility.code == CUSTOM:
+        step = 1e-5 * value
+        return max(0.0, (slope - float(utility.derivative(value + step))) / step)
+    return 0.0
 
 
 @inlined

@@ -37,6 +37,7 @@ class Utility:
     shape: Shape
     code: int
     parameter: float = 0.0
+    threshold: float = 0.0
     function: Callable[[float], float] | None = None
     derivative: Callable[[float], float] | None = None
     lipschitz: float | None = None
@@ -63,12 +64,13 @@ class Utility:
 
     def raise_failure(self) -> None:
         """Raise an error if the function has failed since it was last asked."""
-        failures = self.compiled().function.failures
-        if failures:
-            error = failures[0]
-            failures.clear()
-            rule = f"must give a number wherever it is asked ({type(error).__name__}: {error})"
-            raise InvalidInputError("utility function", rule, self.name) from error
+        compiled = self.compiled()
+        for role, pointer in (("function", compiled.function), ("derivative", compiled.derivative)):
+            if pointer.failures:
+                error = pointer.failures[0]
+                pointer.failures.clear()
+                rule = f"must give a number wherever it is asked ({type(error).__name__}: {error})"
+                raise InvalidInputError(f"utility {role}", rule, self.name) from error
 
     def compiled(self) -> formulas.CompiledUtility:
         """Return the form that compiled formulas take."""
@@ -98,13 +100,40 @@ def alpha_fair(alpha: float) -> Utility:
     >>> alpha_fair(1) is NASH
     True
     """
-    if isinstance(alpha, bool) or not (isinstance(alpha, int | float | np.number) and 0 <= alpha <= 1000):
-        raise InvalidInputError("alpha", "must be a number from 0 to 1000", alpha)
+    alpha = _number("alpha", alpha, 0.0, 1000.0)
     if alpha == 0:
         return UTILITARIAN
     if alpha == 1:
         return NASH
-    return Utility(f"alpha:{alpha:.15g}", "concave", formulas.POWER, float(alpha))
+    return Utility(f"alpha:{alpha:.15g}", "concave", formulas.POWER, alpha)
+
+
+def sigmoid(steepness: float = 20.0, midpoint: float = 0.3) -> Utility:
+    """Return f(u) = 1 / (1 + e^(−steepness (u − midpoint))): a type counts once it is served well enough.
+
+    Examples
+    --------
+    >>> sigmoid(20, 0.3).of([0.0, 0.3, 0.6]).round(3)
+    array([0.002, 0.5  , 0.998])
+    """
+    s, m = _number("steepness", steepness, 1e-6, 1e6), _number("midpoint", midpoint, 0.0, 1e6)
+    name = f"sigmoid:{s:.15g}:{m:.15g}"
+    return Utility(name, "non-concave", formulas.SIGMOID, s, m, lipschitz=s / 4)
+
+
+def ramp(begin: float = 0.2, end: float = 0.4) -> Utility:
+    """Return f(u) = 0 up to ``begin``, 1 from ``end`` on, and linear between: a threshold, softened.
+
+    Examples
+    --------
+    >>> ramp(0.2, 0.4).of([0.1, 0.3, 0.5]).round(3)
+    array([0. , 0.5, 1. ])
+    """
+    low, high = _number("begin", begin, 0.0, 1e6), _number("end", end, 0.0, 1e6)
+    if high - low < 1e-6:
+        raise InvalidInputError("end", f"must exceed begin ({low:g}) by at least 1e-6", end)
+    name = f"ramp:{low:.15g}:{high:.15g}"
+    return Utility(name, "non-concave", formulas.RAMP, low, high, lipschitz=1 / (high - low))
 
 
 def custom(
@@ -153,7 +182,9 @@ def custom(
 
 
 def find_utility(name: "str | Utility") -> Utility:
-    """Return a utility by name: ``utilitarian``, ``nash``, ``maximin`` or ``alpha:2``.
+    """Return a utility by name: ``utilitarian``, ``nash``, ``maximin``, or one with numbers after colons.
+
+    ``alpha:2`` is `alpha_fair`, ``sigmoid:20:0.3`` is `sigmoid`, ``ramp:0.2:0.4`` is `ramp`.
 
     Examples
     --------
@@ -166,20 +197,41 @@ def find_utility(name: "str | Utility") -> Utility:
     named = {utility.name: utility for utility in (UTILITARIAN, NASH, MAXIMIN)}
     if name in named:
         return named[name]
-    if name.startswith("alpha:"):
+    kind, *arguments = name.split(":")
+    if kind in PARAMETRIC and len(arguments) == PARAMETRIC[kind][1]:
         try:
-            alpha = float(name.removeprefix("alpha:"))
+            numbers = [float(argument) for argument in arguments]
         except ValueError:
-            raise InvalidInputError("utility", "must be alpha:NUMBER", name) from None
-        return alpha_fair(alpha)
-    raise UnknownNameError("utility", name, (*named, "alpha:2"))
+            raise InvalidInputError("utility", f"must be {kind} with numbers after colons", name) from None
+        return PARAMETRIC[kind][0](*numbers)
+    raise UnknownNameError("utility", name, (*named, "alpha:2", "sigmoid:20:0.3", "ramp:0.2:0.4"))
+
+
+PARAMETRIC: dict[str, tuple[Callable[..., Utility], int]] = {
+    "alpha": (alpha_fair, 1),
+    "sigmoid": (sigmoid, 2),
+    "ramp": (ramp, 2),
+}
+"""Utilities named with parameters, and how many."""
+
+
+def _number(field: str, value: float, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value <= high:
+        raise InvalidInputError(field, f"must be a number from {low:g} to {high:g}", value)
+    return float(value)
 
 
 @cache
 def _compiled(utility: Utility) -> formulas.CompiledUtility:
     """Make the pointer once, and apart from the utility, which can then be pickled."""
-    function = formulas.function_pointer(utility.function)
-    return formulas.CompiledUtility(utility.code, utility.parameter, function)
+    return formulas.CompiledUtility(
+        utility.code,
+        utility.parameter,
+        utility.threshold,
+        np.inf if utility.lipschitz is None else utility.lipschitz,
+        formulas.function_pointer(utility.function),
+        formulas.function_pointer(utility.derivative),
+    )
 
 
 def _check_shape(utility: Utility) -> None:

@@ -1,0 +1,231 @@
+"""Mixtures of rankings: the relaxation's own solutions, and the weights that make the best of them.
+
+An atom is a ranking that an assignment found. The relaxation maximises the concave objective over mixtures of
+atoms; where its slopes are taken, the next assignment either finds an atom that improves the mixture or proves
+that none exists.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import compiled, inlined
+from banditrank.solvers.envelope import Envelope, envelope_height, envelope_slope
+from banditrank.solvers.instance import values_of
+from banditrank.solvers.task import Task
+from banditrank.utilities.formulas import curvature_of, slope_of, utility_of
+
+Floats = NDArray[np.float64]
+
+CAPACITY = 48
+COUNT = 0  # place in Atoms.facts
+_STEPS = 120  # of improving the weights, at most, between two assignments
+
+
+class Atoms(NamedTuple):
+    """Rankings and their weights in the mixture."""
+
+    columns: NDArray[np.uintp]  # (CAPACITY, K)
+    values: Floats  # (CAPACITY, N) u
+    bonuses: Floats  # (CAPACITY,)
+    weights: Floats  # (CAPACITY,) sum to 1
+    scores: Floats  # (CAPACITY,) room
+    mixture: Floats  # (N,) the weighted mean of values
+    slopes: Floats  # (N,) room
+    direction: Floats  # (N,) room
+    facts: NDArray[np.int64]  # (1,) how many there are
+
+
+def new_atoms(n_user_types: int, n_positions: int) -> Atoms:
+    """Return room for rankings of a size."""
+    n = n_user_types
+    return Atoms(
+        np.zeros((CAPACITY, n_positions), dtype=np.uintp),
+        np.zeros((CAPACITY, n)),
+        np.zeros(CAPACITY),
+        np.zeros(CAPACITY),
+        np.zeros(CAPACITY),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@compiled
+def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
+    """Add a ranking without weight, or all of it if it is the only one; return whether it is new.
+
+    When there is no room the atom with the least weight makes way.
+    """
+    count = atoms.facts[COUNT]
+    for a in range(count):
+        same = True
+        for k in range(columns.size):
+            same &= atoms.columns[a, k] == columns[k]
+        if same:
+            return False
+    place = count
+    if count == CAPACITY:
+        place = 0
+        for a in range(count):
+            if atoms.weights[a] < atoms.weights[place]:
+                place = a
+        lost = atoms.weights[place]
+        for a in range(count):
+            atoms.weights[a] /= 1.0 - lost
+    else:
+        atoms.facts[COUNT] = count + 1
+    for k in range(columns.size):
+        atoms.columns[place, k] = columns[k]
+    value_atom(task, atoms, place)
+    atoms.weights[place] = 1.0 if count == 0 else 0.0
+    return True
+
+
+@compiled
+def value_atom(task: Task, atoms: Atoms, a: int) -> None:
+    """Work out what an atom is worth to each type, and its bonuses."""
+    values_of(task.instance, atoms.columns[a], atoms.values[a])
+    total = 0.0
+    for k in range(atoms.columns.shape[1]):
+        total += task.instance.bonuses[atoms.columns[a, k]]
+    atoms.bonuses[a] = total
+
+
+@compiled
+def drop_atoms(atoms: Atoms, base: Floats) -> bool:
+    """Drop rankings that use a cell which is no longer allowed; return whether there were any."""
+    a, kept = 0, 0.0
+    dropped = False
+    while a < atoms.facts[COUNT]:
+        allowed = True
+        for k in range(atoms.columns.shape[1]):
+            allowed &= base[k, atoms.columns[a, k]] > -np.inf
+        if allowed:
+            kept += atoms.weights[a]
+            a += 1
+        else:
+            dropped = True
+            last = atoms.facts[COUNT] - 1
+            atoms.facts[COUNT] = last
+            for k in range(atoms.columns.shape[1]):
+                atoms.columns[a, k] = atoms.columns[last, k]
+            for i in range(atoms.values.shape[1]):
+                atoms.values[a, i] = atoms.values[last, i]
+            atoms.bonuses[a] = atoms.bonuses[last]
+            atoms.weights[a] = atoms.weights[last]
+    if dropped:
+        for b in range(a):
+            atoms.weights[b] = atoms.weights[b] / kept if kept > 1e-12 else 1.0 / a
+    return dropped
+
+
+@compiled
+def mix(atoms: Atoms) -> float:
+    """Write the mixture's values and return its bonuses."""
+    for i in range(atoms.mixture.size):
+        atoms.mixture[i] = 0.0
+    bonus = 0.0
+    for a in range(atoms.facts[COUNT]):
+        weight = atoms.weights[a]
+        if weight > 0.0:
+            bonus += weight * atoms.bonuses[a]
+            for i in range(atoms.mixture.size):
+                atoms.mixture[i] += weight * atoms.values[a, i]
+    return bonus
+
+
+@inlined
+def height_at(task: Task, envelope: Envelope, i: int, value: float) -> float:
+    """Return f, or its envelope, at a value."""
+    if task.spatial:
+        return envelope_height(envelope, i, value)
+    return utility_of(task.utility, max(value, task.floors[i]))
+
+
+@inlined
+def slope_at(task: Task, envelope: Envelope, i: int, value: float) -> tuple[float, float]:
+    """Return the slope of f, or of its envelope, at a value, and how fast it falls."""
+    if task.spatial:
+        return envelope_slope(envelope, i, value)
+    point = max(value, task.floors[i])
+    slope = slope_of(task.utility, point)
+    return slope, curvature_of(task.utility, point, slope)
+
+
+@compiled
+def improve_mixture(task: Task, envelope: Envelope, atoms: Atoms, tolerance: float) -> float:
+    """Shift weight from the worst atom to the best until none promises more than the tolerance.
+
+    Return the objective of the mixture.
+    """
+    weights, u, g, d = task.instance.weights, atoms.mixture, atoms.slopes, atoms.direction
+    count, n = atoms.facts[COUNT], atoms.mixture.size
+    bonus = mix(atoms)
+    for _ in range(_STEPS):
+        for i in range(n):
+            g[i] = weights[i] * slope_at(task, envelope, i, u[i])[0]
+        best, worst = 0, -1
+        current = 0.0
+        for a in range(count):
+            score = atoms.bonuses[a]
+            for i in range(n):
+                score += g[i] * atoms.values[a, i]
+            atoms.scores[a] = score
+            current += atoms.weights[a] * score
+            if score > atoms.scores[best]:
+                best = a
+            if atoms.weights[a] > 0.0 and (worst < 0 or score < atoms.scores[worst]):
+                worst = a
+        if best == worst or atoms.scores[best] - current <= tolerance:
+            break
+        extra = atoms.bonuses[best] - atoms.bonuses[worst]
+        for i in range(n):
+            d[i] = atoms.values[best, i] - atoms.values[worst, i]
+        step = _step_length(task, envelope, atoms, extra, atoms.weights[worst])
+        atoms.weights[best] += step
+        atoms.weights[worst] -= step
+        if atoms.weights[worst] < 1e-12:
+            atoms.weights[best] += atoms.weights[worst]
+            atoms.weights[worst] = 0.0
+        for i in range(n):
+            u[i] += step * d[i]
+        bonus += step * extra
+    bonus = mix(atoms)
+    total = bonus
+    for i in range(n):
+        total += weights[i] * height_at(task, envelope, i, u[i])
+    return total
+
+
+@inlined
+def _step_length(task: Task, envelope: Envelope, atoms: Atoms, extra: float, longest: float) -> float:
+    """Return how far to go: Newton's method on the slope along the way, kept inside a bracket."""
+    weights, u, d = task.instance.weights, atoms.mixture, atoms.direction
+    low, high, step = 0.0, longest, longest
+    first = 0.0
+    for trial in range(14):
+        at = 0.0 if trial == 0 else step
+        rise, bend = extra, 0.0
+        for i in range(u.size):
+            slope, fall = slope_at(task, envelope, i, u[i] + at * d[i])
+            rise += weights[i] * slope * d[i]
+            bend += weights[i] * fall * d[i] * d[i]
+        if trial == 0:
+            first = rise
+        elif rise >= 0.0:
+            if at >= longest or rise <= 0.02 * first:
+                return at
+            low = at
+        else:
+            if -rise <= 0.02 * first:
+                return at
+            high = at
+        step = at + rise / bend if bend > 0.0 else longest
+        if trial == 0:
+            step = min(step, longest)
+        elif not low < step < high:
+            step = 0.5 * (low + high)
+    return low if low > 0.0 else step

@@ -1,0 +1,204 @@
+"""How a node is split in two: by what separates the rankings that its relaxation mixes.
+
+Forbidding one item at one position barely moves the bound. Splitting the items at a position by how much a type
+likes them does (rows), and so does splitting the positions of an item (columns), which matters when all types
+look at positions alike.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import compiled, inlined
+from banditrank.solvers.atoms import COUNT, slope_at
+from banditrank.solvers.envelope import envelope_height
+from banditrank.solvers.relaxation import Node
+from banditrank.solvers.task import LIVE, Task
+from banditrank.utilities.formulas import MINIMUM, utility_of
+
+Floats = NDArray[np.float64]
+
+NONE, ROW, COLUMN, CELL, INTERVAL = range(5)
+
+_WIDE = 0.01  # intervals below this share of what a type can get are not split while there are other ways
+
+
+class Split(NamedTuple):
+    """Which rankings go to which of two children; the first is side 0.
+
+    ROW
+        The item at ``position`` is liked by ``user_type`` more than the threshold.
+    COLUMN
+        ``item`` is shown where ``user_type`` looks more than the threshold.
+    CELL
+        ``item`` is at ``position``.
+    INTERVAL
+        The value of ``user_type`` is at least the threshold.
+    """
+
+    kind: int
+    position: int
+    item: int
+    user_type: int
+    threshold: float
+
+
+class BranchingRoom(NamedTuple):
+    """Working room."""
+
+    bends: Floats  # (N,) how sharply each type's objective bends
+    means: Floats  # (M, N) of the positions' worth of an item over the mixture
+    squares: Floats  # (M, N)
+
+
+def branching_room(n_user_types: int, n_items: int) -> BranchingRoom:
+    """Return room for instances of a size."""
+    n, m = n_user_types, n_items
+    return BranchingRoom(np.zeros(n), np.zeros((m, n)), np.zeros((m, n)))
+
+
+@compiled
+def weigh_types(task: Task, node: Node, room: BranchingRoom) -> None:
+    """Write how sharply the relaxation's objective bends in each type's value, at the mixture."""
+    for i in range(room.bends.size):
+        weight = task.instance.weights[i]
+        if task.utility.code == MINIMUM:
+            room.bends[i] = np.sqrt(max(0.0, node.best_guide[i])) + 1e-9
+        elif task.spatial:
+            slope, bend = slope_at(task, node.envelope, i, node.atoms.mixture[i])
+            width = node.envelope.high[i] - node.envelope.low[i]
+            room.bends[i] = weight * (bend + abs(slope) / max(width, 1e-9))
+        else:
+            room.bends[i] = weight * slope_at(task, node.envelope, i, node.atoms.mixture[i])[1]
+
+
+@compiled
+def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
+    """Return the split of a position's items that separates the mixture most, if any does."""
+    atoms, instance = node.atoms, task.instance
+    most, position, user_type, centre = 0.0, -1, 0, 0.0
+    for k in range(node.rows.size):
+        for i in range(room.bends.size):
+            mean, square = 0.0, 0.0
+            for a in range(atoms.facts[COUNT]):
+                if atoms.weights[a] > 0.0:
+                    value = instance.means[i, atoms.columns[a, k]]
+                    mean += atoms.weights[a] * value
+                    square += atoms.weights[a] * value * value
+            variance = square - mean * mean
+            look = instance.preferences[i, k]
+            if variance > 1e-14 and room.bends[i] * look * look * variance > most:
+                most = room.bends[i] * look * look * variance
+                position, user_type, centre = k, i, mean
+    if position < 0:
+        return Split(NONE, 0, 0, 0, 0.0)
+    below, above = -np.inf, np.inf
+    for a in range(atoms.facts[COUNT]):
+        if atoms.weights[a] > 0.0:
+            value = instance.means[user_type, atoms.columns[a, position]]
+            if value <= centre:
+                below = max(below, value)
+            else:
+                above = min(above, value)
+    if not below < above < np.inf:
+        return Split(NONE, 0, 0, 0, 0.0)
+    return Split(ROW, position, 0, user_type, 0.5 * (below + above))
+
+
+@compiled
+def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
+    """Return the split of an item's positions that separates the mixture most, if any does."""
+    atoms, instance = node.atoms, task.instance
+    n = room.bends.size
+    for j in range(task.facts[LIVE]):
+        for i in range(n):
+            room.means[j, i] = 0.0
+            room.squares[j, i] = 0.0
+    for a in range(atoms.facts[COUNT]):
+        weight = atoms.weights[a]
+        if weight > 0.0:
+            for k in range(node.rows.size):
+                j = atoms.columns[a, k]
+                for i in range(n):
+                    look = instance.preferences[i, k]
+                    room.means[j, i] += weight * look
+                    room.squares[j, i] += weight * look * look
+    most, item, user_type = 0.0, -1, 0
+    for j in range(task.facts[LIVE]):
+        for i in range(n):
+            variance = room.squares[j, i] - room.means[j, i] * room.means[j, i]
+            appeal = instance.means[i, j]
+            if variance > 1e-14 and room.bends[i] * appeal * appeal * variance > most:
+                most = room.bends[i] * appeal * appeal * variance
+                item, user_type = j, i
+    if item < 0:
+        return Split(NONE, 0, 0, 0, 0.0)
+    inside, outside = False, False
+    for k in range(node.rows.size):
+        if instance.preferences[user_type, k] > room.means[item, user_type]:
+            inside |= node.base[k, item] > -np.inf
+        else:
+            outside |= node.base[k, item] > -np.inf
+    if not inside or (not outside and node.required[item] == 1):
+        return Split(NONE, 0, 0, 0, 0.0)
+    return Split(COLUMN, 0, item, user_type, room.means[item, user_type])
+
+
+@compiled
+def split_cell(task: Task, node: Node) -> Split:
+    """Return the cell that the mixture uses most nearly half the time, or one of the widest position."""
+    atoms = node.atoms
+    best, position, item = 0.0, -1, 0
+    for k in range(node.rows.size):
+        for a in range(atoms.facts[COUNT]):
+            share = 0.0
+            for b in range(atoms.facts[COUNT]):
+                if atoms.columns[b, k] == atoms.columns[a, k]:
+                    share += atoms.weights[b]
+            if share * (1.0 - share) > max(best, 1e-9):
+                best = share * (1.0 - share)
+                position, item = k, np.int64(atoms.columns[a, k])
+    if position >= 0:
+        return Split(CELL, position, item, 0, 0.0)
+    widest = 1
+    for k in range(node.rows.size):
+        width = 0
+        for j in range(task.facts[LIVE]):
+            if node.base[k, j] > -np.inf:
+                width += 1
+        if width > widest:
+            widest, position, item = width, k, np.int64(node.columns[k])
+    return Split(CELL if position >= 0 else NONE, max(position, 0), item, 0, 0.0)
+
+
+@compiled
+def split_interval(task: Task, node: Node, gap: float) -> Split:
+    """Return the split of the interval whose envelope is furthest above f, if by more than the gap."""
+    envelope = node.envelope
+    worst, user_type = gap, -1
+    for i in range(envelope.low.size):
+        value = min(max(node.atoms.mixture[i], envelope.low[i]), envelope.high[i])
+        above = envelope_height(envelope, i, value) - utility_of(task.utility, value)
+        width = envelope.high[i] - envelope.low[i]
+        if task.instance.weights[i] * above > worst and width > _WIDE * task.ceilings[i]:
+            worst, user_type = task.instance.weights[i] * above, i
+    if user_type < 0:
+        return Split(NONE, 0, 0, 0, 0.0)
+    low, high = envelope.low[user_type], envelope.high[user_type]
+    value = min(max(node.atoms.mixture[user_type], low + 0.1 * (high - low)), high - 0.1 * (high - low))
+    return Split(INTERVAL, 0, 0, user_type, value)
+
+
+@inlined
+def permits(task: Task, split: Split, side: int, k: int, j: int) -> bool:
+    """Return whether a child may show an item at a position."""
+    if split.kind == ROW and k == split.position:
+        return (task.instance.means[split.user_type, j] > split.threshold) == (side == 0)
+    if split.kind == COLUMN and j == split.item:
+        return (task.instance.preferences[split.user_type, k] > split.threshold) == (side == 0)
+    if split.kind == CELL:
+        if side == 0:
+            return (k == split.position) == (j == split.item)
+        return k != split.position or j != split.item
+    return True
