@@ -34,8 +34,10 @@ R = TypeVar("R")
 
 # error_model: division by zero gives inf or nan as in NumPy, without a test and a branch at each division.
 # nogil: replications run in threads.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+# no_cfunc_wrapper: what nobody calls need not be compiled.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 _INLINED: dict[str, Any] = {**_OPTIONS, "forceinline": True}
+_INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -46,6 +48,11 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile like `compiled`, for what runs every round: the caller's loop absorbs the body."""
     return _compile(function, _INLINED)
+
+
+def internal(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `compiled`, for what only other formulas call: taking arguments apart takes time to compile."""
+    return _compile(function, _INTERNAL)
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import compiled, inlined, internal
 from banditrank.errors import InvalidInputError
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.instance import Instance, score_cells
@@ -88,7 +88,7 @@ def _match(scores: Floats, n_items: int, room: AssignmentRoom) -> bool:
     return True
 
 
-@compiled
+@internal
 def _augment(scores: Floats, n_items: int, room: AssignmentRoom, start: int, best_gain: float) -> bool:
     """Give one more position an item, moving others along the cheapest chain; return whether there is one."""
     for j in range(n_items):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import inlined, internal
 from banditrank.solvers.envelope import Envelope, envelope_height, envelope_slope
 from banditrank.solvers.instance import values_of
 from banditrank.solvers.task import Task
@@ -53,7 +53,7 @@ def new_atoms(n_user_types: int, n_positions: int) -> Atoms:
     )
 
 
-@compiled
+@internal
 def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
     """Add a ranking without weight, or all of it if it is the only one; return whether it is new.
 
@@ -84,7 +84,7 @@ def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
     return True
 
 
-@compiled
+@internal
 def value_atom(task: Task, atoms: Atoms, a: int) -> None:
     """Work out what an atom is worth to each type, and its bonuses."""
     values_of(task.instance, atoms.columns[a], atoms.values[a])
@@ -94,7 +94,7 @@ def value_atom(task: Task, atoms: Atoms, a: int) -> None:
     atoms.bonuses[a] = total
 
 
-@compiled
+@internal
 def drop_atoms(atoms: Atoms, base: Floats) -> bool:
     """Drop rankings that use a cell which is no longer allowed; return whether there were any."""
     a, kept = 0, 0.0
@@ -122,7 +122,7 @@ def drop_atoms(atoms: Atoms, base: Floats) -> bool:
     return dropped
 
 
-@compiled
+@internal
 def mix(atoms: Atoms) -> float:
     """Write the mixture's values and return its bonuses."""
     for i in range(atoms.mixture.size):
@@ -155,7 +155,7 @@ def slope_at(task: Task, envelope: Envelope, i: int, value: float) -> tuple[floa
     return slope, curvature_of(task.utility, point, slope)
 
 
-@compiled
+@internal
 def improve_mixture(task: Task, envelope: Envelope, atoms: Atoms, tolerance: float) -> float:
     """Shift weight from the worst atom to the best until none promises more than the tolerance.
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled
+from banditrank.compilation import compiled, internal
 from banditrank.solvers.atoms import COUNT, drop_atoms
 from banditrank.solvers.instance import Instance, values_of
-from banditrank.solvers.local_search import search_nearby
+from banditrank.solvers.local_search import search_near_atoms, search_nearby
 from banditrank.solvers.method import Limits, Method, Outcome
 from banditrank.solvers.relaxation import Node, new_node, open_node, relax
 from banditrank.solvers.task import (
@@ -69,35 +69,26 @@ def search_root(search: Search, instance: Instance, start: NDArray[np.uintp], ga
     open_node(task, node)
     consider(task, incumbent, start)
     _guide_to(task, incumbent, node)
-    bound = relax(task, incumbent, node, 1, np.inf)
+    bound = relax(task, incumbent, node, np.int64(1), np.inf)
     if bound == -np.inf:
         return bound
     search_nearby(task, incumbent, node, incumbent.columns)
-    bound = relax(task, incumbent, node, _ROOT_ASSIGNMENTS, bound)
+    bound = relax(task, incumbent, node, np.int64(_ROOT_ASSIGNMENTS), bound)
     if bound == -np.inf:
         return bound
     for k in range(start.size):
         incumbent.columns[k] = incumbent.ranking[k]
     search_nearby(task, incumbent, node, incumbent.columns)
-    for _ in range(3):
-        heaviest = 0
-        for a in range(node.atoms.facts[COUNT]):
-            if node.atoms.weights[a] > node.atoms.weights[heaviest]:
-                heaviest = a
-        node.atoms.scores[heaviest] = node.atoms.weights[heaviest]
-        for k in range(start.size):
-            incumbent.columns[k] = node.atoms.columns[heaviest, k]
-        search_nearby(task, incumbent, node, incumbent.columns)
-        break
+    search_near_atoms(task, incumbent, node, np.int64(3))
     for i in range(node.guide.size):
         node.guide[i] = node.best_guide[i]
-    bound = relax(task, incumbent, node, _ROOT_ASSIGNMENTS, bound)
+    bound = relax(task, incumbent, node, np.int64(_ROOT_ASSIGNMENTS), bound)
     if bound > -np.inf:
         _drop_columns(task, node)
     return bound
 
 
-@compiled
+@internal
 def _guide_to(task: Task, incumbent: Incumbent, node: Node) -> None:
     """Take the first slopes at the incumbent's values."""
     values_of(task.instance, incumbent.ranking, incumbent.values)
@@ -113,7 +104,7 @@ def _guide_to(task: Task, incumbent: Incumbent, node: Node) -> None:
             node.guide[i] = max(incumbent.values[i], task.floors[i])
 
 
-@compiled
+@internal
 def _drop_columns(task: Task, node: Node) -> None:
     """Forget the items that are ruled out everywhere."""
     drop_atoms(node.atoms, node.base)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import inlined, internal
 from banditrank.solvers.atoms import COUNT, slope_at
 from banditrank.solvers.envelope import envelope_height
 from banditrank.solvers.relaxation import Node
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 NONE, ROW, COLUMN, CELL, INTERVAL = range(5)
 
-_WIDE = 0.01  # intervals below this share of what a type can get are not split while there are other ways
+_WIDE = 0.002  # intervals below this share of what a type can get are not split while there are other ways
 
 
 class Split(NamedTuple):
@@ -58,7 +58,13 @@ def branching_room(n_user_types: int, n_items: int) -> BranchingRoom:
     return BranchingRoom(np.zeros(n), np.zeros((m, n)), np.zeros((m, n)))
 
 
-@compiled
+@inlined
+def whole() -> Split:
+    """Return the split that is none."""
+    return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
+
+
+@internal
 def weigh_types(task: Task, node: Node, room: BranchingRoom) -> None:
     """Write how sharply the relaxation's objective bends in each type's value, at the mixture."""
     for i in range(room.bends.size):
@@ -73,7 +79,7 @@ def weigh_types(task: Task, node: Node, room: BranchingRoom) -> None:
             room.bends[i] = weight * slope_at(task, node.envelope, i, node.atoms.mixture[i])[1]
 
 
-@compiled
+@internal
 def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
     """Return the split of a position's items that separates the mixture most, if any does."""
     atoms, instance = node.atoms, task.instance
@@ -92,7 +98,7 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
                 most = room.bends[i] * look * look * variance
                 position, user_type, centre = k, i, mean
     if position < 0:
-        return Split(NONE, 0, 0, 0, 0.0)
+        return whole()
     below, above = -np.inf, np.inf
     for a in range(atoms.facts[COUNT]):
         if atoms.weights[a] > 0.0:
@@ -102,11 +108,11 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
             else:
                 above = min(above, value)
     if not below < above < np.inf:
-        return Split(NONE, 0, 0, 0, 0.0)
-    return Split(ROW, position, 0, user_type, 0.5 * (below + above))
+        return whole()
+    return Split(np.int64(ROW), position, np.int64(0), user_type, 0.5 * (below + above))
 
 
-@compiled
+@internal
 def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
     """Return the split of an item's positions that separates the mixture most, if any does."""
     atoms, instance = node.atoms, task.instance
@@ -133,7 +139,7 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
                 most = room.bends[i] * appeal * appeal * variance
                 item, user_type = j, i
     if item < 0:
-        return Split(NONE, 0, 0, 0, 0.0)
+        return whole()
     inside, outside = False, False
     for k in range(node.rows.size):
         if instance.preferences[user_type, k] > room.means[item, user_type]:
@@ -141,11 +147,11 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
         else:
             outside |= node.base[k, item] > -np.inf
     if not inside or (not outside and node.required[item] == 1):
-        return Split(NONE, 0, 0, 0, 0.0)
-    return Split(COLUMN, 0, item, user_type, room.means[item, user_type])
+        return whole()
+    return Split(np.int64(COLUMN), np.int64(0), item, user_type, room.means[item, user_type])
 
 
-@compiled
+@internal
 def split_cell(task: Task, node: Node) -> Split:
     """Return the cell that the mixture uses most nearly half the time, or one of the widest position."""
     atoms = node.atoms
@@ -160,7 +166,7 @@ def split_cell(task: Task, node: Node) -> Split:
                 best = share * (1.0 - share)
                 position, item = k, np.int64(atoms.columns[a, k])
     if position >= 0:
-        return Split(CELL, position, item, 0, 0.0)
+        return Split(np.int64(CELL), position, item, np.int64(0), 0.0)
     widest = 1
     for k in range(node.rows.size):
         width = 0
@@ -169,10 +175,12 @@ def split_cell(task: Task, node: Node) -> Split:
                 width += 1
         if width > widest:
             widest, position, item = width, k, np.int64(node.columns[k])
-    return Split(CELL if position >= 0 else NONE, max(position, 0), item, 0, 0.0)
+    if position < 0:
+        return whole()
+    return Split(np.int64(CELL), position, item, np.int64(0), 0.0)
 
 
-@compiled
+@internal
 def split_interval(task: Task, node: Node, gap: float) -> Split:
     """Return the split of the interval whose envelope is furthest above f, if by more than the gap."""
     envelope = node.envelope
@@ -184,10 +192,10 @@ def split_interval(task: Task, node: Node, gap: float) -> Split:
         if task.instance.weights[i] * above > worst and width > _WIDE * task.ceilings[i]:
             worst, user_type = task.instance.weights[i] * above, i
     if user_type < 0:
-        return Split(NONE, 0, 0, 0, 0.0)
+        return whole()
     low, high = envelope.low[user_type], envelope.high[user_type]
     value = min(max(node.atoms.mixture[user_type], low + 0.1 * (high - low)), high - 0.1 * (high - low))
-    return Split(INTERVAL, 0, 0, user_type, value)
+    return Split(np.int64(INTERVAL), np.int64(0), np.int64(0), user_type, value)
 
 
 @inlined

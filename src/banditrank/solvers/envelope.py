@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import inlined, internal
 from banditrank.utilities.formulas import RAMP, SIGMOID, CompiledUtility, utility_of
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ def new_envelope(n_user_types: int, *, spatial: bool) -> Envelope:
     )
 
 
-@compiled
+@internal
 def fit_envelope(utility: CompiledUtility, envelope: Envelope, i: int) -> None:
     """Sample f on the interval of type i, and find the vertices of its envelope."""
     heights, left, right = envelope.heights[i], envelope.left[i], envelope.right[i]
@@ -122,7 +122,7 @@ def envelope_slope(envelope: Envelope, i: int, value: float) -> tuple[float, flo
     return slope, bend
 
 
-@compiled
+@internal
 def conjugate(
     utility: CompiledUtility, weight: float, slope: float, envelope: Envelope, i: int, enough: float
 ) -> float:
@@ -161,7 +161,7 @@ def most_between(
     return weight * f_b - slope * corner
 
 
-@compiled
+@internal
 def _conjugate_by_halving(
     utility: CompiledUtility, weight: float, slope: float, envelope: Envelope, i: int, enough: float
 ) -> float:

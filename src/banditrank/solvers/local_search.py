@@ -3,57 +3,71 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import inlined, internal
+from banditrank.solvers.atoms import COUNT
 from banditrank.solvers.relaxation import Node
-from banditrank.solvers.task import LIVE, VALUE, Incumbent, Task, consider
+from banditrank.solvers.task import LIVE, Incumbent, Task, consider
 from banditrank.utilities.formulas import MINIMUM, collective, slope_of
 
 Floats = NDArray[np.float64]
 
 _MOVES = 100
+_SHARPNESS = 60.0  # of the soft minimum, over the value
 
 
-@compiled
+@internal
 def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray[np.uintp]) -> None:
     """Take the best move from a ranking while there is one that improves it.
 
-    A concave objective gains no more from a move than its tangent says, so most moves need no evaluation.
+    A concave objective gains no more from a move than its tangent says, so most moves need no evaluation. The
+    minimum over types hardly ever changes by one move: a soft minimum, which does, stands in for it.
     """
     instance = task.instance
     live, n_positions = task.facts[LIVE], columns.size
-    filtered = not task.spatial and task.utility.code != MINIMUM
-    values, scores, shown = incumbent.values, node.scores, node.room.position_of
+    values, moved, scores, shown = incumbent.values, node.slopes, node.scores, node.room.position_of
+    sharpness = 0.0
     for _ in range(_MOVES):
         total = consider(task, incumbent, columns)
+        if task.utility.code == MINIMUM:
+            sharpness = _SHARPNESS / max(total, 1e-300)
+            total = _soft_minimum(values, sharpness)
+            for k in range(n_positions):
+                total += instance.bonuses[columns[k]]
+        if total == -np.inf:
+            return
         for j in range(live):
             shown[j] = 0
         for k in range(n_positions):
             shown[columns[k]] = 1
-        if filtered:
-            _score_tangent(task, node, values)
+        if not task.spatial:
+            _score_tangent(task, node, values, sharpness)
+        bonus = 0.0
+        for k in range(n_positions):
+            bonus += instance.bonuses[columns[k]]
         best = 1e-13 * abs(total)
         best_k, best_j, best_other = -1, 0, -1
         for k in range(n_positions):
             here = columns[k]
             for other in range(k + 1, n_positions):
                 there = columns[other]
-                if filtered:
+                if not task.spatial:
                     most = scores[k, there] + scores[other, here] - scores[k, here] - scores[other, there]
                     if most <= best:
                         continue
                 for i in range(values.size):
                     change = instance.preferences[i, k] - instance.preferences[i, other]
-                    node.slopes[i] = values[i] + change * (instance.means[i, there] - instance.means[i, here])
-                gain = _gain(task, node, total, columns, 0.0)
+                    moved[i] = values[i] + change * (instance.means[i, there] - instance.means[i, here])
+                gain = _worth(task, moved, sharpness) + bonus - total
                 if gain > best:
                     best, best_k, best_other = gain, k, other
             for j in range(live):
-                if shown[j] == 1 or (filtered and scores[k, j] - scores[k, here] <= best):
+                if shown[j] == 1 or (not task.spatial and scores[k, j] - scores[k, here] <= best):
                     continue
                 for i in range(values.size):
                     change = instance.means[i, j] - instance.means[i, here]
-                    node.slopes[i] = values[i] + instance.preferences[i, k] * change
-                gain = _gain(task, node, total, columns, instance.bonuses[j] - instance.bonuses[here])
+                    moved[i] = values[i] + instance.preferences[i, k] * change
+                more = instance.bonuses[j] - instance.bonuses[here]
+                gain = _worth(task, moved, sharpness) + bonus + more - total
                 if gain > best:
                     best, best_k, best_j, best_other = gain, k, j, -1
         if best_k < 0:
@@ -65,22 +79,35 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
 
 
 @inlined
-def _gain(task: Task, node: Node, total: float, columns: NDArray[np.uintp], bonus: float) -> float:
-    """Return by how much the values in ``node.slopes``, and the bonus, improve on the total."""
-    moved = collective(task.utility, task.instance.weights, node.slopes) + bonus
-    for k in range(columns.size):
-        moved += task.instance.bonuses[columns[k]]
-    return moved - total
+def _worth(task: Task, values: Floats, sharpness: float) -> float:
+    if task.utility.code == MINIMUM:
+        return _soft_minimum(values, sharpness)
+    return collective(task.utility, task.instance.weights, values)
 
 
-@compiled
-def _score_tangent(task: Task, node: Node, values: Floats) -> None:
+@inlined
+def _soft_minimum(values: Floats, sharpness: float) -> float:
+    """Return −ln Σ_i e^(−sharpness·u_i) over the sharpness: concave, and close to the minimum."""
+    least = np.inf
+    for i in range(values.size):
+        least = min(least, values[i])
+    total = 0.0
+    for i in range(values.size):
+        total += np.exp(-sharpness * (values[i] - least))
+    return float(least - np.log(total) / sharpness)
+
+
+@internal
+def _score_tangent(task: Task, node: Node, values: Floats, sharpness: float) -> None:
     """Write the scores of all cells at the slopes that a ranking's values have."""
     instance, scores = task.instance, node.scores
     live = task.facts[LIVE]
     for i in range(values.size):
-        point = max(values[i], task.floors[i])
-        node.slopes[i] = instance.weights[i] * slope_of(task.utility, point)
+        if task.utility.code == MINIMUM:
+            node.slopes[i] = np.exp(-sharpness * (values[i] - _soft_minimum(values, sharpness)))
+        else:
+            point = max(values[i], task.floors[i])
+            node.slopes[i] = instance.weights[i] * slope_of(task.utility, point)
     for k in range(scores.shape[0]):
         for j in range(live):
             scores[k, j] = instance.bonuses[j]
@@ -88,3 +115,21 @@ def _score_tangent(task: Task, node: Node, values: Floats) -> None:
             weight = node.slopes[i] * instance.preferences[i, k]
             for j in range(live):
                 scores[k, j] += weight * instance.means[i, j]
+
+
+@internal
+def search_near_atoms(task: Task, incumbent: Incumbent, node: Node, most: int) -> None:
+    """Search near the heaviest rankings of the mixture."""
+    atoms = node.atoms
+    last = np.inf
+    for _ in range(most):
+        heaviest = -1
+        for a in range(atoms.facts[COUNT]):
+            if atoms.weights[a] < last and (heaviest < 0 or atoms.weights[a] > atoms.weights[heaviest]):
+                heaviest = a
+        if heaviest < 0:
+            return
+        last = atoms.weights[heaviest]
+        for k in range(node.rows.size):
+            incumbent.columns[k] = atoms.columns[heaviest, k]
+        search_nearby(task, incumbent, node, incumbent.columns)

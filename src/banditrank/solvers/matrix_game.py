@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled
+from banditrank.compilation import internal
 from banditrank.solvers.atoms import COUNT, Atoms
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ def new_game(n_user_types: int) -> Game:
     )
 
 
-@compiled
+@internal
 def play(game: Game, atoms: Atoms) -> float:
     """Write the atoms' best weights and the types' prices, and return the value of the game."""
     n, count = game.solution.size, atoms.facts[COUNT]
@@ -76,7 +76,7 @@ def play(game: Game, atoms: Atoms) -> float:
     return _read(game, atoms, shift)
 
 
-@compiled
+@internal
 def _begin(game: Game, atoms: Atoms, shift: float) -> None:
     """Start from the atom that is best for its worst-off type, and surpluses for all other types."""
     n = game.solution.size
@@ -105,7 +105,7 @@ def _begin(game: Game, atoms: Atoms, shift: float) -> None:
             game.solution[i] = payoff / held - 1.0
 
 
-@compiled
+@internal
 def _pivot(game: Game, atoms: Atoms, shift: float, enters: int) -> bool:
     n = game.solution.size
     leaves = -1
@@ -139,7 +139,7 @@ def _pivot(game: Game, atoms: Atoms, shift: float, enters: int) -> bool:
     return True
 
 
-@compiled
+@internal
 def _read(game: Game, atoms: Atoms, shift: float) -> float:
     n = game.solution.size
     total = 0.0

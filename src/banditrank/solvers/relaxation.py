@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import inlined, internal
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
 from banditrank.solvers.atoms import (
     COUNT,
@@ -75,7 +75,7 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool
     )
 
 
-@compiled
+@internal
 def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float) -> float:
     """Return a bound on what the node allows, not above ``bound``, or −∞ if nothing in it matters.
 
@@ -125,12 +125,13 @@ def _point(task: Task, node: Node) -> None:
     for i in range(node.guide.size):
         value = node.atoms.mixture[i]
         if task.spatial:
-            node.guide[i] = task.instance.weights[i] * slope_at(task, node.envelope, i, value)[0]
+            slope = task.instance.weights[i] * slope_at(task, node.envelope, i, value)[0]
+            node.guide[i] = 0.7 * slope + 0.3 * node.best_guide[i]
         else:
             node.guide[i] = max(0.7 * value + 0.3 * node.best_guide[i], task.floors[i])
 
 
-@compiled
+@internal
 def _aim(task: Task, node: Node, enough: float) -> Tangent:
     """Write the slopes at the guide, and return what bounds follow from them."""
     weights = task.instance.weights
@@ -156,7 +157,7 @@ def _aim(task: Task, node: Node, enough: float) -> Tangent:
     return Tangent(height, lift, scales)
 
 
-@compiled
+@internal
 def _price(task: Task, node: Node) -> float:
     """Find the best assignment at the slopes; return a bound on it that its prices prove, −∞ if there is none.
 
@@ -204,7 +205,7 @@ def _price(task: Task, node: Node) -> float:
     return bound
 
 
-@compiled
+@internal
 def _rule_out(task: Task, node: Node, slack: float) -> bool:
     """Rule out the cells that cost an assignment more than the slack; return whether there were any."""
     prices = node.room.prices
@@ -218,7 +219,7 @@ def _rule_out(task: Task, node: Node, slack: float) -> bool:
     return found
 
 
-@compiled
+@internal
 def _tighten(task: Task, node: Node, slack: float) -> bool:
     """Shrink the intervals to the values at which a type loses no more than the slack; False if one vanishes."""
     envelope = node.envelope
@@ -250,7 +251,7 @@ def _cell_is_below(
     return at_most < least
 
 
-@compiled
+@internal
 def open_node(task: Task, node: Node) -> None:
     """Make the node that allows every ranking."""
     for j in range(task.facts[LIVE]):
@@ -259,11 +260,14 @@ def open_node(task: Task, node: Node) -> None:
             node.base[k, j] = task.instance.bonuses[j]
     node.atoms.facts[COUNT] = 0
     if task.spatial:
-        confine(task, node, True)
+        for i in range(node.guide.size):
+            node.envelope.low[i] = 0.0
+            node.envelope.high[i] = np.inf
+        confine(task, node)
 
 
-@compiled
-def confine(task: Task, node: Node, anew: bool) -> bool:  # noqa: FBT001
+@internal
+def confine(task: Task, node: Node) -> bool:
     """Confine each type's value to what the allowed cells can give; False if nothing is left."""
     instance, envelope = task.instance, node.envelope
     for i in range(envelope.low.size):
@@ -276,9 +280,8 @@ def confine(task: Task, node: Node, anew: bool) -> bool:  # noqa: FBT001
                     most = max(most, instance.means[i, j])
             low += instance.preferences[i, k] * least
             high += instance.preferences[i, k] * most
-        low, high = low * (1.0 - 1e-12), high * (1.0 + 1e-12)
-        if not anew:
-            low, high = max(low, envelope.low[i]), min(high, envelope.high[i])
+        low = max(low * (1.0 - 1e-12), envelope.low[i])
+        high = min(high * (1.0 + 1e-12), envelope.high[i])
         if low > high:
             return False
         envelope.low[i], envelope.high[i] = low, high

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled
+from banditrank.compilation import internal
 from banditrank.solvers.bounds import gap_unit
 from banditrank.solvers.instance import Instance, values_of
 from banditrank.utilities.formulas import CompiledUtility, collective
@@ -67,7 +67,7 @@ def new_incumbent(n_user_types: int, n_positions: int) -> Incumbent:
     )
 
 
-@compiled
+@internal
 def take(task: Task, instance: Instance) -> None:
     """Copy an instance into the task."""
     mine = task.instance
@@ -93,7 +93,7 @@ def take(task: Task, instance: Instance) -> None:
         task.floors[i] = _FLOOR * looks * appeal
 
 
-@compiled
+@internal
 def forget_incumbent(incumbent: Incumbent, gap: float) -> None:
     """Start without a ranking; ``gap`` is what does not matter."""
     incumbent.levels[VALUE] = -np.inf
@@ -101,7 +101,7 @@ def forget_incumbent(incumbent: Incumbent, gap: float) -> None:
     incumbent.levels[GAP] = gap
 
 
-@compiled
+@internal
 def consider(task: Task, incumbent: Incumbent, columns: Columns) -> float:
     """Return what a ranking is worth, and keep it if it is the best so far."""
     instance = task.instance

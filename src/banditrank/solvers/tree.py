@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import compiled, inlined, internal
 from banditrank.solvers.atoms import COUNT, drop_atoms, value_atom
 from banditrank.solvers.branching import (
     COLUMN,
@@ -20,7 +20,9 @@ from banditrank.solvers.branching import (
     split_interval,
     split_row,
     weigh_types,
+    whole,
 )
+from banditrank.solvers.local_search import search_near_atoms
 from banditrank.solvers.relaxation import Node, confine, relax
 from banditrank.solvers.task import LIVE, TARGET, VALUE, Incumbent, Task
 from banditrank.utilities.formulas import MINIMUM
@@ -36,6 +38,7 @@ DONE, MORE, FULL = range(3)
 _ASSIGNMENTS = 40  # for a node
 _FIRST_ASSIGNMENTS = 4  # for a child, to tell how good a split is
 _TRIALS = 12  # branchings that try both ways of splitting
+_LOCAL_SEARCH = 8  # nodes between two local searches
 _RETRIAL = 8  # and one in so many after that
 
 
@@ -91,7 +94,7 @@ def plant(task: Task, node: Node, tree: Tree, bound: float) -> None:
     tree.trends[ROWS_LEAD] = 0.0
     place = _claim(tree)
     tree.depths[place] = 0
-    _keep(task, node, tree, place, Split(NONE, 0, 0, 0, 0.0), 0)
+    _keep(task, node, tree, place, whole(), np.int64(0))
     _push(tree, place, bound)
 
 
@@ -113,8 +116,10 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
         alive = bound > incumbent.levels[TARGET] and _fetch(task, node, tree, place)
         _release(tree, place)
         if alive:
-            bound = relax(task, incumbent, node, _ASSIGNMENTS, bound)
+            bound = relax(task, incumbent, node, np.int64(_ASSIGNMENTS), bound)
             if bound > -np.inf:
+                if tree.facts[NODES] % _LOCAL_SEARCH == 0:
+                    search_near_atoms(task, incumbent, node, np.int64(1))
                 _branch(task, incumbent, node, tree, bound, depth + 1)
     return DONE
 
@@ -125,11 +130,11 @@ def open_bound(tree: Tree) -> float:
     return float(tree.bounds[tree.heap[0]]) if tree.facts[OPEN] > 0 else -np.inf
 
 
-@compiled
+@internal
 def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: float, depth: int) -> None:
     weigh_types(task, node, tree.room)
     if task.spatial:
-        split = split_interval(task, node, 0.3 * (bound - incumbent.levels[VALUE]))
+        split = split_interval(task, node, 0.1 * (bound - incumbent.levels[VALUE]))
         if split.kind != NONE:
             first, second = _spawn(task, node, tree, split, depth)
             _try(task, incumbent, node, tree, first, bound)
@@ -170,34 +175,34 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
         _withdraw(tree, second)
 
 
-@compiled
+@internal
 def _spawn(task: Task, node: Node, tree: Tree, split: Split, depth: int) -> tuple[int, int]:
     """Make both children of the node in hand; they are not open yet."""
     first, second = _claim(tree), _claim(tree)
-    _keep(task, node, tree, first, split, 0)
-    _keep(task, node, tree, second, split, 1)
+    _keep(task, node, tree, first, split, np.int64(0))
+    _keep(task, node, tree, second, split, np.int64(1))
     tree.depths[first] = depth
     tree.depths[second] = depth
     return first, second
 
 
-@compiled
+@internal
 def _try(task: Task, incumbent: Incumbent, node: Node, tree: Tree, place: int, bound: float) -> float:
     """Bound a child and open it if something in it matters; return the logarithm of what its bound gained."""
     reached = -np.inf
     if _fetch(task, node, tree, place):
-        reached = relax(task, incumbent, node, _FIRST_ASSIGNMENTS, bound)
+        reached = relax(task, incumbent, node, np.int64(_FIRST_ASSIGNMENTS), bound)
     if reached == -np.inf:
         _release(tree, place)
         reached = min(bound, incumbent.levels[TARGET])
     else:
-        _keep(task, node, tree, place, Split(NONE, 0, 0, 0, 0.0), 0)
+        _keep(task, node, tree, place, whole(), np.int64(0))
         _push(tree, place, reached)
     least = 1e-6 * (bound - incumbent.levels[VALUE])
     return float(np.log(max(bound - reached, least, 1e-300)))
 
 
-@compiled
+@internal
 def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: int) -> None:
     """Write the node in hand to a place, as one side of a split."""
     for j in range(task.facts[LIVE]):
@@ -227,7 +232,7 @@ def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: in
     tree.counts[place] = count
 
 
-@compiled
+@internal
 def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
     """Take the node at a place in hand; return whether it can hold anything at all."""
     for j in range(task.facts[LIVE]):
@@ -248,7 +253,7 @@ def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
             atoms.columns[a, k] = tree.columns[place, a, k]
         value_atom(task, atoms, a)
     drop_atoms(atoms, node.base)
-    return not task.spatial or confine(task, node, False)
+    return not task.spatial or confine(task, node)
 
 
 @inlined
@@ -263,7 +268,7 @@ def _release(tree: Tree, place: int) -> None:
     tree.facts[FREE] += 1
 
 
-@compiled
+@internal
 def _push(tree: Tree, place: int, bound: float) -> None:
     """Open a node."""
     tree.bounds[place] = bound
@@ -272,7 +277,7 @@ def _push(tree: Tree, place: int, bound: float) -> None:
     _rise(tree, hole, place)
 
 
-@compiled
+@internal
 def _rise(tree: Tree, hole: int, place: int) -> None:
     while hole > 0:
         parent = (hole - 1) // 2
@@ -283,7 +288,7 @@ def _rise(tree: Tree, hole: int, place: int) -> None:
     tree.heap[hole] = place
 
 
-@compiled
+@internal
 def _pop(tree: Tree, index: int) -> int:
     """Take the node at an index of the heap out of it; the first has the largest bound."""
     place = tree.heap[index]
@@ -307,7 +312,7 @@ def _pop(tree: Tree, index: int) -> int:
     return place
 
 
-@compiled
+@internal
 def _deepest(tree: Tree) -> int:
     """Return the index of the deepest open node: finishing it frees places soonest."""
     best = 0
@@ -317,7 +322,7 @@ def _deepest(tree: Tree) -> int:
     return best
 
 
-@compiled
+@internal
 def _withdraw(tree: Tree, place: int) -> None:
     """Close a node again, if it is open."""
     for index in range(tree.facts[OPEN]):
