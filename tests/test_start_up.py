@@ -26,11 +26,13 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not set(HEAVY) & set(loaded)
 
 
-@pytest.mark.parametrize("command", [["--help"], ["simulate", "--help"], ["problem", "generate", "--help"]])
+@pytest.mark.parametrize(
+    "command", [[], ["simulate"], ["solve"], ["frontier"], ["problem", "generate"]], ids=" ".join
+)
 def test_help_imports_nothing_heavy(command: list[str]) -> None:
     code = (
         "import sys\nfrom banditrank.cli.main import main\n"
-        f"try:\n    main({command})\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        f"try:\n    main({[*command, '--help']})\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "print(*sys.modules)"
     )
     loaded = python(code).splitlines()[-1].split()

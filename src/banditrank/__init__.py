@@ -38,11 +38,17 @@ _EXPORTS = {
     "best_equal_ranking": "solvers.solve",
     "best_personalized_rankings": "model.values",
     "custom": "utilities.utility",
+    "equality_report": "solvers.equality",
+    "EqualityReport": "solvers.equality",
     "estimate": "estimators.estimates",
     "find_problem": "model.catalog",
+    "frontier": "solvers.frontier",
+    "FrontierPoint": "solvers.frontier",
     "generate": "model.generators",
     "kdd2012": "model.catalog",
+    "plot_frontier": "solvers.frontier_plot",
     "plot_regret": "simulation.plots",
+    "save_frontier_plot": "solvers.frontier_plot",
     "simulate": "simulation.simulate",
     "solve": "solvers.solve",
     "Solution": "solvers.solution",
@@ -70,6 +76,9 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.simulation.regret import equal_regret, personalized_regret
     from banditrank.simulation.result import SimulationResult
     from banditrank.simulation.simulate import simulate
+    from banditrank.solvers.equality import EqualityReport, equality_report
+    from banditrank.solvers.frontier import FrontierPoint, frontier
+    from banditrank.solvers.frontier_plot import plot_frontier, save_frontier_plot
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
     from banditrank.statistics.counts import Counts

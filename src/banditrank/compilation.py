@@ -51,7 +51,10 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def internal(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile like `compiled`, for what only other formulas call: taking arguments apart takes time to compile."""
+    """Compile like `compiled`, for what only other formulas call.
+
+    What would take arguments from Python apart takes long to compile if they are tuples of many arrays.
+    """
     return _compile(function, _INTERNAL)
 
 

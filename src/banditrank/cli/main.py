@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from banditrank import __version__
+from banditrank.cli.frontier import frontier_command
 from banditrank.cli.problem import problem_commands
 from banditrank.cli.simulate import simulate_command
+from banditrank.cli.solve import solve_command
 from banditrank.errors import BanditRankError
 
 application = typer.Typer(
@@ -23,6 +25,8 @@ application = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 application.command("simulate")(simulate_command)
+application.command("solve")(solve_command)
+application.command("frontier")(frontier_command)
 application.add_typer(problem_commands, name="problem")
 
 

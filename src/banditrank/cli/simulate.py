@@ -1,14 +1,12 @@
 """``banditrank simulate``: let policies learn a problem, and compare them."""
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from banditrank.errors import InvalidInputError
+from banditrank.cli.output import JsonOption, check_json_target, check_output_file, make_console, write_json
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
@@ -62,10 +60,7 @@ def simulate_command(
     replications: Annotated[int, typer.Option(help="How many times to learn from nothing.")] = 20,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result, whatever the workers.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE|-", help="Write the results as JSON; - for standard output."),
-    ] = None,
+    json_file: JsonOption = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the regret to a .png, .svg or .pdf file.")
     ] = None,
@@ -78,15 +73,15 @@ def simulate_command(
     ] = None,
 ) -> None:
     """Simulate policies on a problem and print their regrets."""
+    from banditrank.figures import check_plot_path
     from banditrank.model.catalog import find_problem
     from banditrank.model.rewards import find_rewards
-    from banditrank.simulation.plots import check_plot_path, save_plot
+    from banditrank.simulation.plots import save_plot
 
     if plot is not None:
         check_plot_path(plot)
-        _check_directory("--plot", plot)
-    if json_file not in (None, "-"):
-        _check_directory("--json", Path(str(json_file)))
+        check_output_file("--plot", plot)
+    check_json_target(json_file)
     world = find_problem(problem)
     reward_family = find_rewards(rewards)
     line_up = _line_up(world, reward_family, policy, treatment, utility, coefficient, solver)
@@ -101,7 +96,7 @@ def simulate_command(
         workers=workers,
     )
     if results and json_file is not None:
-        _write_json(results, replications, json_file)
+        write_json(_document(results, replications), json_file)
     if results and json_file != "-":
         _print_table(results)
     if results and plot is not None:
@@ -174,15 +169,9 @@ def _simulate_all(
     return results
 
 
-def _check_directory(option: str, path: Path) -> None:
-    """Raise an error before hours of work if their result could not be written."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise InvalidInputError(option, "must be a file in a directory that exists", str(path))
-
-
-def _write_json(results: "list[SimulationResult]", replications: int, target: str) -> None:
+def _document(results: "list[SimulationResult]", replications: int) -> dict[str, Any]:
     first = results[0]
-    document = {
+    return {
         "problem": first.problem.name,
         "seed": first.seed,
         "horizon": first.horizon,
@@ -192,19 +181,10 @@ def _write_json(results: "list[SimulationResult]", replications: int, target: st
         "version": first.version,
         "runs": [result.to_dict() for result in results],
     }
-    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-    if target == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        Path(target).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInputError.from_os("--json", "must be writable", target, error) from None
 
 
 def _print_table(results: "list[SimulationResult]") -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     first = results[0]
@@ -226,8 +206,7 @@ def _print_table(results: "list[SimulationResult]") -> None:
             f"{result.initial_rounds.mean():,.0f}",
             f"{result.rounds_per_second / 1e6:.1f}",
         )
-    console = Console(markup=False, emoji=False, highlight=False)
-    console.width = max(console.width, 80) if sys.stdout.isatty() else 120  # never cut a number
+    console = make_console()
     console.print(table)
     notes = "optimal: share of rounds with a best ranking; initial: rounds of the initial phase"
     console.print(f"{notes}; M/s: million rounds a second", style="dim")

@@ -1,6 +1,5 @@
 """Figures of simulation results."""
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from banditrank.errors import InvalidInputError
+from banditrank.figures import COLOURS, check_plot_path, plain, tidy, write_figure
 from banditrank.simulation.result import SimulationResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours: told apart by everybody, also in print.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 DASHES = {"personalized": "-", "equal": (0, (5, 2))}
 
 
@@ -57,7 +55,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
     axes.set_ylabel("regret")
     axes.set_title("regret over time: median, and every replication", fontsize="medium", loc="left")
     axes.legend(frameon=False, fontsize="small", loc="upper left", handlelength=2.6)
-    _tidy(axes)
+    tidy(axes)
     return axes
 
 
@@ -78,7 +76,7 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
     axes.margins(x=0.08)
     axes.set_xlabel("regret")
     axes.set_title("final regret of every replication", fontsize="medium", loc="left")
-    _tidy(axes)
+    tidy(axes)
 
 
 def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
@@ -93,37 +91,17 @@ def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
     plot_final_regret(results, right)
     first = results[0]
     count = max(len(result.replications) for result in results)
-    name = first.problem.name.replace("$", r"\$")  # or Matplotlib would read it as mathematics
     figure.suptitle(
-        f"{name}: {first.horizon:,} rounds, {count} replications, seed {first.seed}",
+        f"{plain(first.problem.name)}: {first.horizon:,} rounds, {count} replications, seed {first.seed}",
         x=0.01,
         ha="left",
         fontsize="large",
     )
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in a script the font lacks
-            figure.savefig(path)
-    except OSError as error:
-        raise InvalidInputError.from_os("plot file", "must be writable", path, error) from None
-
-
-def check_plot_path(path: Path) -> None:
-    """Raise an error unless the file's ending names a kind of picture."""
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInputError("plot file", "must end in .png, .svg or .pdf", str(path))
+    write_figure(figure, path)
 
 
 def _style(number: int, result: SimulationResult) -> tuple[str, Any]:
     return COLOURS[number % len(COLOURS)], DASHES[result.policy["treatment"]]
-
-
-def _tidy(axes: "Axes") -> None:
-    for axis in (axes.xaxis, axes.yaxis):
-        if axis.get_scale() != "linear":
-            axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _legend(result: SimulationResult) -> str:

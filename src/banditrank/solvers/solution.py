@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.compilation import inlined
 from banditrank.model.rankings import Ranking
+from banditrank.utilities.formulas import LINEAR, MINIMUM, POWER, CompiledUtility
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +23,7 @@ class Solution:
     upper_bound
         No ranking is worth more.
     gap
-        How far the value may be from the best, as a share of it: see `banditrank.solvers.bounds.gap_unit`.
+        How far the value may be from the best, as a share of it: see `gap_unit`.
     certified
         Whether the gap is at most the one that was asked for.
     solver
@@ -43,3 +45,15 @@ class Solution:
     nodes: int
     seconds: float
     user_type_values: NDArray[np.float64]
+
+
+@inlined
+def gap_unit(utility: CompiledUtility, value: float) -> float:
+    """Return what gaps are a share of: the value, where doubling all click rates multiplies it.
+
+    The logarithm turns ratios into differences, and functions of your own may be shifted at will: for those
+    the unit is at least 1.
+    """
+    if utility.code in (LINEAR, POWER, MINIMUM):
+        return abs(value)
+    return max(1.0, abs(value))

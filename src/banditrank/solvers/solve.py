@@ -9,21 +9,36 @@ from numpy.typing import ArrayLike
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.solvers import assignment, enumeration
-from banditrank.solvers.bounds import gap_unit
+from banditrank.solvers.branch_and_bound import search
+from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, Known, as_instance, total_value, values_of
 from banditrank.solvers.method import Limits, Method, Outcome
-from banditrank.solvers.solution import Solution
+from banditrank.solvers.solution import Solution, gap_unit
 from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
-SolverName: TypeAlias = Literal["auto", "assignment", "enumeration", "sampling"]
+SolverName: TypeAlias = Literal[
+    "auto",
+    "assignment",
+    "branch-and-bound",
+    "spatial",
+    "enumeration",
+    "sampling",
+    "permutation-lp",
+    "outer-approximation",
+]
 
 METHODS: dict[SolverName, Method] = {
     "assignment": assignment.METHOD,
+    "branch-and-bound": search.METHOD,
+    "spatial": search.SPATIAL,
     "enumeration": enumeration.METHOD,
     "sampling": enumeration.SAMPLING,
+    "permutation-lp": permutation_lp.METHOD,
+    "outer-approximation": outer_approximation.METHOD,
 }
 
-EXACT: tuple[SolverName, ...] = ("assignment", "enumeration")  # in the order in which ``auto`` tries them
+# In the order in which ``auto`` tries them.
+EXACT: tuple[SolverName, ...] = ("assignment", "branch-and-bound", "spatial", "enumeration")
 DEFAULT_GAP = 1e-10
 SMALLEST_GAP = 1e-12  # what double precision can tell apart
 
@@ -140,7 +155,8 @@ def _solution(
     utility.raise_failure()
     bound = max(value, outcome.upper_bound)
     missing = bound - value if bound > value else 0.0  # equal infinities included
-    gap = float(missing / gap_unit(utility.compiled(), value)) if missing < np.inf else np.inf
+    unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better
+    gap = 0.0 if missing == 0.0 else float(missing / unit) if 0.0 < unit < np.inf else np.inf
     values.flags.writeable = False
     return Solution(
         ranking=outcome.ranking,

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
-from banditrank.solvers.bounds import gap_unit
 from banditrank.solvers.instance import Instance, values_of
+from banditrank.solvers.solution import gap_unit
 from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]

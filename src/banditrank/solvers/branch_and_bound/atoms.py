@@ -1,7 +1,7 @@
 """Mixtures of rankings: the relaxation's own solutions, and the weights that make the best of them.
 
-An atom is a ranking that an assignment found. The relaxation maximises the concave objective over mixtures of
-atoms; where its slopes are taken, the next assignment either finds an atom that improves the mixture or proves
+An atom is a ranking that an assignment found. The relaxation maximises the concave objective over mixtures
+of atoms; at the slopes there, the next assignment either finds an atom that improves the mixture or proves
 that none exists.
 """
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.solvers.envelope import Envelope, envelope_height, envelope_slope
+from banditrank.solvers.branch_and_bound.envelope import Envelope, envelope_height, envelope_slope
+from banditrank.solvers.branch_and_bound.task import Task
 from banditrank.solvers.instance import values_of
-from banditrank.solvers.task import Task
 from banditrank.utilities.formulas import curvature_of, slope_of, utility_of
 
 Floats = NDArray[np.float64]

@@ -1,10 +1,10 @@
 """Upper bounds that hold for any ranking: all that a certificate rests on.
 
 For any slopes g, Σ_i λ_i f(u_i) ≤ Σ_i max_v (λ_i f(v) − g_i v) + g·u, and g·u plus bonuses is at most the
-best assignment t for the scores V_kj = Σ_i g_i ρ_ik μ_ij + b_j. Where f is concave and g_i = λ_i f'(u⁰_i), the
-maximum is at the tangent point: with F = Σ_i λ_i f(u⁰_i) and G = g·u⁰ the bound is F + t − G. Without bonuses
-the logarithm and the powers allow a tighter one, the best over all multiples of g. The minimum over types is
-at most g·u for any g that sums to 1.
+best assignment t for the scores V_kj = Σ_i g_i ρ_ik μ_ij + b_j. Where f is concave and g_i = λ_i f'(u⁰_i),
+the maximum is at the tangent point: with F = Σ_i λ_i f(u⁰_i) and G = g·u⁰ the bound is F + t − G. Without
+bonuses the logarithm and the powers allow a tighter one, the best over all multiples of g. The minimum over
+types is at most g·u for any g that sums to 1.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.utilities.formulas import LINEAR, LOGARITHM, MINIMUM, POWER, CompiledUtility
+from banditrank.utilities.formulas import LOGARITHM, CompiledUtility
 
 Floats = NDArray[np.float64]
 
@@ -48,15 +48,3 @@ def total_at(utility: CompiledUtility, tangent: Tangent, bound: float) -> float:
     if bound * tangent.height <= 0.0:  # only with α < 1, whose values are not negative
         return 0.0
     return float(tangent.lift * (bound / tangent.height) ** (1.0 / (1.0 - utility.parameter)))
-
-
-@inlined
-def gap_unit(utility: CompiledUtility, value: float) -> float:
-    """Return what gaps are a share of: the value, where doubling all click rates multiplies it.
-
-    The logarithm turns ratios into differences, and functions of your own may be shifted at will: for those
-    the unit is at least 1.
-    """
-    if utility.code in (LINEAR, POWER, MINIMUM):
-        return abs(value)
-    return max(1.0, abs(value))

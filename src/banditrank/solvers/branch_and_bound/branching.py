@@ -1,8 +1,8 @@
 """How a node is split in two: by what separates the rankings that its relaxation mixes.
 
-Forbidding one item at one position barely moves the bound. Splitting the items at a position by how much a type
-likes them does (rows), and so does splitting the positions of an item (columns), which matters when all types
-look at positions alike.
+Forbidding one item at one position barely moves the bound. Splitting the items at a position by how much a
+type likes them does (rows), and so does splitting the positions of an item (columns), which matters when all
+types look at positions alike.
 """
 
 from typing import NamedTuple
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.solvers.atoms import COUNT, slope_at
-from banditrank.solvers.envelope import envelope_height
-from banditrank.solvers.relaxation import Node
-from banditrank.solvers.task import LIVE, Task
+from banditrank.solvers.branch_and_bound.atoms import COUNT, slope_at
+from banditrank.solvers.branch_and_bound.envelope import envelope_height
+from banditrank.solvers.branch_and_bound.relaxation import Node
+from banditrank.solvers.branch_and_bound.task import LIVE, Task
 from banditrank.utilities.formulas import MINIMUM, utility_of
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,7 @@ def branching_room(n_user_types: int, n_items: int) -> BranchingRoom:
 @inlined
 def whole() -> Split:
     """Return the split that is none."""
-    return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
+    return Split(int(NONE), 0, 0, 0, 0.0)
 
 
 @internal
@@ -109,7 +109,7 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
                 above = min(above, value)
     if not below < above < np.inf:
         return whole()
-    return Split(np.int64(ROW), position, np.int64(0), user_type, 0.5 * (below + above))
+    return Split(int(ROW), position, 0, user_type, 0.5 * (below + above))
 
 
 @internal
@@ -148,7 +148,7 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
             outside |= node.base[k, item] > -np.inf
     if not inside or (not outside and node.required[item] == 1):
         return whole()
-    return Split(np.int64(COLUMN), np.int64(0), item, user_type, room.means[item, user_type])
+    return Split(int(COLUMN), 0, item, user_type, room.means[item, user_type])
 
 
 @internal
@@ -164,9 +164,9 @@ def split_cell(task: Task, node: Node) -> Split:
                     share += atoms.weights[b]
             if share * (1.0 - share) > max(best, 1e-9):
                 best = share * (1.0 - share)
-                position, item = k, np.int64(atoms.columns[a, k])
+                position, item = k, int(np.int64(atoms.columns[a, k]))
     if position >= 0:
-        return Split(np.int64(CELL), position, item, np.int64(0), 0.0)
+        return Split(int(CELL), position, item, 0, 0.0)
     widest = 1
     for k in range(node.rows.size):
         width = 0
@@ -174,10 +174,10 @@ def split_cell(task: Task, node: Node) -> Split:
             if node.base[k, j] > -np.inf:
                 width += 1
         if width > widest:
-            widest, position, item = width, k, np.int64(node.columns[k])
+            widest, position, item = width, k, int(np.int64(node.columns[k]))
     if position < 0:
         return whole()
-    return Split(np.int64(CELL), position, item, np.int64(0), 0.0)
+    return Split(int(CELL), position, item, 0, 0.0)
 
 
 @internal
@@ -195,16 +195,16 @@ def split_interval(task: Task, node: Node, gap: float) -> Split:
         return whole()
     low, high = envelope.low[user_type], envelope.high[user_type]
     value = min(max(node.atoms.mixture[user_type], low + 0.1 * (high - low)), high - 0.1 * (high - low))
-    return Split(np.int64(INTERVAL), np.int64(0), np.int64(0), user_type, value)
+    return Split(int(INTERVAL), 0, 0, user_type, value)
 
 
 @inlined
 def permits(task: Task, split: Split, side: int, k: int, j: int) -> bool:
     """Return whether a child may show an item at a position."""
     if split.kind == ROW and k == split.position:
-        return (task.instance.means[split.user_type, j] > split.threshold) == (side == 0)
+        return bool(task.instance.means[split.user_type, j] > split.threshold) == (side == 0)
     if split.kind == COLUMN and j == split.item:
-        return (task.instance.preferences[split.user_type, k] > split.threshold) == (side == 0)
+        return bool(task.instance.preferences[split.user_type, k] > split.threshold) == (side == 0)
     if split.kind == CELL:
         if side == 0:
             return (k == split.position) == (j == split.item)

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.solvers.atoms import COUNT
-from banditrank.solvers.relaxation import Node
-from banditrank.solvers.task import LIVE, Incumbent, Task, consider
+from banditrank.solvers.branch_and_bound.atoms import COUNT
+from banditrank.solvers.branch_and_bound.relaxation import Node
+from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, consider
 from banditrank.utilities.formulas import MINIMUM, collective, slope_of
 
 Floats = NDArray[np.float64]

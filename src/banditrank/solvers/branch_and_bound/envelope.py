@@ -1,8 +1,8 @@
 """Concave envelopes of functions that are not concave, on the interval a type's value is confined to.
 
-Spatial branch and bound halves such intervals: the smaller they are, the closer is the envelope. It is sampled
-on a grid and serves only to find good slopes; bounds are made with `conjugate`, which is safe whatever the
-slopes are.
+Spatial branch and bound splits such intervals: the smaller they are, the closer is the envelope. It is
+sampled on a grid and serves only to find good slopes; bounds are made with `conjugate`, which is safe whatever
+the slopes are.
 """
 
 from typing import NamedTuple
@@ -79,7 +79,7 @@ def envelope_height(envelope: Envelope, i: int, value: float) -> float:
     heights = envelope.heights[i]
     inside = min(max(value, low), high)
     if high - low <= _NEAR:
-        return heights[0] - _STIFFNESS * abs(value - inside)
+        return float(heights[0] - _STIFFNESS * abs(value - inside))
     width = (high - low) / GRID
     c = min(int((inside - low) / width), GRID - 1)
     a, b = envelope.left[i, c], envelope.right[i, c]
@@ -90,7 +90,7 @@ def envelope_height(envelope: Envelope, i: int, value: float) -> float:
         outside = value - inside
         bend = max(bend, _STIFFNESS * slope / (high - low))
         height += slope * outside - 0.5 * bend * outside * outside
-    return height
+    return float(height)
 
 
 @inlined
@@ -139,12 +139,12 @@ def conjugate(
             v = utility.threshold + np.log(share / (1.0 - share)) / utility.parameter
             v = min(max(v, low), high)
             best = max(best, weight * utility_of(utility, v) - slope * v)
-        return best + _NEAR * weight
+        return float(best + _NEAR * weight)
     if utility.code == RAMP:
         for corner in (utility.parameter, utility.threshold):
             v = min(max(corner, low), high)
             best = max(best, weight * utility_of(utility, v) - slope * v)
-        return best + _NEAR * weight
+        return float(best + _NEAR * weight)
     return _conjugate_by_halving(utility, weight, slope, envelope, i, enough)
 
 

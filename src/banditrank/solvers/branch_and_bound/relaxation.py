@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
-from banditrank.solvers.atoms import (
+from banditrank.solvers.branch_and_bound.atoms import (
     COUNT,
     Atoms,
     add_atom,
@@ -20,8 +20,8 @@ from banditrank.solvers.atoms import (
     new_atoms,
     slope_at,
 )
-from banditrank.solvers.bounds import Tangent, bound_at, total_at
-from banditrank.solvers.envelope import (
+from banditrank.solvers.branch_and_bound.bounds import Tangent, bound_at, total_at
+from banditrank.solvers.branch_and_bound.envelope import (
     GRID,
     Envelope,
     conjugate,
@@ -29,8 +29,8 @@ from banditrank.solvers.envelope import (
     most_between,
     new_envelope,
 )
-from banditrank.solvers.matrix_game import Game, new_game, play
-from banditrank.solvers.task import LIVE, PLAIN, TARGET, VALUE, Incumbent, Task, consider
+from banditrank.solvers.branch_and_bound.matrix_game import Game, new_game, play
+from banditrank.solvers.branch_and_bound.task import LIVE, PLAIN, TARGET, VALUE, Incumbent, Task, consider
 from banditrank.utilities.formulas import LOGARITHM, MINIMUM, POWER, slope_of, utility_of
 
 Floats = NDArray[np.float64]
@@ -159,7 +159,7 @@ def _aim(task: Task, node: Node, enough: float) -> Tangent:
 
 @internal
 def _price(task: Task, node: Node) -> float:
-    """Find the best assignment at the slopes; return a bound on it that its prices prove, −∞ if there is none.
+    """Find the best assignment at the slopes; return a bound that its prices prove, −∞ if there is none.
 
     For any prices v ≥ 0 of items, no assignment exceeds Σ_k max_j (V_kj − v_j) + Σ_j v_j. Items that must be
     shown may have a negative price; they are made to be shown by adding a large amount to their scores, which
@@ -221,7 +221,7 @@ def _rule_out(task: Task, node: Node, slack: float) -> bool:
 
 @internal
 def _tighten(task: Task, node: Node, slack: float) -> bool:
-    """Shrink the intervals to the values at which a type loses no more than the slack; False if one vanishes."""
+    """Shrink the intervals to values at which a type loses no more than the slack; False if one vanishes."""
     envelope = node.envelope
     for i in range(envelope.low.size):
         weight, slope, heights = task.instance.weights[i], node.slopes[i], envelope.heights[i]

@@ -1,7 +1,7 @@
 """The mixture of rankings that is best for the worst-off type: a matrix game, by a small revised simplex.
 
-With payoffs p_ai > 0 of atom a to type i: minimise Σ_a x_a so that Σ_a x_a p_ai ≥ 1 for each i. The mixture is x
-over its sum, the value of the game one over the sum, and the duals, normalised, are the types' prices g.
+With payoffs p_ai > 0 of atom a to type i: minimise Σ_a x_a so that Σ_a x_a p_ai ≥ 1 for each i. The mixture
+is x over its sum, the value of the game one over the sum, and the duals, normalised, are the types' prices g.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
-from banditrank.solvers.atoms import COUNT, Atoms
+from banditrank.solvers.branch_and_bound.atoms import COUNT, Atoms
 
 Floats = NDArray[np.float64]
 

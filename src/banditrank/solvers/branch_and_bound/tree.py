@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined, internal
-from banditrank.solvers.atoms import COUNT, drop_atoms, value_atom
-from banditrank.solvers.branching import (
+from banditrank.solvers.branch_and_bound.atoms import COUNT, drop_atoms, value_atom
+from banditrank.solvers.branch_and_bound.branching import (
     COLUMN,
     INTERVAL,
     NONE,
@@ -22,9 +22,9 @@ from banditrank.solvers.branching import (
     weigh_types,
     whole,
 )
-from banditrank.solvers.local_search import search_near_atoms
-from banditrank.solvers.relaxation import Node, confine, relax
-from banditrank.solvers.task import LIVE, TARGET, VALUE, Incumbent, Task
+from banditrank.solvers.branch_and_bound.local_search import search_near_atoms
+from banditrank.solvers.branch_and_bound.relaxation import Node, confine, relax
+from banditrank.solvers.branch_and_bound.task import LIVE, TARGET, VALUE, Incumbent, Task
 from banditrank.utilities.formulas import MINIMUM
 
 Floats = NDArray[np.float64]
@@ -94,7 +94,7 @@ def plant(task: Task, node: Node, tree: Tree, bound: float) -> None:
     tree.trends[ROWS_LEAD] = 0.0
     place = _claim(tree)
     tree.depths[place] = 0
-    _keep(task, node, tree, place, whole(), np.int64(0))
+    _keep(task, node, tree, place, whole(), 0)
     _push(tree, place, bound)
 
 
@@ -116,10 +116,10 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
         alive = bound > incumbent.levels[TARGET] and _fetch(task, node, tree, place)
         _release(tree, place)
         if alive:
-            bound = relax(task, incumbent, node, np.int64(_ASSIGNMENTS), bound)
+            bound = relax(task, incumbent, node, int(_ASSIGNMENTS), bound)
             if bound > -np.inf:
                 if tree.facts[NODES] % _LOCAL_SEARCH == 0:
-                    search_near_atoms(task, incumbent, node, np.int64(1))
+                    search_near_atoms(task, incumbent, node, 1)
                 _branch(task, incumbent, node, tree, bound, depth + 1)
     return DONE
 
@@ -179,8 +179,8 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
 def _spawn(task: Task, node: Node, tree: Tree, split: Split, depth: int) -> tuple[int, int]:
     """Make both children of the node in hand; they are not open yet."""
     first, second = _claim(tree), _claim(tree)
-    _keep(task, node, tree, first, split, np.int64(0))
-    _keep(task, node, tree, second, split, np.int64(1))
+    _keep(task, node, tree, first, split, 0)
+    _keep(task, node, tree, second, split, 1)
     tree.depths[first] = depth
     tree.depths[second] = depth
     return first, second
@@ -191,15 +191,15 @@ def _try(task: Task, incumbent: Incumbent, node: Node, tree: Tree, place: int, b
     """Bound a child and open it if something in it matters; return the logarithm of what its bound gained."""
     reached = -np.inf
     if _fetch(task, node, tree, place):
-        reached = relax(task, incumbent, node, np.int64(_FIRST_ASSIGNMENTS), bound)
+        reached = relax(task, incumbent, node, int(_FIRST_ASSIGNMENTS), bound)
     if reached == -np.inf:
         _release(tree, place)
         reached = min(bound, incumbent.levels[TARGET])
     else:
-        _keep(task, node, tree, place, whole(), np.int64(0))
+        _keep(task, node, tree, place, whole(), 0)
         _push(tree, place, reached)
-    least = 1e-6 * (bound - incumbent.levels[VALUE])
-    return float(np.log(max(bound - reached, least, 1e-300)))
+    least = 1e-6 * min(bound - incumbent.levels[VALUE], 1.0)
+    return float(np.log(max(min(bound - reached, 1e300), least, 1e-300)))
 
 
 @internal
@@ -259,7 +259,7 @@ def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
 @inlined
 def _claim(tree: Tree) -> int:
     tree.facts[FREE] -= 1
-    return tree.free[tree.facts[FREE]]
+    return int(tree.free[tree.facts[FREE]])
 
 
 @inlined
@@ -291,7 +291,7 @@ def _rise(tree: Tree, hole: int, place: int) -> None:
 @internal
 def _pop(tree: Tree, index: int) -> int:
     """Take the node at an index of the heap out of it; the first has the largest bound."""
-    place = tree.heap[index]
+    place = int(tree.heap[index])
     tree.facts[OPEN] -= 1
     count = tree.facts[OPEN]
     if index == count:

@@ -1,0 +1,77 @@
+"""Where a command's results go: a table on standard output, JSON, files."""
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from banditrank.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+JsonOption = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE|-", help="Write the results as JSON; - for standard output."),
+]
+
+
+def check_output_file(option: str, path: Path) -> None:
+    """Raise an error before hours of work if their result could not be written."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InvalidInputError(option, "must be a file in a directory that exists", str(path))
+
+
+def check_json_target(target: str | None) -> None:
+    """Raise an error before the work if JSON is wanted where no file can be."""
+    if target not in (None, "-"):
+        check_output_file("--json", Path(str(target)))
+
+
+def write_json(document: Mapping[str, Any], target: str) -> None:
+    """Write strict JSON to a file, or to standard output if the target is ``-``."""
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(target).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError.from_os("--json", "must be writable", target, error) from None
+
+
+def finite(number: float) -> float | None:
+    """Return a number, or None for an infinite one, which JSON cannot hold.
+
+    Examples
+    --------
+    >>> finite(0.5), finite(float("-inf"))
+    (0.5, None)
+    """
+    return float(number) if math.isfinite(number) else None
+
+
+def shown(number: float) -> str:
+    """Return a number as people read it.
+
+    Examples
+    --------
+    >>> shown(0.12345678), shown(float("-inf"))
+    ('0.123457', '−∞')
+    """
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    return f"{number:.6g}"
+
+
+def make_console() -> "Console":
+    """Return a console that prints names as they are and never cuts a number."""
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False, highlight=False)
+    console.width = max(console.width, 80) if sys.stdout.isatty() else 120
+    return console

@@ -1,0 +1,138 @@
+"""``banditrank solve``: the best ranking for everybody, with a proof of how good it is."""
+
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from banditrank import __version__
+from banditrank.cli.output import JsonOption, check_json_target, finite, make_console, shown, write_json
+from banditrank.cli.problem import ProblemArgument
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from banditrank.model.problem import Problem
+    from banditrank.solvers.equality import EqualityReport
+    from banditrank.solvers.solution import Solution
+    from banditrank.solvers.solve import SolverName
+    from banditrank.utilities.utility import Utility
+
+
+def solve_command(
+    problem: ProblemArgument,
+    utility: Annotated[
+        str, typer.Option(help="What to maximise: utilitarian, nash, alpha:2 (0 to 1000) or maximin.")
+    ] = "utilitarian",
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="auto takes the one that fits the utility; or assignment, branch-and-bound, spatial, "
+            "enumeration, sampling, permutation-lp, outer-approximation."
+        ),
+    ] = "auto",
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Then take the best ranking so far.", show_default="as long as it takes"
+        ),
+    ] = None,
+    target_gap: Annotated[
+        float, typer.Option(help="How close to the best is close enough, as a share of the value.")
+    ] = 1e-10,
+    share: Annotated[float, typer.Option(help="For sampling: the share of rankings to try.")] = 0.5,
+    seed: Annotated[int, typer.Option(min=0, help="For sampling: the same seed tries the same.")] = 0,
+    json_file: JsonOption = None,
+) -> None:
+    """Find the ranking that is best for all user types together, and say what equality costs each."""
+    from banditrank.model.catalog import find_problem
+    from banditrank.solvers.equality import equality_report
+    from banditrank.solvers.solve import solve
+    from banditrank.utilities.utility import find_utility
+
+    check_json_target(json_file)
+    world = find_problem(problem)
+    wanted = find_utility(utility)
+    solution = solve(
+        world,
+        wanted,
+        solver=cast("SolverName", solver),
+        time_limit=time_limit,
+        target_gap=target_gap,
+        share=share,
+        seed=seed,
+    )
+    report = equality_report(world, solution.ranking)
+    if json_file is not None:
+        sampling = {"share": share, "seed": seed} if solution.solver == "sampling" else {}
+        heading = {"problem": world.name, "utility": str(wanted), "version": __version__}
+        write_json({**heading, **sampling, **solution_fields(world, solution, report)}, json_file)
+    if json_file != "-":
+        _print_solution(world, wanted, solution, report)
+
+
+def solution_fields(problem: "Problem", solution: "Solution", report: "EqualityReport") -> dict[str, Any]:
+    """Return a solution as JSON can hold it: infinite numbers are null."""
+    return {
+        "ranking": [problem.items[item] for item in solution.ranking],
+        "value": finite(solution.value),
+        "upper_bound": finite(solution.upper_bound),
+        "gap": finite(solution.gap),
+        "certified": bool(solution.certified),
+        "solver": solution.solver,
+        "nodes": int(solution.nodes),
+        "seconds": solution.seconds,
+        "user_type_values": report.user_type_values.tolist(),
+        "personalized_values": report.personalized_values.tolist(),
+        "price_of_equality": report.price_of_equality,
+    }
+
+
+def _print_solution(
+    problem: "Problem", utility: "Utility", solution: "Solution", report: "EqualityReport"
+) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    ranking = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    ranking.add_column("position", justify="right")
+    ranking.add_column("item", overflow="fold")
+    for position, item in enumerate(solution.ranking, start=1):
+        ranking.add_row(str(position), problem.items[item])
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_row("value", shown(solution.value))
+    facts.add_row("upper bound", shown(solution.upper_bound))
+    facts.add_row("gap", f"{shown(solution.gap)}, {'certified' if solution.certified else 'not certified'}")
+    facts.add_row("solver", f"{solution.solver}, nodes {solution.nodes:,}, seconds {solution.seconds:.3f}")
+    console = make_console()
+    console.print(f"{problem.name}: the best ranking for everybody, {utility}, banditrank {__version__}")
+    console.print(ranking)
+    console.print(facts)
+    console.print(_types(problem, report))
+    console.print(f"price of equality {report.price_of_equality:.2%}")
+    console.print("click rates; lost: the share of what personalized treatment gives", style="dim")
+    if solution.value == float("-inf"):
+        console.print("the ranking is arbitrary: its value is −∞, and so says nothing of its worth")
+
+
+def _types(problem: "Problem", report: "EqualityReport") -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("user type", overflow="fold")
+    for heading in ("arrives", "equal", "personalized", "lost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    rows = zip(
+        problem.user_types,
+        report.arrival_rates,
+        report.user_type_values,
+        report.personalized_values,
+        report.shares_lost,
+        strict=True,
+    )
+    for name, rate, value, best, lost in rows:
+        table.add_row(name, f"{rate:.3f}", f"{value:.4f}", f"{best:.4f}", f"{lost:.2%}")
+    table.add_section()
+    total, best = report.total, report.personalized_total
+    table.add_row("all", "1.000", f"{total:.4f}", f"{best:.4f}", f"{report.price_of_equality:.2%}")
+    return table

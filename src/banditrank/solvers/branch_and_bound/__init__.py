@@ -1,0 +1,14 @@
+"""Exact equal treatment for every utility, with a certificate: branch and bound.
+
+::
+
+    search         one instance from start to end; the method that `solve` calls
+    tree           open nodes, and how a node makes two
+    branching      by what a node is split
+    local_search   better rankings nearby
+    relaxation     the bound of a node
+    atoms          mixtures of rankings      matrix_game    the same for the worst-off type
+    envelope       functions that are not concave
+    bounds         what holds for any ranking
+    task           the instance in hand and the best ranking so far
+"""

@@ -1,0 +1,249 @@
+"""One search from start to end: certificate of a ranking, relaxation, local search, tree.
+
+The same formulas serve `solve` and, with the rooms that they need made beforehand, the simulation loop.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import compiled, internal
+from banditrank.model.rankings import Ranking
+from banditrank.solvers.branch_and_bound.atoms import COUNT, add_atom, drop_atoms
+from banditrank.solvers.branch_and_bound.local_search import search_near_atoms, search_nearby
+from banditrank.solvers.branch_and_bound.relaxation import Node, new_node, open_node, relax
+from banditrank.solvers.branch_and_bound.task import (
+    LIVE,
+    TARGET,
+    VALUE,
+    Incumbent,
+    Task,
+    consider,
+    forget_incumbent,
+    new_incumbent,
+    new_task,
+    take,
+)
+from banditrank.solvers.branch_and_bound.tree import KEPT, MORE, NODES, explore, new_tree, open_bound, plant
+from banditrank.solvers.instance import Instance, values_of
+from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.utilities.formulas import CUSTOM, MINIMUM
+from banditrank.utilities.utility import Utility
+
+Floats = NDArray[np.float64]
+
+_ROOT_ASSIGNMENTS = 60  # between two looks at the clock
+_WITHIN = 0.9  # of the target gap, so that rounding cannot exceed it
+_PROGRESS = 0.02  # of the gap: less is not worth another turn
+_CHUNK = 8  # nodes between two looks at the clock
+_MEMORY = 256_000_000  # bytes for open nodes
+
+
+class Memory(NamedTuple):
+    """What the last search leaves for the next, of a similar instance: where its relaxation ended."""
+
+    columns: NDArray[np.uintp]  # (KEPT, K) item numbers
+    weights: Floats  # (KEPT,)
+    guide: Floats  # (N,)
+    facts: NDArray[np.int64]  # (1,) how many rankings; 0 if there was no search
+
+
+class Search(NamedTuple):
+    """Room for one search after another."""
+
+    task: Task
+    incumbent: Incumbent
+    node: Node
+    memory: Memory
+
+
+def new_search(n_user_types: int, n_items: int, n_positions: int, utility: Utility) -> Search:
+    """Return room for instances of a size."""
+    n, m, k = n_user_types, n_items, n_positions
+    spatial = utility.shape == "non-concave"
+    return Search(
+        new_task(n, m, k, utility.compiled(), spatial=spatial),
+        new_incumbent(n, k),
+        new_node(n, m, k, spatial=spatial),
+        Memory(np.zeros((KEPT, k), dtype=np.uintp), np.zeros(KEPT), np.zeros(n), np.zeros(1, dtype=np.int64)),
+    )
+
+
+@compiled
+def begin(search: Search, instance: Instance, start: NDArray[np.uintp], gap: float) -> float:
+    """Take an instance up and bound it once, at a ranking to start from.
+
+    Return the bound; −∞ if it proves that ranking to be within the gap.
+    """
+    task, incumbent, node, _ = search
+    take(task, instance)
+    forget_incumbent(incumbent, gap)
+    for k in range(start.size):
+        incumbent.ranking[k] = start[k]
+    open_node(task, node)
+    consider(task, incumbent, start)
+    _guide_to(task, incumbent, node)
+    return relax(task, incumbent, node, 1, np.inf)
+
+
+@compiled
+def refine(search: Search, bound: float, most: int) -> float:
+    """Bound the instance with up to so many assignments, and search near its best rankings."""
+    task, incumbent, node, memory = search
+    for k in range(incumbent.columns.size):
+        incumbent.columns[k] = incumbent.ranking[k]
+    search_nearby(task, incumbent, node, incumbent.columns)
+    if memory.facts[COUNT] > 0:
+        _remember(task, node, memory)
+    bound = relax(task, incumbent, node, most, bound)
+    if bound > -np.inf:
+        search_near_atoms(task, incumbent, node, 3)
+        for i in range(node.guide.size):
+            node.guide[i] = node.best_guide[i]
+        bound = relax(task, incumbent, node, most, bound)
+    _memorise(node, memory)
+    return bound
+
+
+@internal
+def _remember(task: Task, node: Node, memory: Memory) -> None:
+    """Start from where the last search's relaxation ended."""
+    atoms = node.atoms
+    for i in range(node.guide.size):
+        node.guide[i] = memory.guide[i]
+    for a in range(memory.facts[COUNT]):
+        if add_atom(task, atoms, memory.columns[a]):
+            atoms.weights[atoms.facts[COUNT] - 1] = memory.weights[a]
+    drop_atoms(atoms, node.base)
+    total = 0.0
+    for a in range(atoms.facts[COUNT]):
+        total += atoms.weights[a]
+    for a in range(atoms.facts[COUNT]):
+        atoms.weights[a] = atoms.weights[a] / total if total > 0.0 else 1.0 / atoms.facts[COUNT]
+
+
+@internal
+def _memorise(node: Node, memory: Memory) -> None:
+    atoms = node.atoms
+    count = 0
+    for a in range(atoms.facts[COUNT]):
+        if atoms.weights[a] > 0.0 and count < KEPT:
+            memory.weights[count] = atoms.weights[a]
+            for k in range(node.rows.size):
+                memory.columns[count, k] = atoms.columns[a, k]
+            count += 1
+    for i in range(node.guide.size):
+        memory.guide[i] = node.best_guide[i]
+    memory.facts[COUNT] = count
+
+
+@internal
+def _guide_to(task: Task, incumbent: Incumbent, node: Node) -> None:
+    """Take the first slopes at the incumbent's values."""
+    values_of(task.instance, incumbent.ranking, incumbent.values)
+    for i in range(node.guide.size):
+        if task.utility.code == MINIMUM:
+            node.guide[i] = 1.0 / node.guide.size
+        elif task.spatial:
+            envelope = node.envelope
+            rise = envelope.heights[i, -1] - envelope.heights[i, 0]
+            width = max(envelope.high[i] - envelope.low[i], 1e-9)
+            node.guide[i] = task.instance.weights[i] * rise / width
+        else:
+            node.guide[i] = max(incumbent.values[i], task.floors[i])
+
+
+@compiled
+def drop_columns(task: Task, node: Node) -> None:
+    """Forget the items that are ruled out everywhere."""
+    drop_atoms(node.atoms, node.base)
+    instance, left = task.instance, 0
+    for j in range(task.facts[LIVE]):
+        used = False
+        for k in range(node.rows.size):
+            used |= node.base[k, j] > -np.inf
+        if not used:
+            continue
+        if left < j:
+            task.items[left] = task.items[j]
+            instance.bonuses[left] = instance.bonuses[j]
+            node.room.prices[left] = node.room.prices[j]
+            for i in range(node.guide.size):
+                instance.means[i, left] = instance.means[i, j]
+            for k in range(node.rows.size):
+                node.base[k, left] = node.base[k, j]
+            for a in range(node.atoms.facts[COUNT]):
+                for k in range(node.rows.size):
+                    if node.atoms.columns[a, k] == j:
+                        node.atoms.columns[a, k] = left
+        left += 1
+    task.facts[LIVE] = left
+
+
+def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
+    if utility.shape == "maximin":
+        return None
+    if utility.shape != "concave":
+        return f"needs a concave utility or maximin, got {utility} ({utility.shape})"
+    if utility.code == CUSTOM and utility.derivative is None:
+        return f"needs the derivative of a concave function, got none for {utility}"
+    return None
+
+
+def _refuse_spatial(utility: Utility, _items: int, _positions: int) -> str | None:
+    if utility.shape != "non-concave":
+        return f"needs a utility that is not concave, got {utility} ({utility.shape})"
+    if utility.lipschitz is None:
+        return f"needs a bound on the slope (lipschitz), got none for {utility}"
+    return None
+
+
+def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
+    """Set types aside for whom no ranking makes a difference, and search for the others."""
+    start = np.arange(instance.n_positions) if limits.warm_start is None else limits.warm_start
+    counts = instance.weights > 0
+    served = counts & ((instance.preferences.max(axis=1) > 0) & (instance.means.max(axis=1) > 0))
+    constant = float(instance.weights[counts & ~served] @ utility.of(np.zeros((counts & ~served).sum())))
+    if constant == -np.inf:  # a type gets nothing from any ranking
+        return Outcome(start, -np.inf, 0)
+    nobody_gains = not served.any() or (utility.code == MINIMUM and (counts & ~served).any())
+    if nobody_gains:
+        best = np.argsort(-instance.bonuses, kind="stable")[: instance.n_positions]
+        return Outcome(best, constant + float(instance.bonuses[best].sum()), 0)
+    relevant = Instance(
+        instance.weights[served], instance.preferences[served], instance.means[served], instance.bonuses
+    )
+    outcome = _search(relevant, utility, limits, start)
+    return outcome._replace(upper_bound=outcome.upper_bound + constant)
+
+
+def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking) -> Outcome:
+    n, m, k = instance.n_user_types, instance.n_items, instance.n_positions
+    search = new_search(n, m, k, utility)
+    task, incumbent, node, _ = search
+    bound = begin(search, instance, start.astype(np.uintp), _WITHIN * limits.target_gap)
+    before = np.inf
+    while bound > -np.inf and before - bound > _PROGRESS * (bound - incumbent.levels[VALUE]):
+        before = bound
+        bound = refine(search, bound, _ROOT_ASSIGNMENTS)
+        if time.perf_counter() >= limits.deadline:
+            break
+    nodes = 1
+    if bound > -np.inf:
+        drop_columns(task, node)
+        live = int(task.facts[LIVE])
+        capacity = int(np.clip(_MEMORY // (k * live + 2 * k * KEPT + 24 * n + 200), 64, 200_000))
+        tree = new_tree(n, live, k, capacity=capacity)
+        plant(task, node, tree, bound)
+        while time.perf_counter() < limits.deadline:
+            if explore(task, incumbent, node, tree, _CHUNK) != MORE:
+                break
+        bound = open_bound(tree)
+        nodes += int(tree.facts[NODES])
+    return Outcome(incumbent.ranking.astype(np.intp), max(bound, incumbent.levels[TARGET]), nodes)
+
+
+METHOD = Method(_refuse, _run)
+SPATIAL = Method(_refuse_spatial, _run)

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banditrank import Problem, equality_report, generate, kdd2012, solve
+from banditrank.model.generators import FAMILIES
+
+
+@given(family=st.sampled_from(sorted(FAMILIES)), seed=st.integers(0, 10**6))
+def test_no_ranking_gives_a_type_more_than_its_own(family: str, seed: int) -> None:
+    problem = generate(family, n_user_types=3, n_items=6, n_positions=3, seed=seed)
+    ranking = np.random.default_rng(seed).permutation(6)[:3]
+    report = equality_report(problem, ranking)
+    assert (report.user_type_values <= report.personalized_values + 1e-12).all()
+    assert ((report.shares_lost >= 0) & (report.shares_lost <= 1)).all()
+    assert report.price_of_equality == pytest.approx(1 - report.total / report.personalized_total, abs=1e-12)
+    assert report.price_of_equality >= equality_report(problem, solve(problem).ranking).price_of_equality
+
+
+def test_equality_is_free_for_a_single_type() -> None:
+    problem = generate("random", n_user_types=1, n_items=6, n_positions=3, seed=1)
+    report = equality_report(problem, solve(problem).ranking)
+    assert report.price_of_equality == pytest.approx(0, abs=1e-12)
+
+
+def test_who_gets_nothing_anyhow_loses_nothing() -> None:
+    problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.8, 0.4]])
+    report = equality_report(problem, [1])
+    assert report.shares_lost.tolist() == [0.0, 0.5]
+    assert (report.worst_type, report.worst, report.price_of_equality) == (0, 0.0, 0.5)
+    nothing = equality_report(Problem([1.0], [[1.0]], [[0.0]]), [0])
+    assert nothing.price_of_equality == 0
+
+
+def test_values_are_those_of_the_solution_and_cannot_be_changed() -> None:
+    solution = solve(kdd2012(), "nash")
+    report = equality_report(kdd2012(), solution.ranking)
+    assert report.user_type_values == pytest.approx(solution.user_type_values)
+    with pytest.raises(ValueError, match="read-only"):
+        report.personalized_values[0] = 1
