@@ -18,6 +18,8 @@ from banditrank.policies.learner import (
     start_learner,
 )
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
+from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
+from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
 from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
 from banditrank.solvers.instance import Instance, score_cells
 from banditrank.solvers.solve import SolverName
@@ -26,6 +28,10 @@ from banditrank.utilities.formulas import CompiledUtility
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
+
+_NODES = 1000  # after which a round shows the best ranking so far
+_OPEN_NODES = 400
+LARGEST_GAP = 1e-2
 
 
 class Beliefs(NamedTuple):
@@ -56,9 +62,18 @@ class EnumerationState(NamedTuple):
     room: EnumerationRoom
 
 
+class SearchState(NamedTuple):
+    """For any utility, by branch and bound."""
+
+    beliefs: Beliefs
+    search: Search
+    tree: Tree
+    latest: NDArray[np.uintp]  # (K,) the ranking of the last round that did not explore
+
+
 def start_equal(
     counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: SolverName
-) -> AssignmentState | EnumerationState:
+) -> AssignmentState | EnumerationState | SearchState:
     """Return the state for counts and the chosen solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     learner = start_learner(counts, turn)
@@ -69,7 +84,10 @@ def start_equal(
             _believe(beliefs, user_type)
     if solver == "assignment":
         return AssignmentState(beliefs, slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
-    return EnumerationState(beliefs, utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
+    if solver in ("enumeration", "sampling"):
+        return EnumerationState(beliefs, utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
+    tree = new_tree(n, m, k, capacity=_OPEN_NODES)
+    return SearchState(beliefs, new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
 
 
 @compiled
@@ -140,8 +158,26 @@ def _rank_by_enumeration(
 
 
 @inlined
+def _rank_by_search(
+    state: SearchState,
+    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    beliefs = state.beliefs
+    if explores(beliefs.learner, t, parameters[0], rng, ranking):
+        return
+    _weigh(beliefs, parameters[1])
+    pursue(state.search, state.tree, beliefs.instance, parameters[2], _NODES, state.latest)
+    for k in range(ranking.size):
+        ranking[k] = state.latest[k]
+
+
+@inlined
 def _observe(
-    state: AssignmentState | EnumerationState,
+    state: AssignmentState | EnumerationState | SearchState,
     user_type: int,
     t: int,
     ranking: NDArray[np.uintp],
@@ -156,5 +192,14 @@ def _observe(
             _believe(beliefs, user_type)
 
 
-BY_ASSIGNMENT = Kernel(_rank_by_assignment, _observe)
-BY_ENUMERATION = Kernel(_rank_by_enumeration, _observe)
+_BY_ENUMERATION = Kernel(_rank_by_enumeration, _observe)
+_BY_SEARCH = Kernel(_rank_by_search, _observe)
+
+EQUAL: dict[SolverName, Kernel] = {
+    "assignment": Kernel(_rank_by_assignment, _observe),
+    "enumeration": _BY_ENUMERATION,
+    "sampling": _BY_ENUMERATION,
+    "branch-and-bound": _BY_SEARCH,
+    "spatial": _BY_SEARCH,
+}
+"""The formulas for each solver that can run in the loop."""

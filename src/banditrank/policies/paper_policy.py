@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import InvalidInputError
+from banditrank.errors import InvalidInputError, UnsolvableError
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.policies.equal import BY_ASSIGNMENT, BY_ENUMERATION, start_equal
+from banditrank.policies.equal import EQUAL, start_equal
 from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Learner
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
@@ -92,8 +92,7 @@ class PaperPolicy(CompiledPolicy):
         """Return the formulas for the treatment and the solver."""
         if self.treatment == "personalized":
             return PERSONALIZED
-        solver = self._solver(n_items=n_items, n_positions=n_positions)
-        return BY_ASSIGNMENT if solver == "assignment" else BY_ENUMERATION
+        return EQUAL[self._solver(n_items=n_items, n_positions=n_positions)]
 
     def start(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
         """Return the state for counts."""
@@ -108,4 +107,7 @@ class PaperPolicy(CompiledPolicy):
         return None if learner.clock[UNREWARDED] > 0 else int(learner.clock[INITIAL_ROUNDS])
 
     def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
-        return choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
+        solver = choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
+        if solver not in EQUAL:
+            raise UnsolvableError(f"solver {solver} cannot rank round after round: use {', '.join(EQUAL)}")
+        return solver

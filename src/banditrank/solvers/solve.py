@@ -10,6 +10,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableErr
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.solvers import assignment, enumeration
 from banditrank.solvers.branch_and_bound import search
+from banditrank.solvers.enumeration import number_of_rankings
 from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, Known, as_instance, total_value, values_of
 from banditrank.solvers.method import Limits, Method, Outcome
@@ -39,6 +40,7 @@ METHODS: dict[SolverName, Method] = {
 
 # In the order in which ``auto`` tries them.
 EXACT: tuple[SolverName, ...] = ("assignment", "branch-and-bound", "spatial", "enumeration")
+FEW_RANKINGS = 1000  # so few are tried faster than anything cleverer starts
 DEFAULT_GAP = 1e-10
 SMALLEST_GAP = 1e-12  # what double precision can tell apart
 
@@ -116,6 +118,8 @@ def choose_solver(solver: SolverName, utility: Utility, *, n_items: int, n_posit
         if reason := METHODS[solver].refuse(utility, n_items, n_positions):
             raise UnsolvableError(f"solver {solver} {reason}")
         return solver
+    if utility.shape != "linear" and number_of_rankings(n_items, n_positions) <= FEW_RANKINGS:
+        return "enumeration"
     reasons = {name: METHODS[name].refuse(utility, n_items, n_positions) for name in EXACT}
     for name, reason in reasons.items():
         if reason is None:

@@ -1,8 +1,8 @@
 """Concave envelopes of functions that are not concave, on the interval a type's value is confined to.
 
 Spatial branch and bound splits such intervals: the smaller they are, the closer is the envelope. It is
-sampled on a grid and serves only to find good slopes; bounds are made with `conjugate`, which is safe whatever
-the slopes are.
+sampled on a grid and serves only to find good slopes; bounds are made with `conjugate`, which is safe
+whatever the slopes are.
 """
 
 from typing import NamedTuple

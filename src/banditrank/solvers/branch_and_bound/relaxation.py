@@ -86,7 +86,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
     lowest, height = np.inf, -np.inf
     tolerance = np.inf
     for _ in range(most):
-        tangent = _aim(task, node, 1e-3 * abs(bound - incumbent.levels[TARGET]))
+        tangent = _aim(task, node, min(1e-3, 0.05 * abs(bound - incumbent.levels[TARGET])))
         total = _price(task, node)
         if total == -np.inf:
             return -np.inf

@@ -26,7 +26,16 @@ from banditrank.solvers.branch_and_bound.task import (
     new_task,
     take,
 )
-from banditrank.solvers.branch_and_bound.tree import KEPT, MORE, NODES, explore, new_tree, open_bound, plant
+from banditrank.solvers.branch_and_bound.tree import (
+    KEPT,
+    MORE,
+    NODES,
+    Tree,
+    explore,
+    new_tree,
+    open_bound,
+    plant,
+)
 from banditrank.solvers.instance import Instance, values_of
 from banditrank.solvers.method import Limits, Method, Outcome
 from banditrank.utilities.formulas import CUSTOM, MINIMUM
@@ -180,6 +189,27 @@ def drop_columns(task: Task, node: Node) -> None:
                         node.atoms.columns[a, k] = left
         left += 1
     task.facts[LIVE] = left
+
+
+@compiled
+def pursue(
+    search: Search, tree: Tree, instance: Instance, gap: float, most: int, ranking: NDArray[np.uintp]
+) -> None:
+    """Replace a ranking by one within the gap of the best, or by the best found in so many nodes.
+
+    For instances that change little from call to call: the ranking is the last one's, and what the last
+    search learned is remembered. Most often one assignment proves that the ranking is still good enough.
+    """
+    task, incumbent, node, _ = search
+    bound = begin(search, instance, ranking, gap)
+    if bound > -np.inf:
+        bound = refine(search, bound, int(_ROOT_ASSIGNMENTS))
+    if bound > -np.inf:
+        drop_columns(task, node)
+        plant(task, node, tree, bound)
+        explore(task, incumbent, node, tree, most)
+    for k in range(ranking.size):
+        ranking[k] = incumbent.ranking[k]
 
 
 def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
