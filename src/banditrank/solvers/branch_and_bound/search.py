@@ -81,11 +81,8 @@ def new_search(n_user_types: int, n_items: int, n_positions: int, utility: Utili
 
 
 @compiled
-def begin(search: Search, instance: Instance, start: NDArray[np.uintp], gap: float) -> float:
-    """Take an instance up and bound it once, at a ranking to start from.
-
-    Return the bound; −∞ if it proves that ranking to be within the gap.
-    """
+def begin(search: Search, instance: Instance, start: NDArray[np.uintp], gap: float) -> None:
+    """Take an instance up, and a ranking to start from; ``gap`` is what does not matter."""
     task, incumbent, node, _ = search
     take(task, instance)
     forget_incumbent(incumbent, gap)
@@ -94,24 +91,30 @@ def begin(search: Search, instance: Instance, start: NDArray[np.uintp], gap: flo
     open_node(task, node)
     consider(task, incumbent, start)
     _guide_to(task, incumbent, node)
-    return relax(task, incumbent, node, 1, np.inf)
 
 
 @compiled
-def refine(search: Search, bound: float, most: int) -> float:
-    """Bound the instance with up to so many assignments, and search near its best rankings."""
+def refine(search: Search, bound: float) -> float:
+    """Return a better bound on the instance; −∞ if the incumbent is proved to be within the gap.
+
+    First with one assignment at the ranking to start from, if there is no bound yet: that proves it to be
+    still the best, if it is. Then with more from where the last search ended, and as many again after a search
+    near the best rankings.
+    """
     task, incumbent, node, memory = search
-    for k in range(incumbent.columns.size):
-        incumbent.columns[k] = incumbent.ranking[k]
-    search_nearby(task, incumbent, node, incumbent.columns)
-    if memory.facts[COUNT] > 0:
-        _remember(task, node, memory)
-    bound = relax(task, incumbent, node, most, bound)
-    if bound > -np.inf:
-        search_near_atoms(task, incumbent, node, 3)
-        for i in range(node.guide.size):
-            node.guide[i] = node.best_guide[i]
-        bound = relax(task, incumbent, node, most, bound)
+    for stage in range(0 if bound == np.inf else 1, 3):
+        if stage == 1 and memory.facts[COUNT] > 0:
+            _remember(task, node, memory)
+        elif stage == 2:
+            for k in range(incumbent.columns.size):
+                incumbent.columns[k] = incumbent.ranking[k]
+            search_nearby(task, incumbent, node, incumbent.columns)
+            search_near_atoms(task, incumbent, node, 3)
+            for i in range(node.guide.size):
+                node.guide[i] = node.best_guide[i]
+        bound = relax(task, incumbent, node, 1 if stage == 0 else _ROOT_ASSIGNMENTS, bound)
+        if bound == -np.inf:
+            break
     _memorise(node, memory)
     return bound
 
@@ -201,9 +204,8 @@ def pursue(
     search learned is remembered. Most often one assignment proves that the ranking is still good enough.
     """
     task, incumbent, node, _ = search
-    bound = begin(search, instance, ranking, gap)
-    if bound > -np.inf:
-        bound = refine(search, bound, int(_ROOT_ASSIGNMENTS))
+    begin(search, instance, ranking, gap)
+    bound = refine(search, np.inf)
     if bound > -np.inf:
         drop_columns(task, node)
         plant(task, node, tree, bound)
@@ -253,11 +255,11 @@ def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking
     n, m, k = instance.n_user_types, instance.n_items, instance.n_positions
     search = new_search(n, m, k, utility)
     task, incumbent, node, _ = search
-    bound = begin(search, instance, start.astype(np.uintp), _WITHIN * limits.target_gap)
-    before = np.inf
+    begin(search, instance, start.astype(np.uintp), _WITHIN * limits.target_gap)
+    bound, before = refine(search, np.inf), np.inf
     while bound > -np.inf and before - bound > _PROGRESS * (bound - incumbent.levels[VALUE]):
         before = bound
-        bound = refine(search, bound, _ROOT_ASSIGNMENTS)
+        bound = refine(search, bound)
         if time.perf_counter() >= limits.deadline:
             break
     nodes = 1

@@ -59,6 +59,8 @@ class Tree(NamedTuple):
     free: NDArray[np.int64]  # (P,) places without a node
     facts: NDArray[np.int64]  # (4,) open and free places; nodes and branchings so far
     trends: Floats  # (1,) by how much splitting rows has been better than columns
+    family: NDArray[np.int64]  # (5,) a node and its children by rows and by columns
+    gains: Floats  # (5,) of the children's bounds, as logarithms
     room: BranchingRoom
 
 
@@ -80,6 +82,8 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
         np.zeros(p, dtype=np.int64),
         np.zeros(4, dtype=np.int64),
         np.zeros(1),
+        np.zeros(5, dtype=np.int64),
+        np.zeros(5),
         branching_room(n, m),
     )
 
@@ -110,17 +114,30 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
         if tree.facts[FREE] < 4:
             return FULL
         tree.facts[NODES] += 1
-        place = _pop(tree, 0 if tree.facts[FREE] > tree.free.size // 4 else _deepest(tree))
-        bound = tree.bounds[place]
-        depth = tree.depths[place]
-        alive = bound > incumbent.levels[TARGET] and _fetch(task, node, tree, place)
-        _release(tree, place)
-        if alive:
-            bound = relax(task, incumbent, node, int(_ASSIGNMENTS), bound)
-            if bound > -np.inf:
-                if tree.facts[NODES] % _LOCAL_SEARCH == 0:
-                    search_near_atoms(task, incumbent, node, 1)
-                _branch(task, incumbent, node, tree, bound, depth + 1)
+        tree.family[0] = _pop(tree, 0 if tree.facts[FREE] > tree.free.size // 4 else _deepest(tree))
+        size = 1  # of the family: the node, and its children once it has any
+        for member in range(tree.family.size):
+            if member == size:
+                break
+            place = tree.family[member]
+            bound = tree.bounds[place]
+            if bound > incumbent.levels[TARGET] and _fetch(task, node, tree, place):
+                effort = _ASSIGNMENTS if member == 0 else _FIRST_ASSIGNMENTS
+                # Called from one place only: the compiler copies it, large as it is, into each caller.
+                bound = relax(task, incumbent, node, effort, bound)
+            else:
+                bound = -np.inf
+            if member > 0:
+                _settle(task, incumbent, node, tree, member, bound)
+            else:
+                depth = tree.depths[place] + 1
+                _release(tree, place)
+                if bound > -np.inf:
+                    if tree.facts[NODES] % _LOCAL_SEARCH == 0:
+                        search_near_atoms(task, incumbent, node, 1)
+                    size += _branch(task, incumbent, node, tree, bound, depth)
+        if size == tree.family.size:
+            _choose(tree)
     return DONE
 
 
@@ -131,67 +148,46 @@ def open_bound(tree: Tree) -> float:
 
 
 @internal
-def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: float, depth: int) -> None:
+def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: float, depth: int) -> int:
+    """Make the children of the node in hand, and return how many: four to compare two ways of splitting."""
     weigh_types(task, node, tree.room)
+    rows = whole()
     if task.spatial:
-        split = split_interval(task, node, 0.1 * (bound - incumbent.levels[VALUE]))
-        if split.kind != NONE:
-            first, second = _spawn(task, node, tree, split, depth)
-            _try(task, incumbent, node, tree, first, bound)
-            _try(task, incumbent, node, tree, second, bound)
-            return
-    rows = split_row(task, node, tree.room)
-    columns = rows if task.utility.code == MINIMUM else split_column(task, node, tree.room)
-    if rows.kind == NONE and columns.kind == NONE:
+        rows = split_interval(task, node, 0.1 * (bound - incumbent.levels[VALUE]))
+    columns = rows
+    if rows.kind == NONE:
+        rows = split_row(task, node, tree.room)
+        columns = rows
+        if task.utility.code != MINIMUM:
+            columns = split_column(task, node, tree.room)
+        if rows.kind == NONE:
+            rows = columns
+        elif columns.kind == NONE:
+            columns = rows
+    if rows.kind == NONE:
         rows = split_cell(task, node)
-        if rows.kind == NONE:  # one ranking is left, and it has been looked at
-            return
         columns = rows
-    elif rows.kind == NONE:
-        rows = columns
-    elif columns.kind == NONE:
-        columns = rows
+    if rows.kind == NONE:  # one ranking is left, and it has been looked at
+        return 0
     tree.facts[BRANCHINGS] += 1
     number = tree.facts[BRANCHINGS]
     both = rows.kind != columns.kind and (number <= _TRIALS or number % _RETRIAL == 0)
-    if not both:
-        split = rows if rows.kind == columns.kind or tree.trends[ROWS_LEAD] >= 0.0 else columns
-        first, second = _spawn(task, node, tree, split, depth)
-        _try(task, incumbent, node, tree, first, bound)
-        _try(task, incumbent, node, tree, second, bound)
-        return
-    first, second = _spawn(task, node, tree, rows, depth)
-    third, fourth = _spawn(task, node, tree, columns, depth)
-    by_rows = _try(task, incumbent, node, tree, first, bound)
-    by_rows += _try(task, incumbent, node, tree, second, bound)
-    by_columns = _try(task, incumbent, node, tree, third, bound)
-    by_columns += _try(task, incumbent, node, tree, fourth, bound)
-    tree.trends[ROWS_LEAD] = 0.9 * tree.trends[ROWS_LEAD] + 0.1 * (by_rows - by_columns)
-    if by_rows >= by_columns:
-        _withdraw(tree, third)
-        _withdraw(tree, fourth)
-    else:
-        _withdraw(tree, first)
-        _withdraw(tree, second)
+    first = rows if both or rows.kind == columns.kind or tree.trends[ROWS_LEAD] >= 0.0 else columns
+    children = 4 if both else 2
+    for child in range(children):
+        place = _claim(tree)
+        _keep(task, node, tree, place, first if child < 2 else columns, child % 2)
+        tree.depths[place] = depth
+        tree.bounds[place] = bound
+        tree.family[child + 1] = place
+    return children
 
 
 @internal
-def _spawn(task: Task, node: Node, tree: Tree, split: Split, depth: int) -> tuple[int, int]:
-    """Make both children of the node in hand; they are not open yet."""
-    first, second = _claim(tree), _claim(tree)
-    _keep(task, node, tree, first, split, 0)
-    _keep(task, node, tree, second, split, 1)
-    tree.depths[first] = depth
-    tree.depths[second] = depth
-    return first, second
-
-
-@internal
-def _try(task: Task, incumbent: Incumbent, node: Node, tree: Tree, place: int, bound: float) -> float:
-    """Bound a child and open it if something in it matters; return the logarithm of what its bound gained."""
-    reached = -np.inf
-    if _fetch(task, node, tree, place):
-        reached = relax(task, incumbent, node, int(_FIRST_ASSIGNMENTS), bound)
+def _settle(task: Task, incumbent: Incumbent, node: Node, tree: Tree, member: int, reached: float) -> None:
+    """Open a child if something in it matters, and note the logarithm of what its bound gained."""
+    place = tree.family[member]
+    bound = tree.bounds[place]
     if reached == -np.inf:
         _release(tree, place)
         reached = min(bound, incumbent.levels[TARGET])
@@ -199,7 +195,20 @@ def _try(task: Task, incumbent: Incumbent, node: Node, tree: Tree, place: int, b
         _keep(task, node, tree, place, whole(), 0)
         _push(tree, place, reached)
     least = 1e-6 * min(bound - incumbent.levels[VALUE], 1.0)
-    return float(np.log(max(min(bound - reached, 1e300), least, 1e-300)))
+    tree.gains[member] = np.log(max(min(bound - reached, 1e300), least, 1e-300))
+
+
+@internal
+def _choose(tree: Tree) -> None:
+    """Close the children by rows or those by columns, whichever gained less."""
+    lead = tree.gains[1] + tree.gains[2] - tree.gains[3] - tree.gains[4]
+    tree.trends[ROWS_LEAD] = 0.9 * tree.trends[ROWS_LEAD] + 0.1 * lead
+    worse = 3 if lead >= 0.0 else 1
+    for member in range(worse, worse + 2):
+        for index in range(tree.facts[OPEN]):
+            if tree.heap[index] == tree.family[member]:
+                _release(tree, _pop(tree, index))
+                break
 
 
 @internal
@@ -320,12 +329,3 @@ def _deepest(tree: Tree) -> int:
         if tree.depths[tree.heap[index]] > tree.depths[tree.heap[best]]:
             best = index
     return best
-
-
-@internal
-def _withdraw(tree: Tree, place: int) -> None:
-    """Close a node again, if it is open."""
-    for index in range(tree.facts[OPEN]):
-        if tree.heap[index] == place:
-            _release(tree, _pop(tree, index))
-            return
