@@ -109,7 +109,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
         if minimum:
             height = play(node.game, node.atoms)
             for i in range(node.guide.size):
-                node.guide[i] = 0.5 * (node.best_guide[i] + node.game.prices[i])
+                node.guide[i] = 0.3 * node.best_guide[i] + 0.7 * node.game.prices[i]
         else:
             tolerance = 0.1 * (lowest - max(height, incumbent.levels[VALUE])) if new else 0.1 * tolerance
             height = improve_mixture(task, node.envelope, node.atoms, min(tolerance, 0.1 * abs(bound)))

@@ -98,8 +98,8 @@ def refine(search: Search, bound: float) -> float:
     """Return a better bound on the instance; −∞ if the incumbent is proved to be within the gap.
 
     First with one assignment at the ranking to start from, if there is no bound yet: that proves it to be
-    still the best, if it is. Then with more from where the last search ended, and as many again after a search
-    near the best rankings.
+    still the best, if it is. Then with more from where the last search ended, and as many again after a
+    search near the best rankings.
     """
     task, incumbent, node, memory = search
     for stage in range(0 if bound == np.inf else 1, 3):
