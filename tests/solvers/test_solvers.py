@@ -1,3 +1,4 @@
+import math
 from itertools import permutations
 
 import numpy as np
@@ -131,7 +132,12 @@ def test_drawn_rankings_are_uniform() -> None:
 def test_too_many_rankings_are_refused_with_the_limit() -> None:
     assert number_of_rankings(1000, 20) > 10**50
     with pytest.raises(UnsolvableError, match="tries at most 1,000,000 rankings, got 1000 items"):
-        choose_solver("auto", NASH, n_items=1000, n_positions=20)
+        choose_solver("enumeration", NASH, n_items=1000, n_positions=20)
+    unknown = custom(math.sqrt, shape="concave")  # without its derivative there is no other way
+    with pytest.raises(
+        UnsolvableError, match="needs the derivative of a concave function.*at most 1,000,000"
+    ):
+        choose_solver("auto", unknown, n_items=1000, n_positions=20)
 
 
 def test_a_solver_that_does_not_fit_is_refused() -> None:

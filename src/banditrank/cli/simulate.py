@@ -40,7 +40,8 @@ def simulate_command(
     utility: Annotated[
         str,
         typer.Option(
-            help="What equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000) or maximin."
+            help="What equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
+            "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
         ),
     ] = "utilitarian",
     coefficient: Annotated[
@@ -51,7 +52,11 @@ def simulate_command(
         ),
     ] = None,
     solver: Annotated[
-        str, typer.Option(help="How equal treatment is solved: auto, assignment, enumeration or sampling.")
+        str,
+        typer.Option(
+            help="How equal treatment is solved: auto, assignment, branch-and-bound, spatial, enumeration "
+            "or sampling."
+        ),
     ] = "auto",
     rewards: Annotated[
         str, typer.Option(help="bernoulli, or beta:CONCENTRATION:SCALE for graded rewards.")

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 def solve_command(
     problem: ProblemArgument,
     utility: Annotated[
-        str, typer.Option(help="What to maximise: utilitarian, nash, alpha:2 (0 to 1000) or maximin.")
+        str,
+        typer.Option(
+            help="What to maximise: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
+            "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
+        ),
     ] = "utilitarian",
     solver: Annotated[
         str,
