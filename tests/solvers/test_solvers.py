@@ -135,7 +135,7 @@ def test_too_many_rankings_are_refused_with_the_limit() -> None:
         choose_solver("enumeration", NASH, n_items=1000, n_positions=20)
     unknown = custom(math.sqrt, shape="concave")  # without its derivative there is no other way
     with pytest.raises(
-        UnsolvableError, match="needs the derivative of a concave function.*at most 1,000,000"
+        UnsolvableError, match=r"needs the derivative of a concave function.*at most 1,000,000"
     ):
         choose_solver("auto", unknown, n_items=1000, n_positions=20)
 
