@@ -39,6 +39,6 @@ class UCBRank(PaperPolicy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return no exploration, the bonus's weight a_t ln t, and the solver's gap δ_t = O(√(ln t / t))."""
         values = np.zeros((len(rounds), 3))
-        np.minimum(LARGEST_GAP, 0.1 * np.sqrt(np.log(rounds) / rounds), out=values[:, 2])
+        np.minimum(LARGEST_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds), out=values[:, 2])
         np.multiply(self.schedule(rounds), np.log(rounds), out=values[:, 1])
         return values

@@ -95,14 +95,18 @@ def value_atom(task: Task, atoms: Atoms, a: int) -> None:
 
 
 @internal
-def drop_atoms(atoms: Atoms, base: Floats) -> bool:
-    """Drop rankings that use a cell which is no longer allowed; return whether there were any."""
+def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
+    """Drop rankings that use a cell which is no longer allowed.
+
+    ``slots`` says which column of ``base`` an item has, −1 for none.
+    """
     a, kept = 0, 0.0
     dropped = False
     while a < atoms.facts[COUNT]:
         allowed = True
         for k in range(atoms.columns.shape[1]):
-            allowed &= base[k, atoms.columns[a, k]] > -np.inf
+            slot = slots[atoms.columns[a, k]]
+            allowed &= slot >= 0 and base[k, slot] > -np.inf
         if allowed:
             kept += atoms.weights[a]
             a += 1
@@ -119,7 +123,6 @@ def drop_atoms(atoms: Atoms, base: Floats) -> bool:
     if dropped:
         for b in range(a):
             atoms.weights[b] = atoms.weights[b] / kept if kept > 1e-12 else 1.0 / a
-    return dropped
 
 
 @internal

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.branch_and_bound.atoms import COUNT, slope_at
 from banditrank.solvers.branch_and_bound.envelope import envelope_height
-from banditrank.solvers.branch_and_bound.relaxation import Node
+from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node
 from banditrank.solvers.branch_and_bound.task import LIVE, Task
 from banditrank.utilities.formulas import MINIMUM, utility_of
 
@@ -141,18 +141,19 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
     if item < 0:
         return whole()
     inside, outside = False, False
+    slot = node.slots[item]
     for k in range(node.rows.size):
         if instance.preferences[user_type, k] > room.means[item, user_type]:
-            inside |= node.base[k, item] > -np.inf
+            inside |= node.base[k, slot] > -np.inf
         else:
-            outside |= node.base[k, item] > -np.inf
-    if not inside or (not outside and node.required[item] == 1):
+            outside |= node.base[k, slot] > -np.inf
+    if not inside or (not outside and node.required[slot] == 1):
         return whole()
     return Split(int(COLUMN), 0, item, user_type, room.means[item, user_type])
 
 
 @internal
-def split_cell(task: Task, node: Node) -> Split:
+def split_cell(node: Node) -> Split:
     """Return the cell that the mixture uses most nearly half the time, or one of the widest position."""
     atoms = node.atoms
     best, position, item = 0.0, -1, 0
@@ -170,7 +171,7 @@ def split_cell(task: Task, node: Node) -> Split:
     widest = 1
     for k in range(node.rows.size):
         width = 0
-        for j in range(task.facts[LIVE]):
+        for j in range(node.facts[SLOTS]):
             if node.base[k, j] > -np.inf:
                 width += 1
         if width > widest:

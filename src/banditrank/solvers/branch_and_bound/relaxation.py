@@ -35,19 +35,25 @@ from banditrank.utilities.formulas import LOGARITHM, MINIMUM, POWER, slope_of, u
 
 Floats = NDArray[np.float64]
 
+SLOTS = 0  # place in Node.facts
+
 _CLOSE = 0.1  # how much of the mixture's lead over the best ranking the bound may add before branching
 _CLOSE_MAXIMIN = 0.6
 
 
 class Node(NamedTuple):
-    """The node in hand."""
+    """The node in hand. Its slots number the columns of the task that it allows anywhere."""
 
-    base: Floats  # (K, M) bonuses where an item may stand, −∞ where not
-    required: NDArray[np.int8]  # (M,) 1 for items that must be shown
+    active: NDArray[np.uintp]  # (M,) the column of each slot
+    slots: NDArray[np.int64]  # (M,) the slot of each column, −1 for none
+    facts: NDArray[np.int64]  # (1,) how many slots there are
+    means: Floats  # (N, M) μ by slot
+    base: Floats  # (K, M) by slot: bonuses where an item may stand, −∞ where not
+    required: NDArray[np.int8]  # (M,) by slot: 1 for items that must be shown
     guide: Floats  # (N,) where slopes are taken: a tangent point, or the slopes themselves
     best_guide: Floats  # (N,) that of the best bound
     slopes: Floats  # (N,) g
-    scores: Floats  # (K, M) V
+    scores: Floats  # (K, M) V by slot
     rows: Floats  # (K,) what a position is worth at the prices of the items
     columns: NDArray[np.uintp]  # (K,) the best assignment
     room: AssignmentRoom
@@ -60,6 +66,10 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool
     """Return room for nodes of a size."""
     n, m, k = n_user_types, n_items, n_positions
     return Node(
+        np.zeros(m, dtype=np.uintp),
+        np.zeros(m, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros((n, m)),
         np.zeros((k, m)),
         np.zeros(m, dtype=np.int8),
         np.zeros(n),
@@ -101,8 +111,8 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
         if bound <= target:
             return -np.inf
         critical = total_at(task.utility, tangent, target)
-        if _rule_out(task, node, total - critical):
-            drop_atoms(node.atoms, node.base)
+        if _rule_out(node, total - critical):
+            drop_atoms(node.atoms, node.base, node.slots)
         if task.spatial and not _tighten(task, node, reached - target):
             return -np.inf
         new = add_atom(task, node.atoms, node.columns)
@@ -166,7 +176,7 @@ def _price(task: Task, node: Node) -> float:
     is taken off again.
     """
     instance, scores, prices = task.instance, node.scores, node.room.prices
-    live, n_positions = task.facts[LIVE], scores.shape[0]
+    live, n_positions = node.facts[SLOTS], scores.shape[0]
     required, largest = 0, 0.0
     for j in range(live):
         required += node.required[j]
@@ -176,7 +186,7 @@ def _price(task: Task, node: Node) -> float:
         for i in range(node.slopes.size):
             weight = node.slopes[i] * instance.preferences[i, k]
             for j in range(live):
-                scores[k, j] += weight * instance.means[i, j]
+                scores[k, j] += weight * node.means[i, j]
     if required > 0:
         for k in range(n_positions):
             for j in range(live):
@@ -202,17 +212,18 @@ def _price(task: Task, node: Node) -> float:
             row = max(row, scores[k, j] - prices[j])
         node.rows[k] = row
         bound += row
+        node.columns[k] = node.active[node.columns[k]]
     return bound
 
 
 @internal
-def _rule_out(task: Task, node: Node, slack: float) -> bool:
+def _rule_out(node: Node, slack: float) -> bool:
     """Rule out the cells that cost an assignment more than the slack; return whether there were any."""
     prices = node.room.prices
     found = False
     for k in range(node.rows.size):
         most = node.rows[k] - slack
-        for j in range(task.facts[LIVE]):
+        for j in range(node.facts[SLOTS]):
             if node.scores[k, j] - prices[j] <= most and node.base[k, j] > -np.inf:
                 node.base[k, j] = -np.inf
                 found = True
@@ -254,16 +265,31 @@ def _cell_is_below(
 @internal
 def open_node(task: Task, node: Node) -> None:
     """Make the node that allows every ranking."""
+    node.facts[SLOTS] = 0
     for j in range(task.facts[LIVE]):
-        node.required[j] = 0
+        slot = add_slot(task, node, j)
         for k in range(node.rows.size):
-            node.base[k, j] = task.instance.bonuses[j]
+            node.base[k, slot] = task.instance.bonuses[j]
     node.atoms.facts[COUNT] = 0
     if task.spatial:
         for i in range(node.guide.size):
             node.envelope.low[i] = 0.0
             node.envelope.high[i] = np.inf
         confine(task, node)
+
+
+@inlined
+def add_slot(task: Task, node: Node, column: int) -> int:
+    """Give a column of the task a slot, and return it."""
+    slot = node.facts[SLOTS]
+    node.facts[SLOTS] = slot + 1
+    node.active[slot] = column
+    node.slots[column] = slot
+    node.required[slot] = 0
+    node.room.prices[slot] = 0.0
+    for i in range(node.guide.size):
+        node.means[i, slot] = task.instance.means[i, column]
+    return int(slot)
 
 
 @internal
@@ -274,10 +300,10 @@ def confine(task: Task, node: Node) -> bool:
         low, high = 0.0, 0.0
         for k in range(node.rows.size):
             least, most = np.inf, -np.inf
-            for j in range(task.facts[LIVE]):
+            for j in range(node.facts[SLOTS]):
                 if node.base[k, j] > -np.inf:
-                    least = min(least, instance.means[i, j])
-                    most = max(most, instance.means[i, j])
+                    least = min(least, node.means[i, j])
+                    most = max(most, node.means[i, j])
             low += instance.preferences[i, k] * least
             high += instance.preferences[i, k] * most
         low = max(low * (1.0 - 1e-12), envelope.low[i])

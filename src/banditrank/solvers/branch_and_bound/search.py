@@ -13,7 +13,7 @@ from banditrank.compilation import compiled, internal
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.branch_and_bound.atoms import COUNT, add_atom, drop_atoms
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms, search_nearby
-from banditrank.solvers.branch_and_bound.relaxation import Node, new_node, open_node, relax
+from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node, add_slot, new_node, open_node, relax
 from banditrank.solvers.branch_and_bound.task import (
     LIVE,
     TARGET,
@@ -128,7 +128,7 @@ def _remember(task: Task, node: Node, memory: Memory) -> None:
     for a in range(memory.facts[COUNT]):
         if add_atom(task, atoms, memory.columns[a]):
             atoms.weights[atoms.facts[COUNT] - 1] = memory.weights[a]
-    drop_atoms(atoms, node.base)
+    drop_atoms(atoms, node.base, node.slots)
     total = 0.0
     for a in range(atoms.facts[COUNT]):
         total += atoms.weights[a]
@@ -169,8 +169,8 @@ def _guide_to(task: Task, incumbent: Incumbent, node: Node) -> None:
 
 @compiled
 def drop_columns(task: Task, node: Node) -> None:
-    """Forget the items that are ruled out everywhere."""
-    drop_atoms(node.atoms, node.base)
+    """Forget the items that are ruled out everywhere. The node in hand must have a slot for every column."""
+    drop_atoms(node.atoms, node.base, node.slots)
     instance, left = task.instance, 0
     for j in range(task.facts[LIVE]):
         used = False
@@ -181,7 +181,6 @@ def drop_columns(task: Task, node: Node) -> None:
         if left < j:
             task.items[left] = task.items[j]
             instance.bonuses[left] = instance.bonuses[j]
-            node.room.prices[left] = node.room.prices[j]
             for i in range(node.guide.size):
                 instance.means[i, left] = instance.means[i, j]
             for k in range(node.rows.size):
@@ -192,6 +191,9 @@ def drop_columns(task: Task, node: Node) -> None:
                         node.atoms.columns[a, k] = left
         left += 1
     task.facts[LIVE] = left
+    node.facts[SLOTS] = 0
+    for j in range(left):
+        add_slot(task, node, j)
 
 
 @compiled

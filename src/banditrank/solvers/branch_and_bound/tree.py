@@ -23,7 +23,7 @@ from banditrank.solvers.branch_and_bound.branching import (
     whole,
 )
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms
-from banditrank.solvers.branch_and_bound.relaxation import Node, confine, relax
+from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node, add_slot, confine, relax
 from banditrank.solvers.branch_and_bound.task import LIVE, TARGET, VALUE, Incumbent, Task
 from banditrank.utilities.formulas import MINIMUM
 
@@ -165,7 +165,7 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
         elif columns.kind == NONE:
             columns = rows
     if rows.kind == NONE:
-        rows = split_cell(task, node)
+        rows = split_cell(node)
         columns = rows
     if rows.kind == NONE:  # one ranking is left, and it has been looked at
         return 0
@@ -215,9 +215,10 @@ def _choose(tree: Tree) -> None:
 def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: int) -> None:
     """Write the node in hand to a place, as one side of a split."""
     for j in range(task.facts[LIVE]):
-        tree.required[place, j] = node.required[j]
+        slot = node.slots[j]
+        tree.required[place, j] = node.required[slot] if slot >= 0 else 0
         for k in range(node.rows.size):
-            permitted = node.base[k, j] > -np.inf and permits(task, split, side, k, j)
+            permitted = slot >= 0 and node.base[k, slot] > -np.inf and permits(task, split, side, k, j)
             tree.allowed[place, k, j] = 1 if permitted else 0
     if split.kind == COLUMN and side == 0:
         tree.required[place, split.item] = 1
@@ -244,11 +245,23 @@ def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: in
 @internal
 def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
     """Take the node at a place in hand; return whether it can hold anything at all."""
+    node.facts[SLOTS] = 0
     for j in range(task.facts[LIVE]):
-        node.required[j] = tree.required[place, j]
+        used = 0
+        for k in range(node.rows.size):
+            used += tree.allowed[place, k, j]
+        if used == 0:
+            if tree.required[place, j] == 1:
+                return False
+            node.slots[j] = -1
+            continue
+        slot = add_slot(task, node, j)
+        node.required[slot] = tree.required[place, j]
         for k in range(node.rows.size):
             allowed = tree.allowed[place, k, j] == 1
-            node.base[k, j] = task.instance.bonuses[j] if allowed else -np.inf
+            node.base[k, slot] = task.instance.bonuses[j] if allowed else -np.inf
+    if node.facts[SLOTS] < node.rows.size:
+        return False
     for i in range(node.guide.size):
         node.guide[i] = tree.guides[place, i]
         node.best_guide[i] = tree.guides[place, i]
@@ -261,7 +274,7 @@ def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
         for k in range(node.rows.size):
             atoms.columns[a, k] = tree.columns[place, a, k]
         value_atom(task, atoms, a)
-    drop_atoms(atoms, node.base)
+    drop_atoms(atoms, node.base, node.slots)
     return not task.spatial or confine(task, node)
 
 
