@@ -1,6 +1,6 @@
 """How fast it is, as ratios within one run: machines are noisy, so both sides take turns, and medians count.
 
-Prints a table and writes output/bench.json. Run by ``make bench``.
+Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py solvers`` times solvers only.
 """
 
 import ctypes
@@ -13,27 +13,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy_versions import NumpyUCB
+from solvers import measure_search_loops, measure_solvers
+from worlds import gentle_world
 
-from banditrank import Counts, Problem, UCBRank, __version__, kdd2012, simulate
+from banditrank import Counts, UCBRank, __version__, kdd2012, simulate
 from banditrank.testing.policies import settled_counts
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "output" / "bench.json"
 ROUNDS = 11  # interleaved repetitions
 COEFFICIENT = 1.0
-
-_rng = np.random.default_rng(0)
-WORLD = Problem(  # a short initial phase, so that what is measured is the policy at work
-    _rng.dirichlet(np.full(3, 5.0)),
-    _rng.dirichlet(np.full(4, 8.0), 3),
-    _rng.uniform(0.3, 0.95, (3, 20)),
-    name="bench-3x20x4",
-)
+WORLD = gentle_world(3, 20, 4)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -173,11 +169,20 @@ def measure_start_up() -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Measure everything, print and write it."""
-    results: dict[str, float] = {}
+def measure_rest() -> Iterator[dict[str, float]]:
+    """Measure everything but the solvers."""
     for measure in (measure_loops, measure_workers, measure_memory, measure_calls, measure_start_up):
-        figures = measure()
+        yield measure()
+
+
+PARTS = {"rest": (measure_rest,), "solvers": (measure_solvers, measure_search_loops)}
+
+
+def main() -> None:
+    """Measure the parts named as arguments, or everything; print and write it."""
+    results: dict[str, float] = {}
+    measures = [measure for part in sys.argv[1:] or PARTS for measure in PARTS[part]]
+    for figures in chain.from_iterable(measure() for measure in measures):
         results |= figures
         for name, figure in figures.items():
             print(f"{figure:14,.2f}  {name}", flush=True)
