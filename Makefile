@@ -1,8 +1,9 @@
 # Two commands do everything on a fresh machine: `make run` and `make test`. Each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTANCES ?= 100000
 
-.PHONY: setup run test lint types layers unit bench requirements clean
+.PHONY: setup run test lint types layers unit bench certify requirements clean
 
 setup: .venv/ready
 
@@ -34,6 +35,10 @@ unit: setup
 
 bench: setup
 	$(BIN)/python benchmarks/bench.py
+
+# Look for a wrong certificate among so many small instances; Ctrl-C stops it with what it found so far.
+certify: setup
+	$(BIN)/python benchmarks/certify.py $(INSTANCES)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.
 requirements:

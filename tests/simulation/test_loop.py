@@ -13,12 +13,15 @@ from banditrank import (
     UCBRank,
     UniformRandom,
     custom,
+    estimate,
     generate,
     kdd2012,
     simulate,
+    solve,
 )
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation import replication
+from banditrank.testing.policies import settled_counts
 
 
 class Recomputed(Policy):
@@ -98,6 +101,31 @@ def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver:
     fast = simulate(policy, kdd2012(), **settings)
     full = simulate(Recomputed(policy), kdd2012(), **settings)
     assert fast.regret == pytest.approx(full.regret, abs=1e-9)
+
+
+@pytest.mark.parametrize("utility", ["nash", "maximin", "alpha:2", "sigmoid:20:0.3"])
+@pytest.mark.parametrize("kind", [UCBRank, GreedyRank])
+def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type) -> None:
+    for family in ("random", "conflict"):
+        problem = generate(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
+        counts = settled_counts(problem)
+        policy = kind(0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
+        _, bonus, delta = policy.parameters(np.array([counts.rounds + 1]))[0]
+        known = estimate(counts)
+        bonuses = (bonus / known.exposure).sum(axis=0)
+        ranking = policy.rank(counts, 0, rng=np.random.default_rng(0))
+        value = known.collective_utility(ranking, policy.utility) + bonuses[ranking].sum()
+        best = solve(known, utility, bonuses=bonuses, solver="enumeration").value
+        assert best - value <= delta * max(1.0, abs(value))
+
+
+def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
+    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
+    policy = UCBRank(0.5, treatment="equal", utility="nash")
+    settings = {"horizon": 6_000, "replications": 2, "seed": 3, "rewards": Beta(4.0)}
+    one, two = (simulate(policy, problem, **settings, workers=workers) for workers in (1, 2))
+    assert np.array_equal(one.regret, two.regret)
+    assert (one.initial_rounds < 5_000).all()  # so that rounds were searched
 
 
 @pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.25), UCBRank(0.5, treatment="equal")])

@@ -1,5 +1,6 @@
 import math
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,10 @@ from banditrank import (
     alpha_fair,
     best_equal_ranking,
     custom,
+    estimate,
     generate,
+    kdd2012,
+    solve,
 )
 from banditrank.model.generators import FAMILIES
 from banditrank.solvers.assignment import assign, assignment_room, best_assignment
@@ -28,6 +32,7 @@ from banditrank.solvers.enumeration import (
 )
 from banditrank.solvers.instance import as_instance
 from banditrank.solvers.solve import choose_solver, equal_value
+from banditrank.testing.policies import settled_counts
 
 UTILITIES = [
     UTILITARIAN,
@@ -145,3 +150,47 @@ def test_a_solver_that_does_not_fit_is_refused() -> None:
         choose_solver("assignment", NASH, n_items=5, n_positions=2)
     with pytest.raises(InvalidInputError, match=r"did you mean sampling\?"):
         choose_solver("samplin", NASH, n_items=5, n_positions=2)
+
+
+@pytest.mark.parametrize(
+    ("means", "alpha"),
+    [
+        ([[1e-4, 0.5]], 100),
+        ([[1.0, 1e-3], [1e-4, 1e-3]], 100),
+        ([[1e-4, 1e-4, 0.5]], 100),
+        ([[1e-4, 0.5]], 1000),
+    ],
+)
+def test_powers_that_overflow_lose_to_those_that_do_not(means: list[list[float]], alpha: float) -> None:
+    n = len(means)
+    known = SimpleNamespace(
+        arrival_rates=np.full(n, 1 / n), position_preferences=np.ones((n, 1)), item_means=np.array(means)
+    )
+    found = solve(known, alpha_fair(alpha), solver="branch-and-bound")
+    best = solve(known, alpha_fair(alpha), solver="enumeration")
+    assert found.value == best.value > -np.inf
+    assert found.certified
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"target_gap": 0.0}, "target_gap must be a number from 1e-12 to 1, got 0.0"),
+        ({"time_limit": -1.0}, "time_limit must be a number from 0 to 1e"),
+        ({"bonuses": [0.1]}, "bonuses must hold a number for each of the 5 items, got 1"),
+        ({"bonuses": [0.1, 0.2, -0.3, 0.0, 0.0]}, "bonuses must be finite and not negative, got -0.3"),
+        ({"warm_start": [1, 1]}, "ranking must"),
+        ({"share": 2}, "share must be a number from 0 to 1, got 2"),
+    ],
+)
+def test_bad_requests_are_refused(keywords: dict, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        solve(kdd2012(), NASH, **keywords)
+
+
+def test_estimates_are_solved_like_problems() -> None:
+    problem = generate("random", n_user_types=2, n_items=6, n_positions=2, seed=1)
+    found = estimate(settled_counts(problem))
+    best = max(found.collective_utility(ranking, NASH) for ranking in permutations(range(6), 2))
+    assert solve(found, NASH).value == pytest.approx(best, rel=1e-12)

@@ -71,6 +71,8 @@ def as_instance(known: Known, *, bonuses: ArrayLike | None = None, scale: float 
     5
     """
     weights = _finite("arrival_rates", known.arrival_rates, 1)
+    if not weights.any():
+        raise InvalidInputError("arrival_rates", "must not all be 0", weights.tolist())
     preferences = _finite("position_preferences", known.position_preferences, 2)
     means = _finite("item_means", known.item_means, 2) * scale
     n_items = means.shape[1]

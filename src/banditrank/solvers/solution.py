@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
 from banditrank.model.rankings import Ranking
-from banditrank.utilities.formulas import LINEAR, MINIMUM, POWER, CompiledUtility
+from banditrank.utilities.formulas import LINEAR, MINIMUM, POWER, RAMP, SIGMOID, CompiledUtility
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +52,10 @@ def gap_unit(utility: CompiledUtility, value: float) -> float:
     """Return what gaps are a share of: the value, where doubling all click rates multiplies it.
 
     The logarithm turns ratios into differences, and functions of your own may be shifted at will: for those
-    the unit is at least 1.
+    the unit is at least 1, and for the sigmoid and the ramp, which go from 0 to 1, at least 0.1.
     """
     if utility.code in (LINEAR, POWER, MINIMUM):
         return abs(value)
+    if utility.code in (SIGMOID, RAMP):
+        return max(0.1, abs(value))
     return max(1.0, abs(value))

@@ -97,7 +97,7 @@ def solve(
         deadline=start + (np.inf if time_limit is None else _within("time_limit", time_limit, 0.0, 1e9)),
         warm_start=None if warm_start is None else _ranking(instance, warm_start),
         share=_within("share", share, 0.0, 1.0),
-        seed=seed,
+        seed=_seed(seed),
     )
     outcome = METHODS[name].run(instance, chosen, limits)
     chosen.raise_failure()
@@ -179,6 +179,12 @@ def _within(field: str, value: float, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value <= high:
         raise InvalidInputError(field, f"must be a number from {low:g} to {high:g}", value)
     return float(value)
+
+
+def _seed(seed: int) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInputError("seed", "must be a whole number of at least 0", seed)
+    return int(seed)
 
 
 def _ranking(instance: Instance, ranking: ArrayLike) -> Ranking:

@@ -1,1 +1,1 @@
-"""Conformance suites: what every policy and click model must satisfy."""
+"""Conformance suites: what every policy, solver and click model must satisfy."""

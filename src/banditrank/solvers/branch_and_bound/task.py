@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import internal
 from banditrank.solvers.instance import Instance, values_of
 from banditrank.solvers.solution import gap_unit
-from banditrank.utilities.formulas import CompiledUtility, collective
+from banditrank.utilities.formulas import POWER, CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.uintp]
@@ -16,6 +16,7 @@ Columns = NDArray[np.uintp]
 LIVE, PLAIN = range(2)  # places in Task.facts
 VALUE, TARGET, GAP = range(3)  # places in Incumbent.levels
 
+_STEEPEST = 500.0  # the logarithm of the largest slope of a power
 _FLOOR = 1e-7  # tangent points stay above this share of what a type can get: f' may be infinite at 0
 
 
@@ -91,6 +92,8 @@ def take(task: Task, instance: Instance) -> None:
             looks += instance.preferences[i, k]
         task.ceilings[i] = looks * appeal
         task.floors[i] = _FLOOR * looks * appeal
+        if task.utility.code == POWER:  # a tangent may touch anywhere, but must have finite slopes
+            task.floors[i] = max(task.floors[i], np.exp(-_STEEPEST / task.utility.parameter))
 
 
 @internal

@@ -1,0 +1,318 @@
+"""What every exact solver must satisfy. A new method proves itself by going through `SOLVER_CHECKS`.
+
+>>> from banditrank.utilities.utility import UTILITARIAN
+>>> for check in SOLVER_CHECKS:
+...     check(SolverUnderTest("assignment", (UTILITARIAN,)))
+"""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.model.generators import FAMILIES, exponential_bonuses, generate
+from banditrank.model.rankings import Ranking, as_ranking
+from banditrank.solvers.solution import Solution, gap_unit
+from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
+from banditrank.utilities.utility import Utility
+
+Floats = NDArray[np.float64]
+
+SIZES = ((3, 5, 3), (2, 4, 4), (4, 6, 2), (3, 5, 1), (1, 5, 2))  # N, M, K: also K = M, K = 1, one type
+PRECISION = 1e-9  # how close to the best a value must be, as a share of it, unless the target gap is larger
+ROUNDING = 1e-12  # adding the same numbers in another order changes less, as a share of their sum
+
+
+@dataclass(frozen=True, slots=True)
+class SolverUnderTest:
+    """A method by name, and what is asked of it.
+
+    Parameters
+    ----------
+    name
+        The method, as `banditrank.solvers.solve.solve` knows it.
+    utilities
+        Some that it solves.
+    target_gap
+        How close it must come; larger for methods that cannot prove the usual gap.
+    """
+
+    name: SolverName
+    utilities: tuple[Utility, ...]
+    target_gap: float = DEFAULT_GAP
+
+    @property
+    def precision(self) -> float:
+        """How close to the best its values must be, as a share."""
+        return max(PRECISION, self.target_gap)
+
+    def __call__(self, world: "World", utility: Utility, **options: Any) -> Solution:
+        """Solve a world with its bonuses."""
+        settings = {"target_gap": self.target_gap, "bonuses": world.bonuses, **options}
+        return solve(world, utility, solver=self.name, **settings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """What solvers are given: unlike in a `Problem`, types may never arrive, and nothing need add up to 1."""
+
+    arrival_rates: Floats  # (N,)
+    position_preferences: Floats  # (N, K)
+    item_means: Floats  # (N, M)
+    bonuses: Floats | None = None  # (M,)
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return what a ranking is worth to each type, shape (N,)."""
+        return np.asarray((self.position_preferences * self.item_means[:, ranking]).sum(axis=1))
+
+    def total(self, utility: Utility, ranking: Ranking) -> float:
+        """Return what a ranking is worth, bonuses included."""
+        extra = 0.0 if self.bonuses is None else float(self.bonuses[ranking].sum())
+        return utility.collective(self.arrival_rates, self.values(ranking)) + extra
+
+    def rankings(self) -> Iterator[Ranking]:
+        """Give all rankings."""
+        n_positions, n_items = self.position_preferences.shape[1], self.item_means.shape[1]
+        return (np.array(ranking) for ranking in permutations(range(n_items), n_positions))
+
+    def best(self, utility: Utility) -> float:
+        """Return what the best ranking is worth, by trying all of them."""
+        return max(self.total(utility, ranking) for ranking in self.rankings())
+
+
+def draw_world(family: str, size: tuple[int, int, int], seed: int, *, bonuses: bool) -> World:
+    """Draw a world of a family; ``size`` is N, M, K."""
+    n, m, k = size
+    problem = generate(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    extra = exponential_bonuses(m, seed=seed) if bonuses else None
+    return World(problem.arrival_rates, problem.position_preferences, problem.item_means, extra)
+
+
+def worlds() -> list[World]:
+    """Return small worlds of every family, with and without bonuses, each with its own seed and size."""
+    return [
+        draw_world(family, SIZES[(2 * number + bonuses) % len(SIZES)], number, bonuses=bonuses)
+        for number, family in enumerate(sorted(FAMILIES))
+        for bonuses in (False, True)
+    ]
+
+
+def check_rankings_are_valid(solver: SolverUnderTest) -> None:
+    """Rankings hold K different items."""
+    for world in worlds():
+        for utility in solver.utilities:
+            ranking = solver(world, utility).ranking
+            n_positions, n_items = world.position_preferences.shape[1], world.item_means.shape[1]
+            as_ranking(ranking, n_items=n_items, n_positions=n_positions)
+
+
+def check_value_is_that_of_the_ranking(solver: SolverUnderTest) -> None:
+    """The value, and each type's, are those of the ranking."""
+    for world in worlds():
+        for utility in solver.utilities:
+            solution = solver(world, utility)
+            _assert_same(
+                solution.value, world.total(utility, solution.ranking), ROUNDING, "value, recomputed"
+            )
+            off = np.abs(solution.user_type_values - world.values(solution.ranking)).max()
+            assert off <= ROUNDING, f"values of the types are off by {off}"
+
+
+def check_value_is_the_best(solver: SolverUnderTest) -> None:
+    """With time enough no ranking is worth more than the one returned, and that is certified."""
+    for world in worlds():
+        for utility in solver.utilities:
+            _assert_solved(solver, world, utility)
+
+
+def check_nothing_is_changed(solver: SolverUnderTest) -> None:
+    """Solving changes nothing that it is given, and solving again gives the same answer."""
+    for world in worlds()[:4]:
+        for utility in solver.utilities:
+            copy = deepcopy(world)
+            first, second = solver(copy, utility), solver(copy, utility)
+            assert np.array_equal(first.ranking, second.ranking), "two answers to one question"
+            for field in fields(World):
+                before, after = getattr(world, field.name), getattr(copy, field.name)
+                assert np.array_equal(before, after), f"solving changed the {field.name}"
+
+
+def check_bonuses_are_honoured(solver: SolverUnderTest) -> None:
+    """Items with large bonuses are shown."""
+    world = draw_world("conflict", (3, 6, 2), 0, bonuses=False)
+    for utility in solver.utilities:
+        for items in ((0, 1), (2, 5), (4, 3)):
+            bonuses = np.zeros(6)
+            bonuses[list(items)] = 1e5  # more than α = 5 takes away from anybody
+            shown = solver(replace(world, bonuses=bonuses), utility).ranking
+            assert set(shown.tolist()) == set(items), f"{utility}: bonuses for {items}, shown {shown}"
+
+
+def check_relabelling_changes_no_value(solver: SolverUnderTest) -> None:
+    """Relabelling items or types changes nothing of what the best ranking is worth."""
+    rng = np.random.default_rng(0)
+    for world in worlds():
+        n_user_types, n_items = world.item_means.shape
+        types, items = rng.permutation(n_user_types), rng.permutation(n_items)
+        relabelled = World(
+            world.arrival_rates[types],
+            world.position_preferences[types],
+            world.item_means[types][:, items],
+            None if world.bonuses is None else world.bonuses[items],
+        )
+        for utility in solver.utilities:
+            before, after = solver(world, utility).value, solver(relabelled, utility).value
+            _assert_same(after, before, solver.precision, f"{utility}: value of the relabelled world")
+
+
+def check_warm_start_changes_no_value(solver: SolverUnderTest) -> None:
+    """Where the search starts makes no difference to what it finds."""
+    for world in worlds():
+        for utility in solver.utilities:
+            cold = solver(world, utility)
+            backwards = np.arange(world.item_means.shape[1])[::-1][: world.position_preferences.shape[1]]
+            for start in (backwards, cold.ranking):
+                warm = solver(world, utility, warm_start=start)
+                _assert_same(warm.value, cold.value, solver.precision, f"{utility}: value from {start}")
+                assert warm.certified, f"{utility}: not certified from {start}"
+
+
+def check_ties_and_duplicates(solver: SolverUnderTest) -> None:
+    """Equal items, positions and types are no obstacle."""
+    rng = np.random.default_rng(1)
+    means = rng.uniform(0.1, 0.9, (3, 2))
+    for world in (
+        World(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.repeat(means, 3, axis=1)),
+        World(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.full((3, 5), 0.5)),
+        World(np.full(3, 1 / 3), rng.dirichlet(np.ones(3), 3), np.full((3, 5), 1.0)),
+        World(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.tile(rng.uniform(0.1, 0.9, 5), (3, 1))),
+        World(np.full(3, 1 / 3), np.full((3, 2), 0.5), 0.1 + 0.8 * np.eye(3)[:, [0, 1, 2, 0, 1]]),
+        World(np.full(2, 1 / 2), np.full((2, 2), 0.5), np.full((2, 4), 0.5), np.full(4, 0.25)),
+    ):
+        for utility in solver.utilities:
+            _assert_solved(solver, world, utility)
+
+
+def check_extreme_sizes(solver: SolverUnderTest) -> None:
+    """K = M, K = 1, M = 1 and N = 1 are solved as well."""
+    for seed, size in enumerate(
+        [(1, 1, 1), (3, 1, 1), (1, 4, 4), (4, 4, 4), (4, 5, 1), (1, 6, 1), (1, 5, 3)]
+    ):
+        for bonuses in (False, True):
+            for utility in solver.utilities:
+                _assert_solved(solver, draw_world("random", size, seed, bonuses=bonuses), utility)
+
+
+def check_types_that_never_arrive_do_not_count(solver: SolverUnderTest) -> None:
+    """A type with rate 0 changes nothing, whatever it would get."""
+    for world in worlds():
+        n_user_types, n_positions, n_items = (*world.position_preferences.shape, world.item_means.shape[1])
+        for mean in (0.0, 1.0):
+            more = World(
+                np.append(world.arrival_rates, 0.0),
+                np.vstack([world.position_preferences, np.full(n_positions, 1 / n_positions)]),
+                np.vstack([world.item_means, np.full(n_items, mean)]),
+                world.bonuses,
+            )
+            for utility in solver.utilities:
+                solution = solver(more, utility)
+                _assert_same(solution.value, world.best(utility), solver.precision, f"{utility}: value")
+                assert solution.certified, f"{utility}: not certified"
+                assert solution.user_type_values.shape == (n_user_types + 1,)
+
+
+def check_types_that_get_nothing(solver: SolverUnderTest) -> None:
+    """Where a type gets nothing from any ranking, the answer is that of the others, or certainly −∞."""
+    for bonuses in (False, True):
+        world = draw_world("random", (3, 5, 2), 1, bonuses=bonuses)
+        means, preferences = world.item_means.copy(), world.position_preferences.copy()
+        means[1] = 0.0
+        preferences[2] = 0.0
+        for unserved in (
+            replace(world, item_means=means),
+            replace(world, position_preferences=preferences),
+            replace(world, item_means=means, position_preferences=preferences),
+            replace(world, item_means=np.zeros((3, 5))),
+            replace(world, item_means=np.eye(3, 5)),  # each likes one item, and there is room for two
+        ):
+            for utility in solver.utilities:
+                solution = _assert_solved(solver, unserved, utility)
+                if solution.value == -np.inf:
+                    assert solution.upper_bound == -np.inf, f"{utility}: bound {solution.upper_bound}"
+
+
+def check_values_of_different_size(solver: SolverUnderTest) -> None:
+    """Precision is relative: small values are solved like large ones."""
+    for world in worlds()[:6]:
+        for factor in (1e-4, 10.0):
+            for utility in solver.utilities:
+                _assert_solved(solver, replace(world, item_means=factor * world.item_means), utility)
+
+
+def check_out_of_time(solver: SolverUnderTest) -> None:
+    """Without time the ranking is valid, the bound holds, and the gap is not understated."""
+    for world in worlds():
+        for utility in solver.utilities:
+            solution = solver(world, utility, time_limit=0.0)
+            n_positions, n_items = world.position_preferences.shape[1], world.item_means.shape[1]
+            as_ranking(solution.ranking, n_items=n_items, n_positions=n_positions)
+            _assert_honest(solution, utility, world.best(utility), solver.target_gap)
+
+
+def check_target_gap_is_kept(solver: SolverUnderTest) -> None:
+    """What is said to be close enough to the best is."""
+    for world in worlds():
+        for utility in solver.utilities:
+            best = world.best(utility)
+            for target_gap in (0.3, 1e-2, 1e-4):
+                solution = solver(world, utility, target_gap=target_gap)
+                assert solution.certified, f"{utility}: not certified to {target_gap}"
+                _assert_honest(solution, utility, best, target_gap)
+
+
+def _assert_solved(solver: SolverUnderTest, world: World, utility: Utility) -> Solution:
+    solution, best = solver(world, utility), world.best(utility)
+    _assert_same(solution.value, best, solver.precision, f"{utility}: value of {solution.ranking}")
+    assert solution.certified, f"{utility}: not certified, gap {solution.gap}"
+    _assert_honest(solution, utility, best, solver.target_gap)
+    return solution
+
+
+def _assert_honest(solution: Solution, utility: Utility, best: float, target_gap: float) -> None:
+    """Assert that bound, gap and certificate hold, given what the best ranking is worth."""
+    rounding = ROUNDING * abs(best) if np.isfinite(best) else 0.0
+    bound, value = solution.upper_bound, solution.value
+    assert bound >= best - rounding, f"{utility}: bound {bound!r} below the best {best!r}"
+    assert bound >= value, f"{utility}: bound {bound!r} below the value {value!r}"
+    assert solution.certified == (solution.gap <= target_gap), f"{utility}: certified with gap {solution.gap}"
+    missing = best - value if best > value else 0.0  # equal infinities included
+    unit = gap_unit(utility.compiled(), value)
+    stated = solution.gap * unit if 0.0 < solution.gap < np.inf else solution.gap
+    assert missing <= stated + rounding, f"{utility}: {missing} from the best, gap {solution.gap}"
+
+
+def _assert_same(value: float, expected: float, tolerance: float, what: str) -> None:
+    same = value == expected or abs(value - expected) <= tolerance * abs(expected)
+    assert same, f"{what}: {value!r} instead of {expected!r}"
+
+
+SOLVER_CHECKS: tuple[Callable[[SolverUnderTest], None], ...] = (
+    check_rankings_are_valid,
+    check_value_is_that_of_the_ranking,
+    check_value_is_the_best,
+    check_nothing_is_changed,
+    check_bonuses_are_honoured,
+    check_relabelling_changes_no_value,
+    check_warm_start_changes_no_value,
+    check_ties_and_duplicates,
+    check_extreme_sizes,
+    check_types_that_never_arrive_do_not_count,
+    check_types_that_get_nothing,
+    check_values_of_different_size,
+    check_out_of_time,
+    check_target_gap_is_kept,
+)

@@ -1,0 +1,44 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from banditrank import MAXIMIN, NASH, UTILITARIAN, alpha_fair, custom
+from banditrank.testing.solvers import (
+    SOLVER_CHECKS,
+    SolverUnderTest,
+    check_types_that_get_nothing,
+    check_values_of_different_size,
+)
+from banditrank.utilities.utility import ramp, sigmoid
+
+STRAIGHT = custom(lambda u: 3 * u + 1, shape="linear", name="straight")
+SMOOTH = custom(
+    lambda u: 1 - np.exp(-3 * u), derivative=lambda u: 3 * np.exp(-3 * u), shape="concave", name="smooth"
+)
+SQUARES = custom(lambda u: min(1.0, u * u), shape="non-concave", lipschitz=2.0, name="squares")
+CONCAVE = (NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MAXIMIN, SMOOTH)
+CROOKED = (sigmoid(), ramp(), SQUARES)
+
+SOLVERS = [
+    SolverUnderTest("assignment", (UTILITARIAN, STRAIGHT)),
+    SolverUnderTest("branch-and-bound", CONCAVE),
+    SolverUnderTest("spatial", CROOKED),
+    SolverUnderTest("enumeration", (UTILITARIAN, *CONCAVE, *CROOKED)),
+    SolverUnderTest("permutation-lp", (UTILITARIAN, NASH, alpha_fair(2), MAXIMIN, sigmoid())),
+    # HiGHS' tolerances allow no closer gap.
+    SolverUnderTest("outer-approximation", (NASH, alpha_fair(2), SMOOTH), target_gap=1e-7),
+    SolverUnderTest("outer-approximation", (UTILITARIAN, MAXIMIN), target_gap=1e-7),
+]
+# Nor, being absolute, do they allow proof that nothing exceeds 0, or about values far below 1.
+OPEN = {check_types_that_get_nothing, check_values_of_different_size}
+
+
+@pytest.mark.parametrize("check", SOLVER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: f"{solver.name}-{solver.utilities[0]}")
+def test_solver_conforms(
+    solver: SolverUnderTest, check: Callable[[SolverUnderTest], None], request: pytest.FixtureRequest
+) -> None:
+    if solver is SOLVERS[-1] and check in OPEN:
+        request.applymarker(pytest.mark.xfail(raises=AssertionError, strict=True))
+    check(solver)
