@@ -48,6 +48,8 @@ _EXPORTS = {
     "kdd2012": "model.catalog",
     "plot_frontier": "solvers.frontier_plot",
     "plot_regret": "simulation.plots",
+    "ramp": "utilities.utility",
+    "sigmoid": "utilities.utility",
     "save_frontier_plot": "solvers.frontier_plot",
     "simulate": "simulation.simulate",
     "solve": "solvers.solve",
@@ -82,7 +84,16 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
     from banditrank.statistics.counts import Counts
-    from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair, custom
+    from banditrank.utilities.utility import (
+        MAXIMIN,
+        NASH,
+        UTILITARIAN,
+        Utility,
+        alpha_fair,
+        custom,
+        ramp,
+        sigmoid,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,15 @@
 """How formulas are compiled, and where the machine code is kept.
 
 A formula is written once, as a module-level function decorated with `compiled` or `inlined`, and is called
-from Python, from other formulas, and from the simulation loop. Three facts about Numba shape this module:
+from Python, from other formulas, and from the simulation loop. Four facts about Numba shape this module:
 
 * A compiled function that is passed as an *argument*, or captured by a closure, is compiled anew in every
   process. `specialise` captures the plain Python functions instead, which are pickled by name, so that loops
   made for one policy and one click model are kept on disk as well.
 * Reference counting of the arrays in a state costs five times the formulas themselves. Formulas therefore
   never allocate, and are compiled without it (``_nrt=False``): the caller owns every array.
+* The compiler copies a formula that takes tuples of many arrays into each place that calls it, however large
+  it is, and does so again at every level above. Large formulas are therefore called from one place.
 * Numba invalidates a function's machine code when the function's own file changes, not when a formula that
   it calls does. The cache directory is therefore named after the contents of the whole package.
 """

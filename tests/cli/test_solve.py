@@ -164,7 +164,10 @@ BAD = [
     (["solve"], "Missing argument 'PROBLEM'"),
     (["solve", "kdd2013"], "problem must be one of kdd2012, .*got 'kdd2013'"),
     (["solve", "kdd2012", "--utility", "nahs"], "utility must be one of .*did you mean nash.*got 'nahs'"),
-    (["solve", "kdd2012", "--utility", "alpha:x"], "utility must be alpha:NUMBER, got 'alpha:x'"),
+    (
+        ["solve", "kdd2012", "--utility", "alpha:x"],
+        "utility must be alpha with numbers after colons, got 'alpha:x'",
+    ),
     (["solve", "kdd2012", "--solver", "magic"], "solver must be one of .*got 'magic'"),
     (["solve", "kdd2012", "--solver", "assignment", "--utility", "nash"], "needs a linear utility, got nash"),
     (["solve", "big.toml", "--solver", "enumeration"], "tries at most 1,000,000 rankings, got 100 items"),

@@ -90,10 +90,18 @@ def test_schedules_of_the_theorems() -> None:
 
 def test_any_function_is_a_schedule() -> None:
     t = np.array([1, 20])
-    assert GreedyRank(lambda t: min(1.0, 10 / t)).parameters(t).tolist() == [[1.0, 0.0], [0.5, 0.0]]
+    assert GreedyRank(lambda t: min(1.0, 10 / t)).parameters(t)[:, :2].tolist() == [[1.0, 0.0], [0.5, 0.0]]
     roots = schedules.Schedule("roots", np.sqrt)
-    assert UCBRank(roots).parameters(t) == pytest.approx(np.array([[0, 0], [0, np.sqrt(20) * np.log(20)]]))
+    bonuses = [[0, 0], [0, np.sqrt(20) * np.log(20)]]
+    assert UCBRank(roots).parameters(t)[:, :2] == pytest.approx(np.array(bonuses))
     assert GreedyRank(5.0).parameters(np.array([4, 100]))[:, 0] == pytest.approx([1.0, 0.5])
+
+
+def test_the_solvers_gap_shrinks_as_the_theorems_allow() -> None:
+    t = np.array([1, 10, 10_000, 1_000_000])
+    assert GreedyRank(1.0).parameters(t)[:, 2] == pytest.approx([0.01, 0.01, 1e-4, 1e-6])
+    late = 0.3 * np.sqrt(np.log(t[2:]) / t[2:])
+    assert UCBRank(1.0).parameters(t)[:, 2] == pytest.approx([0.0, 0.01, *late])
 
 
 def test_policies_are_values() -> None:

@@ -18,7 +18,8 @@ from banditrank import (
     generate,
 )
 from banditrank.model.generators import FAMILIES, exponential_bonuses
-from banditrank.solvers import enumeration, outer_approximation, permutation_lp
+from banditrank.solvers import enumeration
+from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, as_instance, total_value
 from banditrank.solvers.method import Limits, Method, Outcome
 from banditrank.utilities.utility import Utility

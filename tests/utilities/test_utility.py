@@ -1,11 +1,12 @@
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, alpha_fair, custom
+from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, alpha_fair, custom, ramp, sigmoid
 from banditrank.utilities.utility import find_utility
 
 VALUES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=4)
@@ -70,3 +71,32 @@ def test_utilities_by_name() -> None:
     for name in ("alpha:", "alpha:x", "alpha:-1", "alpha:inf", "alpha:nan"):
         with pytest.raises(InvalidInputError, match="alpha"):
             find_utility(name)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"lipschitz": 0.5}, "lipschitz must be at least"),
+        ({"lipschitz": -1.0}, "lipschitz must be a number from 0"),
+        ({"derivative": lambda u: 2 * u}, "utility derivative must be that of the function"),
+        ({"derivative": lambda u: math.nan}, "utility derivative must be finite"),  # noqa: ARG005
+        ({"derivative": lambda u: u.missing}, "utility derivative must give a number"),
+    ],
+)
+def test_slopes_that_the_function_contradicts_are_refused(keywords: dict, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        custom(lambda u: math.sqrt(u), shape="concave", **keywords)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sigmoid(0.0, 0.3), "steepness must be a number from 1e-06 to 1e"),
+        (lambda: ramp(0.4, 0.2), r"end must exceed begin \(0.4\)"),
+        (lambda: find_utility("sigmoid:20"), "utility must be one of"),
+        (lambda: find_utility("ramp:a:b"), "utility must be ramp with numbers after colons"),
+    ],
+)
+def test_sigmoids_and_ramps_that_make_no_sense_are_refused(make: Callable, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()

@@ -42,6 +42,7 @@ METHODS: dict[SolverName, Method] = {
 EXACT: tuple[SolverName, ...] = ("assignment", "branch-and-bound", "spatial", "enumeration")
 FEW_RANKINGS = 1000  # so few are tried faster than anything cleverer starts
 DEFAULT_GAP = 1e-10
+ROUNDING = 1e-9  # by how much a bound may lie below a value that it bounds
 SMALLEST_GAP = 1e-12  # what double precision can tell apart
 
 
@@ -153,10 +154,14 @@ def _solution(
     instance: Instance, utility: Utility, name: str, outcome: Outcome, target_gap: float, start: float
 ) -> Solution:
     """Put the answer together; nothing of it but the bound is the method's own figure."""
+    _ranking(instance, outcome.ranking)
     values = np.zeros(instance.n_user_types)
     values_of(instance, outcome.ranking.astype(np.uintp), values)
     value = total_value(instance, utility.compiled(), outcome.ranking)
     utility.raise_failure()
+    unit = gap_unit(utility.compiled(), value)
+    if outcome.upper_bound < value - ROUNDING * unit:
+        raise AssertionError(f"solver {name} says {outcome.upper_bound} of a ranking worth {value}")
     bound = max(value, outcome.upper_bound)
     missing = bound - value if bound > value else 0.0  # equal infinities included
     unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better

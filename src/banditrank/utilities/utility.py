@@ -253,8 +253,32 @@ def _check_shape(utility: Utility) -> None:
     tolerance = 1e-9 * max(1.0, float(np.abs(values).max()))
     if (np.diff(everything) < -tolerance).any():
         raise InvalidInputError("utility function", "must not decrease on [0, 1]", utility.name)
+    _check_slopes(utility, grid, values)
     bends = np.diff(slopes)
     if utility.shape == "linear" and (np.abs(bends) > tolerance).any():
         raise InvalidInputError("utility shape", "must be linear as declared", utility.name)
     if utility.shape == "concave" and (bends > tolerance).any():
         raise InvalidInputError("utility shape", "must be concave as declared", utility.name)
+
+
+def _check_slopes(utility: Utility, grid: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+    """Catch a derivative or a bound on the slope that the function itself contradicts."""
+    chords = np.diff(values) / np.diff(grid)
+    slack = 1e-6 * max(1.0, float(np.abs(chords).max()))
+    if utility.lipschitz is not None:
+        _number("lipschitz", utility.lipschitz, 0.0, 1e300)
+        if chords.max() > utility.lipschitz + slack:
+            raise InvalidInputError("lipschitz", f"must be at least {chords.max():g}", utility.lipschitz)
+    if utility.derivative is None:
+        return
+    try:
+        slopes = np.array([utility.derivative(float(u)) for u in grid], dtype=np.float64)
+    except Exception as error:
+        rule = f"must give a number on (0, 1] ({type(error).__name__}: {error})"
+        raise InvalidInputError("utility derivative", rule, utility.name) from error
+    if not np.isfinite(slopes).all():
+        bad = float(slopes[~np.isfinite(slopes)][0])
+        raise InvalidInputError("utility derivative", "must be finite on (0, 1]", bad)
+    concave = utility.shape == "concave"
+    if concave and ((chords > slopes[:-1] + slack).any() or (chords < slopes[1:] - slack).any()):
+        raise InvalidInputError("utility derivative", "must be that of the function", utility.name)

@@ -59,7 +59,7 @@ def branching_room(n_user_types: int, n_items: int) -> BranchingRoom:
 
 
 @inlined
-def whole() -> Split:
+def no_split() -> Split:
     """Return the split that is none."""
     return Split(int(NONE), 0, 0, 0, 0.0)
 
@@ -98,7 +98,7 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
                 most = room.bends[i] * look * look * variance
                 position, user_type, centre = k, i, mean
     if position < 0:
-        return whole()
+        return no_split()
     below, above = -np.inf, np.inf
     for a in range(atoms.facts[COUNT]):
         if atoms.weights[a] > 0.0:
@@ -108,7 +108,7 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
             else:
                 above = min(above, value)
     if not below < above < np.inf:
-        return whole()
+        return no_split()
     return Split(int(ROW), position, 0, user_type, 0.5 * (below + above))
 
 
@@ -139,7 +139,7 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
                 most = room.bends[i] * appeal * appeal * variance
                 item, user_type = j, i
     if item < 0:
-        return whole()
+        return no_split()
     inside, outside = False, False
     slot = node.slots[item]
     for k in range(node.rows.size):
@@ -148,7 +148,7 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
         else:
             outside |= node.base[k, slot] > -np.inf
     if not inside or (not outside and node.required[slot] == 1):
-        return whole()
+        return no_split()
     return Split(int(COLUMN), 0, item, user_type, room.means[item, user_type])
 
 
@@ -177,7 +177,7 @@ def split_cell(node: Node) -> Split:
         if width > widest:
             widest, position, item = width, k, int(np.int64(node.columns[k]))
     if position < 0:
-        return whole()
+        return no_split()
     return Split(int(CELL), position, item, 0, 0.0)
 
 
@@ -193,7 +193,7 @@ def split_interval(task: Task, node: Node, gap: float) -> Split:
         if task.instance.weights[i] * above > worst and width > _WIDE * task.ceilings[i]:
             worst, user_type = task.instance.weights[i] * above, i
     if user_type < 0:
-        return whole()
+        return no_split()
     low, high = envelope.low[user_type], envelope.high[user_type]
     value = min(max(node.atoms.mixture[user_type], low + 0.1 * (high - low)), high - 0.1 * (high - low))
     return Split(int(INTERVAL), 0, 0, user_type, value)

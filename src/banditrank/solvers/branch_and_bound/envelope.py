@@ -43,7 +43,7 @@ def new_envelope(n_user_types: int, *, spatial: bool) -> Envelope:
         np.zeros((n, cells), dtype=np.int64),
         np.zeros((n, cells), dtype=np.int64),
         np.zeros(n),
-        np.zeros((GRID + _HALVINGS, 4)),
+        np.zeros((GRID + _HALVINGS if spatial else 1, 4)),
     )
 
 

@@ -163,6 +163,10 @@ def _aim(task: Task, node: Node, enough: float) -> Tangent:
         node.slopes[i] = slope
         height += weights[i] * utility_of(task.utility, node.guide[i])
         lift += slope * node.guide[i]
+    if not (-np.inf < height < np.inf and -np.inf < lift < np.inf):  # a function of one's own gave no number
+        for i in range(weights.size):
+            node.slopes[i] = 0.0
+        return Tangent(np.inf, 0.0, False)
     scales = task.facts[PLAIN] == 1 and task.utility.code in (LOGARITHM, POWER)
     return Tangent(height, lift, scales)
 
@@ -247,8 +251,11 @@ def _tighten(task: Task, node: Node, slack: float) -> bool:
         if first == last:
             return False
         if last - first < GRID:
-            envelope.low[i] = low + first * width
-            envelope.high[i] = min(high, low + last * width)
+            # Rounding must not shave off what was not excluded.
+            if first > 0:
+                envelope.low[i] = (low + first * width) * (1.0 - 1e-12)
+            if last < GRID:
+                envelope.high[i] = (low + last * width) * (1.0 + 1e-12)
             fit_envelope(task.utility, envelope, i)
     return True
 

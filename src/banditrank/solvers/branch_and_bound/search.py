@@ -82,7 +82,10 @@ def new_search(n_user_types: int, n_items: int, n_positions: int, utility: Utili
 
 @compiled
 def begin(search: Search, instance: Instance, start: NDArray[np.uintp], gap: float) -> None:
-    """Take an instance up, and a ranking to start from; ``gap`` is what does not matter."""
+    """Take an instance up, and a ranking to start from; ``gap`` is what does not matter.
+
+    Every type must have a positive weight, and something that appeals to it.
+    """
     task, incumbent, node, _ = search
     take(task, instance)
     forget_incumbent(incumbent, gap)
@@ -260,10 +263,10 @@ def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking
     begin(search, instance, start.astype(np.uintp), _WITHIN * limits.target_gap)
     bound, before = refine(search, np.inf), np.inf
     while bound > -np.inf and before - bound > _PROGRESS * (bound - incumbent.levels[VALUE]):
-        before = bound
-        bound = refine(search, bound)
         if time.perf_counter() >= limits.deadline:
             break
+        before = bound
+        bound = refine(search, bound)
     nodes = 1
     if bound > -np.inf:
         drop_columns(task, node)

@@ -14,13 +14,13 @@ from banditrank.solvers.branch_and_bound.branching import (
     BranchingRoom,
     Split,
     branching_room,
+    no_split,
     permits,
     split_cell,
     split_column,
     split_interval,
     split_row,
     weigh_types,
-    whole,
 )
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms
 from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node, add_slot, confine, relax
@@ -38,12 +38,12 @@ DONE, MORE, FULL = range(3)
 _ASSIGNMENTS = 40  # for a node
 _FIRST_ASSIGNMENTS = 4  # for a child, to tell how good a split is
 _TRIALS = 12  # branchings that try both ways of splitting
-_LOCAL_SEARCH = 8  # nodes between two local searches
 _RETRIAL = 8  # and one in so many after that
+_LOCAL_SEARCH = 8  # nodes between two local searches
 
 
 class Tree(NamedTuple):
-    """Room for nodes; ``order`` is a heap of the open ones by decreasing bound, then the free places."""
+    """Room for nodes, at numbered places."""
 
     bounds: Floats  # (P,)
     depths: NDArray[np.int64]  # (P,)
@@ -52,10 +52,10 @@ class Tree(NamedTuple):
     guides: Floats  # (P, N)
     lows: Floats  # (P, N)
     highs: Floats  # (P, N)
-    columns: NDArray[np.uint16]  # (P, KEPT, K)
+    columns: NDArray[np.uint32]  # (P, KEPT, K)
     weights: Floats  # (P, KEPT)
     counts: NDArray[np.int64]  # (P,)
-    heap: NDArray[np.int64]  # (P,) open nodes
+    heap: NDArray[np.int64]  # (P,) places of open nodes, the largest bound first
     free: NDArray[np.int64]  # (P,) places without a node
     facts: NDArray[np.int64]  # (4,) open and free places; nodes and branchings so far
     trends: Floats  # (1,) by how much splitting rows has been better than columns
@@ -75,7 +75,7 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
         np.zeros((p, n)),
         np.zeros((p, n)),
         np.zeros((p, n)),
-        np.zeros((p, KEPT, k), dtype=np.uint16),
+        np.zeros((p, KEPT, k), dtype=np.uint32),
         np.zeros((p, KEPT)),
         np.zeros(p, dtype=np.int64),
         np.zeros(p, dtype=np.int64),
@@ -98,7 +98,7 @@ def plant(task: Task, node: Node, tree: Tree, bound: float) -> None:
     tree.trends[ROWS_LEAD] = 0.0
     place = _claim(tree)
     tree.depths[place] = 0
-    _keep(task, node, tree, place, whole(), 0)
+    _keep(task, node, tree, place, no_split(), 0)
     _push(tree, place, bound)
 
 
@@ -151,7 +151,7 @@ def open_bound(tree: Tree) -> float:
 def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: float, depth: int) -> int:
     """Make the children of the node in hand, and return how many: four to compare two ways of splitting."""
     weigh_types(task, node, tree.room)
-    rows = whole()
+    rows = no_split()
     if task.spatial:
         rows = split_interval(task, node, 0.1 * (bound - incumbent.levels[VALUE]))
     columns = rows
@@ -192,7 +192,7 @@ def _settle(task: Task, incumbent: Incumbent, node: Node, tree: Tree, member: in
         _release(tree, place)
         reached = min(bound, incumbent.levels[TARGET])
     else:
-        _keep(task, node, tree, place, whole(), 0)
+        _keep(task, node, tree, place, no_split(), 0)
         _push(tree, place, reached)
     least = 1e-6 * min(bound - incumbent.levels[VALUE], 1.0)
     tree.gains[member] = np.log(max(min(bound - reached, 1e300), least, 1e-300))
