@@ -85,7 +85,7 @@ def test_utilities_by_name() -> None:
 )
 def test_slopes_that_the_function_contradicts_are_refused(keywords: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        custom(lambda u: math.sqrt(u), shape="concave", **keywords)
+        custom(math.sqrt, shape="concave", **keywords)
 
 
 @pytest.mark.parametrize(
