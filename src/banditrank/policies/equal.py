@@ -121,6 +121,17 @@ def _weigh(beliefs: Beliefs, bonus: float) -> None:
 
 
 @inlined
+def _exploits(
+    beliefs: Beliefs, t: int, parameters: Floats, rng: np.random.Generator, ranking: NDArray[np.uintp]
+) -> bool:
+    """Write the ranking of a round that explores, or else bring the instance up to date."""
+    if explores(beliefs.learner, t, parameters[0], rng, ranking):
+        return False
+    _weigh(beliefs, parameters[1])
+    return True
+
+
+@inlined
 def _rank_by_assignment(
     state: AssignmentState,
     user_type: int,  # noqa: ARG001 - everybody is treated alike
@@ -130,9 +141,8 @@ def _rank_by_assignment(
     ranking: NDArray[np.uintp],
 ) -> None:
     beliefs = state.beliefs
-    if explores(beliefs.learner, t, parameters[0], rng, ranking):
+    if not _exploits(beliefs, t, parameters, rng, ranking):
         return
-    _weigh(beliefs, parameters[1])
     for i in range(state.slopes.size):
         state.slopes[i] = state.slope * beliefs.instance.weights[i]
     score_cells(beliefs.instance, state.slopes, state.scores)
@@ -149,9 +159,8 @@ def _rank_by_enumeration(
     ranking: NDArray[np.uintp],
 ) -> None:
     beliefs = state.beliefs
-    if explores(beliefs.learner, t, parameters[0], rng, ranking):
+    if not _exploits(beliefs, t, parameters, rng, ranking):
         return
-    _weigh(beliefs, parameters[1])
     # The paper leaves the schedule of the sampled share open but for its limit 1.
     share = 1.0 - 1.0 / np.sqrt(t) if state.sampled else 1.0
     enumerate_rankings(beliefs.instance, state.utility, share, rng, state.room, ranking)
@@ -167,9 +176,8 @@ def _rank_by_search(
     ranking: NDArray[np.uintp],
 ) -> None:
     beliefs = state.beliefs
-    if explores(beliefs.learner, t, parameters[0], rng, ranking):
+    if not _exploits(beliefs, t, parameters, rng, ranking):
         return
-    _weigh(beliefs, parameters[1])
     pursue(state.search, state.tree, beliefs.instance, parameters[2], _NODES, state.latest)
     for k in range(ranking.size):
         ranking[k] = state.latest[k]

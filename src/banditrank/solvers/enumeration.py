@@ -128,12 +128,17 @@ def draw_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.u
         ranking[k] = items[k]
 
 
-def _refuse(_: Utility, n_items: int, n_positions: int) -> str | None:
+def too_many(limit: int, n_items: int, n_positions: int) -> str | None:
+    """Return what a size makes, in words, if that is more rankings than the limit."""
     rankings = number_of_rankings(n_items, n_positions)
-    if rankings <= ENUMERATION_LIMIT:
+    if rankings <= limit:
         return None
-    size = f"{n_items} items in {n_positions} positions make {rankings:,} rankings"
-    return f"tries at most {ENUMERATION_LIMIT:,} rankings, got {size}"
+    return f"{limit:,} rankings, got {n_items} items in {n_positions} positions make {rankings:,} rankings"
+
+
+def _refuse(_: Utility, n_items: int, n_positions: int) -> str | None:
+    excess = too_many(ENUMERATION_LIMIT, n_items, n_positions)
+    return excess and f"tries at most {excess}"
 
 
 def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:

@@ -40,9 +40,15 @@ class Outcome(NamedTuple):
     nodes: int
 
 
+def nothing() -> None:
+    """Prepare nothing."""
+
+
 class Method(NamedTuple):
     """A way to solve equal treatment."""
 
     refuse: Callable[[Utility, int, int], str | None]
     """Return why it cannot solve a utility with that many items and positions, in words, or nothing."""
     run: Callable[[Instance, Utility, Limits], Outcome]
+    prepare: Callable[[], None] = nothing
+    """Compile what takes long to compile, before the clock starts."""

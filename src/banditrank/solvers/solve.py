@@ -89,10 +89,11 @@ def solve(
     >>> solution.ranking, solution.certified
     (array([2, 3]), True)
     """
-    start = time.perf_counter()
     instance = as_instance(known, bonuses=bonuses, scale=scale)
     chosen = find_utility(utility)
     name = choose_solver(solver, chosen, n_items=instance.n_items, n_positions=instance.n_positions)
+    METHODS[name].prepare()
+    start = time.perf_counter()
     limits = Limits(
         target_gap=_within("target_gap", target_gap, SMALLEST_GAP, 1.0),
         deadline=start + (np.inf if time_limit is None else _within("time_limit", time_limit, 0.0, 1e9)),

@@ -4,6 +4,7 @@ The same formulas serve `solve` and, with the rooms that they need made beforeha
 """
 
 import time
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ from banditrank.solvers.branch_and_bound.tree import (
 from banditrank.solvers.instance import Instance, values_of
 from banditrank.solvers.method import Limits, Method, Outcome
 from banditrank.utilities.formulas import CUSTOM, MINIMUM
-from banditrank.utilities.utility import Utility
+from banditrank.utilities.utility import NASH, Utility
 
 Floats = NDArray[np.float64]
 
@@ -250,7 +251,10 @@ def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
         best = np.argsort(-instance.bonuses, kind="stable")[: instance.n_positions]
         return Outcome(best, constant + float(instance.bonuses[best].sum()), 0)
     relevant = Instance(
-        instance.weights[served], instance.preferences[served], instance.means[served], instance.bonuses
+        instance.weights[served],
+        instance.preferences[served],
+        instance.means[served],
+        instance.bonuses.copy(),
     )
     outcome = _search(relevant, utility, limits, start)
     return outcome._replace(upper_bound=outcome.upper_bound + constant)
@@ -282,5 +286,19 @@ def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking
     return Outcome(incumbent.ranking.astype(np.intp), max(bound, incumbent.levels[TARGET]), nodes)
 
 
-METHOD = Method(_refuse, _run)
-SPATIAL = Method(_refuse_spatial, _run)
+@cache
+def _prepare() -> None:
+    """Have the formulas compiled, or loaded, by running each on the smallest instance."""
+    search = new_search(1, 1, 1, NASH)
+    instance = Instance(np.ones(1), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
+    begin(search, instance, np.zeros(1, dtype=np.uintp), 0.0)
+    refine(search, np.inf)
+    drop_columns(search.task, search.node)
+    tree = new_tree(1, 1, 1, capacity=8)
+    plant(search.task, search.node, tree, -np.inf)
+    explore(search.task, search.incumbent, search.node, tree, _CHUNK)
+    open_bound(tree)
+
+
+METHOD = Method(_refuse, _run, _prepare)
+SPATIAL = Method(_refuse_spatial, _run, _prepare)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled
-from banditrank.solvers.enumeration import number_of_rankings
+from banditrank.solvers.enumeration import number_of_rankings, too_many
 from banditrank.solvers.highs.session import add_rows, add_variables, new_model, run_until
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.method import Limits, Method, Outcome
@@ -28,11 +28,8 @@ _LARGEST_LOSS = 1e6  # in units of the best value; larger costs are more than Hi
 
 
 def _refuse(_: Utility, n_items: int, n_positions: int) -> str | None:
-    rankings = number_of_rankings(n_items, n_positions)
-    if rankings <= LP_LIMIT:
-        return None
-    size = f"{n_items} items in {n_positions} positions make {rankings:,} rankings"
-    return f"makes a variable of each of at most {LP_LIMIT:,} rankings, got {size}"
+    excess = too_many(LP_LIMIT, n_items, n_positions)
+    return excess and f"makes a variable of each of at most {excess}"
 
 
 def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
