@@ -3,7 +3,8 @@
 ::
 
     search         one instance from start to end; the method that `solve` calls
-    tree           open nodes, and how a node makes two
+    tree           how nodes are kept, and how one makes two
+    open_nodes     which are open, and which comes next
     branching      by what a node is split
     local_search   better rankings nearby
     relaxation     the bound of a node

@@ -282,7 +282,7 @@ def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking
             if explore(task, incumbent, node, tree, _CHUNK) != MORE:
                 break
         bound = open_bound(tree)
-        nodes += int(tree.facts[NODES])
+        nodes += int(tree.progress[NODES])
     return Outcome(incumbent.ranking.astype(np.intp), max(bound, incumbent.levels[TARGET]), nodes)
 
 

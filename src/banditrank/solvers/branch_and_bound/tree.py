@@ -1,11 +1,11 @@
-"""The tree of nodes: which are open, which comes next, and how a node makes two."""
+"""The tree of nodes: how each is kept, and how one makes two."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined, internal
+from banditrank.compilation import compiled, internal
 from banditrank.solvers.branch_and_bound.atoms import COUNT, drop_atoms, value_atom
 from banditrank.solvers.branch_and_bound.branching import (
     COLUMN,
@@ -23,6 +23,18 @@ from banditrank.solvers.branch_and_bound.branching import (
     weigh_types,
 )
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms
+from banditrank.solvers.branch_and_bound.open_nodes import (
+    FREE,
+    OPEN,
+    OpenNodes,
+    claim,
+    deepest,
+    free_all,
+    new_open_nodes,
+    pop,
+    push,
+    release,
+)
 from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node, add_slot, confine, relax
 from banditrank.solvers.branch_and_bound.task import LIVE, TARGET, VALUE, Incumbent, Task
 from banditrank.utilities.formulas import MINIMUM
@@ -30,7 +42,7 @@ from banditrank.utilities.formulas import MINIMUM
 Floats = NDArray[np.float64]
 
 KEPT = 16  # atoms that a node remembers
-OPEN, FREE, NODES, BRANCHINGS = range(4)  # places in Tree.facts
+NODES, BRANCHINGS = range(2)  # places in Tree.progress
 ROWS_LEAD = 0  # place in Tree.trends
 
 DONE, MORE, FULL = range(3)
@@ -45,8 +57,7 @@ _LOCAL_SEARCH = 8  # nodes between two local searches
 class Tree(NamedTuple):
     """Room for nodes, at numbered places."""
 
-    bounds: Floats  # (P,)
-    depths: NDArray[np.int64]  # (P,)
+    open_nodes: OpenNodes
     allowed: NDArray[np.int8]  # (P, K, M)
     required: NDArray[np.int8]  # (P, M)
     guides: Floats  # (P, N)
@@ -54,10 +65,8 @@ class Tree(NamedTuple):
     highs: Floats  # (P, N)
     columns: NDArray[np.uint32]  # (P, KEPT, K)
     weights: Floats  # (P, KEPT)
-    counts: NDArray[np.int64]  # (P,)
-    heap: NDArray[np.int64]  # (P,) places of open nodes, the largest bound first
-    free: NDArray[np.int64]  # (P,) places without a node
-    facts: NDArray[np.int64]  # (4,) open and free places; nodes and branchings so far
+    n_atoms: NDArray[np.int64]  # (P,)
+    progress: NDArray[np.int64]  # (2,) nodes and branchings so far
     trends: Floats  # (1,) by how much splitting rows has been better than columns
     family: NDArray[np.int64]  # (5,) a node and its children by rows and by columns
     gains: Floats  # (5,) of the children's bounds, as logarithms
@@ -68,8 +77,7 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
     """Return room for so many nodes."""
     n, m, k, p = n_user_types, n_items, n_positions, capacity
     return Tree(
-        np.zeros(p),
-        np.zeros(p, dtype=np.int64),
+        new_open_nodes(p),
         np.zeros((p, k, m), dtype=np.int8),
         np.zeros((p, m), dtype=np.int8),
         np.zeros((p, n)),
@@ -78,9 +86,7 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
         np.zeros((p, KEPT, k), dtype=np.uint32),
         np.zeros((p, KEPT)),
         np.zeros(p, dtype=np.int64),
-        np.zeros(p, dtype=np.int64),
-        np.zeros(p, dtype=np.int64),
-        np.zeros(4, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
         np.zeros(1),
         np.zeros(5, dtype=np.int64),
         np.zeros(5),
@@ -91,36 +97,34 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
 @compiled
 def plant(task: Task, node: Node, tree: Tree, bound: float) -> None:
     """Empty the tree but for the node in hand."""
-    for place in range(tree.free.size):
-        tree.free[place] = tree.free.size - 1 - place
-    tree.facts[OPEN], tree.facts[FREE] = 0, tree.free.size
-    tree.facts[NODES], tree.facts[BRANCHINGS] = 0, 0
+    free_all(tree.open_nodes)
+    tree.progress[NODES], tree.progress[BRANCHINGS] = 0, 0
     tree.trends[ROWS_LEAD] = 0.0
-    place = _claim(tree)
-    tree.depths[place] = 0
+    place = claim(tree.open_nodes, 0)
     _keep(task, node, tree, place, no_split(), 0)
-    _push(tree, place, bound)
+    push(tree.open_nodes, place, bound)
 
 
 @compiled
 def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int) -> int:
     """Look at up to so many nodes, the most promising first; say whether it is DONE, or FULL."""
-    limit = tree.facts[NODES] + most
-    while tree.facts[OPEN] > 0:
-        if tree.bounds[tree.heap[0]] <= incumbent.levels[TARGET]:
+    nodes = tree.open_nodes
+    limit = tree.progress[NODES] + most
+    while nodes.sizes[OPEN] > 0:
+        if nodes.bounds[nodes.heap[0]] <= incumbent.levels[TARGET]:
             return DONE
-        if tree.facts[NODES] >= limit:
+        if tree.progress[NODES] >= limit:
             return MORE
-        if tree.facts[FREE] < 4:
+        if nodes.sizes[FREE] < 4:
             return FULL
-        tree.facts[NODES] += 1
-        tree.family[0] = _pop(tree, 0 if tree.facts[FREE] > tree.free.size // 4 else _deepest(tree))
+        tree.progress[NODES] += 1
+        tree.family[0] = pop(nodes, 0 if nodes.sizes[FREE] > nodes.free.size // 4 else deepest(nodes))
         size = 1  # of the family: the node, and its children once it has any
         for member in range(tree.family.size):
             if member == size:
                 break
             place = tree.family[member]
-            bound = tree.bounds[place]
+            bound = nodes.bounds[place]
             if bound > incumbent.levels[TARGET] and _fetch(task, node, tree, place):
                 effort = _ASSIGNMENTS if member == 0 else _FIRST_ASSIGNMENTS
                 # Called from one place only: the compiler copies it, large as it is, into each caller.
@@ -130,10 +134,10 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
             if member > 0:
                 _settle(task, incumbent, node, tree, member, bound)
             else:
-                depth = tree.depths[place] + 1
-                _release(tree, place)
+                depth = nodes.depths[place] + 1
+                release(nodes, place)
                 if bound > -np.inf:
-                    if tree.facts[NODES] % _LOCAL_SEARCH == 0:
+                    if tree.progress[NODES] % _LOCAL_SEARCH == 0:
                         search_near_atoms(task, incumbent, node, 1)
                     size += _branch(task, incumbent, node, tree, bound, depth)
         if size == tree.family.size:
@@ -144,7 +148,8 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
 @compiled
 def open_bound(tree: Tree) -> float:
     """Return the largest bound of an open node; −∞ if there is none."""
-    return float(tree.bounds[tree.heap[0]]) if tree.facts[OPEN] > 0 else -np.inf
+    nodes = tree.open_nodes
+    return float(nodes.bounds[nodes.heap[0]]) if nodes.sizes[OPEN] > 0 else -np.inf
 
 
 @internal
@@ -169,16 +174,15 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
         columns = rows
     if rows.kind == NONE:  # one ranking is left, and it has been looked at
         return 0
-    tree.facts[BRANCHINGS] += 1
-    number = tree.facts[BRANCHINGS]
+    tree.progress[BRANCHINGS] += 1
+    number = tree.progress[BRANCHINGS]
     both = rows.kind != columns.kind and (number <= _TRIALS or number % _RETRIAL == 0)
     first = rows if both or rows.kind == columns.kind or tree.trends[ROWS_LEAD] >= 0.0 else columns
     children = 4 if both else 2
     for child in range(children):
-        place = _claim(tree)
+        place = claim(tree.open_nodes, depth)
         _keep(task, node, tree, place, first if child < 2 else columns, child % 2)
-        tree.depths[place] = depth
-        tree.bounds[place] = bound
+        tree.open_nodes.bounds[place] = bound
         tree.family[child + 1] = place
     return children
 
@@ -187,13 +191,13 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
 def _settle(task: Task, incumbent: Incumbent, node: Node, tree: Tree, member: int, reached: float) -> None:
     """Open a child if something in it matters, and note the logarithm of what its bound gained."""
     place = tree.family[member]
-    bound = tree.bounds[place]
+    bound = tree.open_nodes.bounds[place]
     if reached == -np.inf:
-        _release(tree, place)
+        release(tree.open_nodes, place)
         reached = min(bound, incumbent.levels[TARGET])
     else:
         _keep(task, node, tree, place, no_split(), 0)
-        _push(tree, place, reached)
+        push(tree.open_nodes, place, reached)
     least = 1e-6 * min(bound - incumbent.levels[VALUE], 1.0)
     tree.gains[member] = np.log(max(min(bound - reached, 1e300), least, 1e-300))
 
@@ -204,10 +208,11 @@ def _choose(tree: Tree) -> None:
     lead = tree.gains[1] + tree.gains[2] - tree.gains[3] - tree.gains[4]
     tree.trends[ROWS_LEAD] = 0.9 * tree.trends[ROWS_LEAD] + 0.1 * lead
     worse = 3 if lead >= 0.0 else 1
+    nodes = tree.open_nodes
     for member in range(worse, worse + 2):
-        for index in range(tree.facts[OPEN]):
-            if tree.heap[index] == tree.family[member]:
-                _release(tree, _pop(tree, index))
+        for index in range(nodes.sizes[OPEN]):
+            if nodes.heap[index] == tree.family[member]:
+                release(nodes, pop(nodes, index))
                 break
 
 
@@ -239,7 +244,7 @@ def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: in
             for k in range(node.rows.size):
                 tree.columns[place, count, k] = atoms.columns[a, k]
             count += 1
-    tree.counts[place] = count
+    tree.n_atoms[place] = count
 
 
 @internal
@@ -268,77 +273,11 @@ def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
         node.envelope.low[i] = tree.lows[place, i]
         node.envelope.high[i] = tree.highs[place, i]
     atoms = node.atoms
-    atoms.facts[COUNT] = tree.counts[place]
-    for a in range(tree.counts[place]):
+    atoms.facts[COUNT] = tree.n_atoms[place]
+    for a in range(tree.n_atoms[place]):
         atoms.weights[a] = tree.weights[place, a]
         for k in range(node.rows.size):
             atoms.columns[a, k] = tree.columns[place, a, k]
         value_atom(task, atoms, a)
     drop_atoms(atoms, node.base, node.slots)
     return not task.spatial or confine(task, node)
-
-
-@inlined
-def _claim(tree: Tree) -> int:
-    tree.facts[FREE] -= 1
-    return int(tree.free[tree.facts[FREE]])
-
-
-@inlined
-def _release(tree: Tree, place: int) -> None:
-    tree.free[tree.facts[FREE]] = place
-    tree.facts[FREE] += 1
-
-
-@internal
-def _push(tree: Tree, place: int, bound: float) -> None:
-    """Open a node."""
-    tree.bounds[place] = bound
-    hole = tree.facts[OPEN]
-    tree.facts[OPEN] += 1
-    _rise(tree, hole, place)
-
-
-@internal
-def _rise(tree: Tree, hole: int, place: int) -> None:
-    while hole > 0:
-        parent = (hole - 1) // 2
-        if tree.bounds[tree.heap[parent]] >= tree.bounds[place]:
-            break
-        tree.heap[hole] = tree.heap[parent]
-        hole = parent
-    tree.heap[hole] = place
-
-
-@internal
-def _pop(tree: Tree, index: int) -> int:
-    """Take the node at an index of the heap out of it; the first has the largest bound."""
-    place = int(tree.heap[index])
-    tree.facts[OPEN] -= 1
-    count = tree.facts[OPEN]
-    if index == count:
-        return place
-    moved = tree.heap[count]
-    hole = index
-    while True:
-        child = 2 * hole + 1
-        if child >= count:
-            break
-        if child + 1 < count and tree.bounds[tree.heap[child + 1]] > tree.bounds[tree.heap[child]]:
-            child += 1
-        if tree.bounds[tree.heap[child]] <= tree.bounds[moved]:
-            break
-        tree.heap[hole] = tree.heap[child]
-        hole = child
-    _rise(tree, hole, moved)
-    return place
-
-
-@internal
-def _deepest(tree: Tree) -> int:
-    """Return the index of the deepest open node: finishing it frees places soonest."""
-    best = 0
-    for index in range(tree.facts[OPEN]):
-        if tree.depths[tree.heap[index]] > tree.depths[tree.heap[best]]:
-            best = index
-    return best
