@@ -8,6 +8,7 @@
     branching      by what a node is split
     local_search   better rankings nearby
     relaxation     the bound of a node
+    node           which rankings it allows
     atoms          mixtures of rankings      matrix_game    the same for the worst-off type
     envelope       functions that are not concave
     bounds         what holds for any ranking

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.branch_and_bound.atoms import COUNT, slope_at
 from banditrank.solvers.branch_and_bound.envelope import envelope_height
-from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node
+from banditrank.solvers.branch_and_bound.node import SLOTS, Node
 from banditrank.solvers.branch_and_bound.task import LIVE, Task
 from banditrank.utilities.formulas import MINIMUM, utility_of
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.branch_and_bound.atoms import COUNT
-from banditrank.solvers.branch_and_bound.relaxation import Node
+from banditrank.solvers.branch_and_bound.node import Node
 from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, consider
 from banditrank.utilities.formulas import MINIMUM, collective, slope_of
 

@@ -14,7 +14,8 @@ from banditrank.compilation import compiled, internal
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.branch_and_bound.atoms import COUNT, add_atom, drop_atoms
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms, search_nearby
-from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node, add_slot, new_node, open_node, relax
+from banditrank.solvers.branch_and_bound.node import SLOTS, Node, add_slot, new_node, open_node
+from banditrank.solvers.branch_and_bound.relaxation import relax
 from banditrank.solvers.branch_and_bound.task import (
     LIVE,
     TARGET,

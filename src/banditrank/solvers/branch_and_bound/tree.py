@@ -23,6 +23,7 @@ from banditrank.solvers.branch_and_bound.branching import (
     weigh_types,
 )
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms
+from banditrank.solvers.branch_and_bound.node import SLOTS, Node, add_slot, confine
 from banditrank.solvers.branch_and_bound.open_nodes import (
     FREE,
     OPEN,
@@ -35,7 +36,7 @@ from banditrank.solvers.branch_and_bound.open_nodes import (
     push,
     release,
 )
-from banditrank.solvers.branch_and_bound.relaxation import SLOTS, Node, add_slot, confine, relax
+from banditrank.solvers.branch_and_bound.relaxation import relax
 from banditrank.solvers.branch_and_bound.task import LIVE, TARGET, VALUE, Incumbent, Task
 from banditrank.utilities.formulas import MINIMUM
 
