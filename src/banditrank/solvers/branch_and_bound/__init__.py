@@ -3,6 +3,7 @@
 ::
 
     search         one instance from start to end; the method that `solve` calls
+    memory         what one search leaves for the next
     tree           how nodes are kept, and how one makes two
     open_nodes     which are open, and which comes next
     branching      by what a node is split

@@ -19,6 +19,7 @@ from banditrank.utilities.formulas import curvature_of, slope_of, utility_of
 Floats = NDArray[np.float64]
 
 CAPACITY = 48
+KEPT = 16  # how many are kept with a node, or for the next search
 COUNT = 0  # place in Atoms.facts
 _STEPS = 120  # of improving the weights, at most, between two assignments
 
@@ -123,6 +124,19 @@ def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
     if dropped:
         for b in range(a):
             atoms.weights[b] = atoms.weights[b] / kept if kept > 1e-12 else 1.0 / a
+
+
+@internal
+def keep_atoms(atoms: Atoms, columns: NDArray[np.unsignedinteger], weights: Floats) -> int:
+    """Copy the first rankings that have weight, as many as there is room for, and return how many."""
+    count = 0
+    for a in range(atoms.facts[COUNT]):
+        if atoms.weights[a] > 0.0 and count < weights.size:
+            weights[count] = atoms.weights[a]
+            for k in range(atoms.columns.shape[1]):
+                columns[count, k] = atoms.columns[a, k]
+            count += 1
+    return count
 
 
 @internal

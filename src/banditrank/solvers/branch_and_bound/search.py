@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
 from banditrank.model.rankings import Ranking
-from banditrank.solvers.branch_and_bound.atoms import COUNT, add_atom, drop_atoms
+from banditrank.solvers.branch_and_bound.atoms import COUNT, KEPT, drop_atoms
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms, search_nearby
+from banditrank.solvers.branch_and_bound.memory import Memory, memorise, new_memory, remember
 from banditrank.solvers.branch_and_bound.node import SLOTS, Node, add_slot, new_node, open_node
 from banditrank.solvers.branch_and_bound.relaxation import relax
 from banditrank.solvers.branch_and_bound.task import (
@@ -29,7 +30,6 @@ from banditrank.solvers.branch_and_bound.task import (
     take,
 )
 from banditrank.solvers.branch_and_bound.tree import (
-    KEPT,
     MORE,
     NODES,
     Tree,
@@ -52,15 +52,6 @@ _CHUNK = 8  # nodes between two looks at the clock
 _MEMORY = 256_000_000  # bytes for open nodes
 
 
-class Memory(NamedTuple):
-    """What the last search leaves for the next, of a similar instance: where its relaxation ended."""
-
-    columns: NDArray[np.uintp]  # (KEPT, K) item numbers
-    weights: Floats  # (KEPT,)
-    guide: Floats  # (N,)
-    facts: NDArray[np.int64]  # (1,) how many rankings; 0 if there was no search
-
-
 class Search(NamedTuple):
     """Room for one search after another."""
 
@@ -78,7 +69,7 @@ def new_search(n_user_types: int, n_items: int, n_positions: int, utility: Utili
         new_task(n, m, k, utility.compiled(), spatial=spatial),
         new_incumbent(n, k),
         new_node(n, m, k, spatial=spatial),
-        Memory(np.zeros((KEPT, k), dtype=np.uintp), np.zeros(KEPT), np.zeros(n), np.zeros(1, dtype=np.int64)),
+        new_memory(n, k),
     )
 
 
@@ -109,7 +100,7 @@ def refine(search: Search, bound: float) -> float:
     task, incumbent, node, memory = search
     for stage in range(0 if bound == np.inf else 1, 3):
         if stage == 1 and memory.facts[COUNT] > 0:
-            _remember(task, node, memory)
+            remember(task, node, memory)
         elif stage == 2:
             for k in range(incumbent.columns.size):
                 incumbent.columns[k] = incumbent.ranking[k]
@@ -120,40 +111,8 @@ def refine(search: Search, bound: float) -> float:
         bound = relax(task, incumbent, node, 1 if stage == 0 else _ROOT_ASSIGNMENTS, bound)
         if bound == -np.inf:
             break
-    _memorise(node, memory)
+    memorise(node, memory)
     return bound
-
-
-@internal
-def _remember(task: Task, node: Node, memory: Memory) -> None:
-    """Start from where the last search's relaxation ended."""
-    atoms = node.atoms
-    for i in range(node.guide.size):
-        node.guide[i] = memory.guide[i]
-    for a in range(memory.facts[COUNT]):
-        if add_atom(task, atoms, memory.columns[a]):
-            atoms.weights[atoms.facts[COUNT] - 1] = memory.weights[a]
-    drop_atoms(atoms, node.base, node.slots)
-    total = 0.0
-    for a in range(atoms.facts[COUNT]):
-        total += atoms.weights[a]
-    for a in range(atoms.facts[COUNT]):
-        atoms.weights[a] = atoms.weights[a] / total if total > 0.0 else 1.0 / atoms.facts[COUNT]
-
-
-@internal
-def _memorise(node: Node, memory: Memory) -> None:
-    atoms = node.atoms
-    count = 0
-    for a in range(atoms.facts[COUNT]):
-        if atoms.weights[a] > 0.0 and count < KEPT:
-            memory.weights[count] = atoms.weights[a]
-            for k in range(node.rows.size):
-                memory.columns[count, k] = atoms.columns[a, k]
-            count += 1
-    for i in range(node.guide.size):
-        memory.guide[i] = node.best_guide[i]
-    memory.facts[COUNT] = count
 
 
 @internal

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.solvers.branch_and_bound.atoms import COUNT, drop_atoms, value_atom
+from banditrank.solvers.branch_and_bound.atoms import COUNT, KEPT, drop_atoms, keep_atoms, value_atom
 from banditrank.solvers.branch_and_bound.branching import (
     COLUMN,
     INTERVAL,
@@ -42,7 +42,6 @@ from banditrank.utilities.formulas import MINIMUM
 
 Floats = NDArray[np.float64]
 
-KEPT = 16  # atoms that a node remembers
 NODES, BRANCHINGS = range(2)  # places in Tree.progress
 ROWS_LEAD = 0  # place in Tree.trends
 
@@ -237,15 +236,7 @@ def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: in
             tree.lows[place, split.user_type] = split.threshold
         else:
             tree.highs[place, split.user_type] = split.threshold
-    atoms = node.atoms
-    count = 0
-    for a in range(atoms.facts[COUNT]):
-        if atoms.weights[a] > 0.0 and count < KEPT:
-            tree.weights[place, count] = atoms.weights[a]
-            for k in range(node.rows.size):
-                tree.columns[place, count, k] = atoms.columns[a, k]
-            count += 1
-    tree.n_atoms[place] = count
+    tree.n_atoms[place] = keep_atoms(node.atoms, tree.columns[place], tree.weights[place])
 
 
 @internal
