@@ -20,7 +20,6 @@ Floats = NDArray[np.float64]
 
 CAPACITY = 48
 KEPT = 16  # how many are kept with a node, or for the next search
-COUNT = 0  # place in Atoms.facts
 _STEPS = 120  # of improving the weights, at most, between two assignments
 
 
@@ -35,7 +34,7 @@ class Atoms(NamedTuple):
     mixture: Floats  # (N,) the weighted mean of values
     slopes: Floats  # (N,) room
     direction: Floats  # (N,) room
-    facts: NDArray[np.int64]  # (1,) how many there are
+    n_atoms: NDArray[np.int64]  # (1,)
 
 
 def new_atoms(n_user_types: int, n_positions: int) -> Atoms:
@@ -60,7 +59,7 @@ def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
 
     When there is no room the atom with the least weight makes way.
     """
-    count = atoms.facts[COUNT]
+    count = atoms.n_atoms[0]
     for a in range(count):
         same = True
         for k in range(columns.size):
@@ -77,7 +76,7 @@ def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
         for a in range(count):
             atoms.weights[a] /= 1.0 - lost
     else:
-        atoms.facts[COUNT] = count + 1
+        atoms.n_atoms[0] = count + 1
     for k in range(columns.size):
         atoms.columns[place, k] = columns[k]
     value_atom(task, atoms, place)
@@ -103,7 +102,7 @@ def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
     """
     a, kept = 0, 0.0
     dropped = False
-    while a < atoms.facts[COUNT]:
+    while a < atoms.n_atoms[0]:
         allowed = True
         for k in range(atoms.columns.shape[1]):
             slot = slots[atoms.columns[a, k]]
@@ -113,8 +112,8 @@ def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
             a += 1
         else:
             dropped = True
-            last = atoms.facts[COUNT] - 1
-            atoms.facts[COUNT] = last
+            last = atoms.n_atoms[0] - 1
+            atoms.n_atoms[0] = last
             for k in range(atoms.columns.shape[1]):
                 atoms.columns[a, k] = atoms.columns[last, k]
             for i in range(atoms.values.shape[1]):
@@ -130,7 +129,7 @@ def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
 def keep_atoms(atoms: Atoms, columns: NDArray[np.unsignedinteger], weights: Floats) -> int:
     """Copy the first rankings that have weight, as many as there is room for, and return how many."""
     count = 0
-    for a in range(atoms.facts[COUNT]):
+    for a in range(atoms.n_atoms[0]):
         if atoms.weights[a] > 0.0 and count < weights.size:
             weights[count] = atoms.weights[a]
             for k in range(atoms.columns.shape[1]):
@@ -145,7 +144,7 @@ def mix(atoms: Atoms) -> float:
     for i in range(atoms.mixture.size):
         atoms.mixture[i] = 0.0
     bonus = 0.0
-    for a in range(atoms.facts[COUNT]):
+    for a in range(atoms.n_atoms[0]):
         weight = atoms.weights[a]
         if weight > 0.0:
             bonus += weight * atoms.bonuses[a]
@@ -179,7 +178,7 @@ def improve_mixture(task: Task, envelope: Envelope, atoms: Atoms, tolerance: flo
     Return the objective of the mixture.
     """
     weights, u, g, d = task.instance.weights, atoms.mixture, atoms.slopes, atoms.direction
-    count, n = atoms.facts[COUNT], atoms.mixture.size
+    count, n = atoms.n_atoms[0], atoms.mixture.size
     bonus = mix(atoms)
     for _ in range(_STEPS):
         for i in range(n):

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.solvers.branch_and_bound.atoms import COUNT, slope_at
+from banditrank.solvers.branch_and_bound.atoms import slope_at
 from banditrank.solvers.branch_and_bound.envelope import envelope_height
-from banditrank.solvers.branch_and_bound.node import SLOTS, Node
+from banditrank.solvers.branch_and_bound.node import Node
 from banditrank.solvers.branch_and_bound.task import LIVE, Task
 from banditrank.utilities.formulas import MINIMUM, utility_of
 
@@ -87,7 +87,7 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
     for k in range(node.rows.size):
         for i in range(room.bends.size):
             mean, square = 0.0, 0.0
-            for a in range(atoms.facts[COUNT]):
+            for a in range(atoms.n_atoms[0]):
                 if atoms.weights[a] > 0.0:
                     value = instance.means[i, atoms.columns[a, k]]
                     mean += atoms.weights[a] * value
@@ -100,7 +100,7 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
     if position < 0:
         return no_split()
     below, above = -np.inf, np.inf
-    for a in range(atoms.facts[COUNT]):
+    for a in range(atoms.n_atoms[0]):
         if atoms.weights[a] > 0.0:
             value = instance.means[user_type, atoms.columns[a, position]]
             if value <= centre:
@@ -121,7 +121,7 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
         for i in range(n):
             room.means[j, i] = 0.0
             room.squares[j, i] = 0.0
-    for a in range(atoms.facts[COUNT]):
+    for a in range(atoms.n_atoms[0]):
         weight = atoms.weights[a]
         if weight > 0.0:
             for k in range(node.rows.size):
@@ -158,9 +158,9 @@ def split_cell(node: Node) -> Split:
     atoms = node.atoms
     best, position, item = 0.0, -1, 0
     for k in range(node.rows.size):
-        for a in range(atoms.facts[COUNT]):
+        for a in range(atoms.n_atoms[0]):
             share = 0.0
-            for b in range(atoms.facts[COUNT]):
+            for b in range(atoms.n_atoms[0]):
                 if atoms.columns[b, k] == atoms.columns[a, k]:
                     share += atoms.weights[b]
             if share * (1.0 - share) > max(best, 1e-9):
@@ -171,7 +171,7 @@ def split_cell(node: Node) -> Split:
     widest = 1
     for k in range(node.rows.size):
         width = 0
-        for j in range(node.facts[SLOTS]):
+        for j in range(node.n_slots[0]):
             if node.base[k, j] > -np.inf:
                 width += 1
         if width > widest:

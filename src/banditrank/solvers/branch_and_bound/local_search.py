@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.solvers.branch_and_bound.atoms import COUNT
 from banditrank.solvers.branch_and_bound.node import Node
 from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, consider
 from banditrank.utilities.formulas import MINIMUM, collective, slope_of
@@ -124,7 +123,7 @@ def search_near_atoms(task: Task, incumbent: Incumbent, node: Node, most: int) -
     last = np.inf
     for _ in range(most):
         heaviest = -1
-        for a in range(atoms.facts[COUNT]):
+        for a in range(atoms.n_atoms[0]):
             if atoms.weights[a] < last and (heaviest < 0 or atoms.weights[a] > atoms.weights[heaviest]):
                 heaviest = a
         if heaviest < 0:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
-from banditrank.solvers.branch_and_bound.atoms import COUNT, Atoms
+from banditrank.solvers.branch_and_bound.atoms import Atoms
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def new_game(n_user_types: int) -> Game:
 @internal
 def play(game: Game, atoms: Atoms) -> float:
     """Write the atoms' best weights and the types' prices, and return the value of the game."""
-    n, count = game.solution.size, atoms.facts[COUNT]
+    n, count = game.solution.size, atoms.n_atoms[0]
     largest = 1e-300
     for a in range(count):
         for i in range(n):
@@ -81,7 +81,7 @@ def _begin(game: Game, atoms: Atoms, shift: float) -> None:
     """Start from the atom that is best for its worst-off type, and surpluses for all other types."""
     n = game.solution.size
     start, worst, best = 0, 0, -np.inf
-    for a in range(atoms.facts[COUNT]):
+    for a in range(atoms.n_atoms[0]):
         least = 0
         for i in range(n):
             if atoms.values[a, i] < atoms.values[a, least]:
@@ -143,14 +143,14 @@ def _pivot(game: Game, atoms: Atoms, shift: float, enters: int) -> bool:
 def _read(game: Game, atoms: Atoms, shift: float) -> float:
     n = game.solution.size
     total = 0.0
-    for a in range(atoms.facts[COUNT]):
+    for a in range(atoms.n_atoms[0]):
         atoms.weights[a] = 0.0
     for row in range(n):
         if game.basis[row] >= 0:
             weight = max(0.0, game.solution[row])
             atoms.weights[game.basis[row]] = weight
             total += weight
-    for a in range(atoms.facts[COUNT]):
+    for a in range(atoms.n_atoms[0]):
         atoms.weights[a] /= total
     mass = 0.0
     for i in range(n):

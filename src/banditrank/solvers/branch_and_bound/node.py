@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.assignment import AssignmentRoom, assignment_room
-from banditrank.solvers.branch_and_bound.atoms import COUNT, Atoms, new_atoms
+from banditrank.solvers.branch_and_bound.atoms import Atoms, new_atoms
 from banditrank.solvers.branch_and_bound.envelope import Envelope, fit_envelope, new_envelope
 from banditrank.solvers.branch_and_bound.matrix_game import Game, new_game
 from banditrank.solvers.branch_and_bound.task import LIVE, Task
 
 Floats = NDArray[np.float64]
-
-SLOTS = 0  # place in Node.facts
 
 
 class Node(NamedTuple):
@@ -26,7 +24,7 @@ class Node(NamedTuple):
 
     active: NDArray[np.uintp]  # (M,) the column of each slot
     slots: NDArray[np.int64]  # (M,) the slot of each column, −1 for none
-    facts: NDArray[np.int64]  # (1,) how many slots there are
+    n_slots: NDArray[np.int64]  # (1,)
     means: Floats  # (N, M) μ by slot
     base: Floats  # (K, M) by slot: bonuses where an item may stand, −∞ where not
     required: NDArray[np.int8]  # (M,) by slot: 1 for items that must be shown
@@ -68,12 +66,12 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool
 @internal
 def open_node(task: Task, node: Node) -> None:
     """Make the node that allows every ranking."""
-    node.facts[SLOTS] = 0
+    node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
         slot = add_slot(task, node, j)
         for k in range(node.rows.size):
             node.base[k, slot] = task.instance.bonuses[j]
-    node.atoms.facts[COUNT] = 0
+    node.atoms.n_atoms[0] = 0
     if task.spatial:
         for i in range(node.guide.size):
             node.envelope.low[i] = 0.0
@@ -84,8 +82,8 @@ def open_node(task: Task, node: Node) -> None:
 @inlined
 def add_slot(task: Task, node: Node, column: int) -> int:
     """Give a column of the task a slot, and return it."""
-    slot = node.facts[SLOTS]
-    node.facts[SLOTS] = slot + 1
+    slot = node.n_slots[0]
+    node.n_slots[0] = slot + 1
     node.active[slot] = column
     node.slots[column] = slot
     node.required[slot] = 0
@@ -103,7 +101,7 @@ def confine(task: Task, node: Node) -> bool:
         low, high = 0.0, 0.0
         for k in range(node.rows.size):
             least, most = np.inf, -np.inf
-            for j in range(node.facts[SLOTS]):
+            for j in range(node.n_slots[0]):
                 if node.base[k, j] > -np.inf:
                     least = min(least, node.means[i, j])
                     most = max(most, node.means[i, j])

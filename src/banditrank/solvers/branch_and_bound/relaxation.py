@@ -12,7 +12,7 @@ from banditrank.solvers.branch_and_bound.atoms import add_atom, drop_atoms, impr
 from banditrank.solvers.branch_and_bound.bounds import Tangent, bound_at, total_at
 from banditrank.solvers.branch_and_bound.envelope import GRID, conjugate, fit_envelope, most_between
 from banditrank.solvers.branch_and_bound.matrix_game import play
-from banditrank.solvers.branch_and_bound.node import SLOTS, Node
+from banditrank.solvers.branch_and_bound.node import Node
 from banditrank.solvers.branch_and_bound.task import PLAIN, TARGET, VALUE, Incumbent, Task, consider
 from banditrank.utilities.formulas import LOGARITHM, MINIMUM, POWER, slope_of, utility_of
 
@@ -117,7 +117,7 @@ def _price(task: Task, node: Node) -> float:
     is taken off again.
     """
     instance, scores, prices = task.instance, node.scores, node.room.prices
-    live, n_positions = node.facts[SLOTS], scores.shape[0]
+    live, n_positions = node.n_slots[0], scores.shape[0]
     required, largest = 0, 0.0
     for j in range(live):
         required += node.required[j]
@@ -164,7 +164,7 @@ def _rule_out(node: Node, slack: float) -> bool:
     found = False
     for k in range(node.rows.size):
         most = node.rows[k] - slack
-        for j in range(node.facts[SLOTS]):
+        for j in range(node.n_slots[0]):
             if node.scores[k, j] - prices[j] <= most and node.base[k, j] > -np.inf:
                 node.base[k, j] = -np.inf
                 found = True

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
 from banditrank.model.rankings import Ranking
-from banditrank.solvers.branch_and_bound.atoms import COUNT, KEPT, drop_atoms
+from banditrank.solvers.branch_and_bound.atoms import KEPT, drop_atoms
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms, search_nearby
 from banditrank.solvers.branch_and_bound.memory import Memory, memorise, new_memory, remember
-from banditrank.solvers.branch_and_bound.node import SLOTS, Node, add_slot, new_node, open_node
+from banditrank.solvers.branch_and_bound.node import Node, add_slot, new_node, open_node
 from banditrank.solvers.branch_and_bound.relaxation import relax
 from banditrank.solvers.branch_and_bound.task import (
     LIVE,
@@ -99,7 +99,7 @@ def refine(search: Search, bound: float) -> float:
     """
     task, incumbent, node, memory = search
     for stage in range(0 if bound == np.inf else 1, 3):
-        if stage == 1 and memory.facts[COUNT] > 0:
+        if stage == 1 and memory.n_atoms[0] > 0:
             remember(task, node, memory)
         elif stage == 2:
             for k in range(incumbent.columns.size):
@@ -149,13 +149,13 @@ def drop_columns(task: Task, node: Node) -> None:
                 instance.means[i, left] = instance.means[i, j]
             for k in range(node.rows.size):
                 node.base[k, left] = node.base[k, j]
-            for a in range(node.atoms.facts[COUNT]):
+            for a in range(node.atoms.n_atoms[0]):
                 for k in range(node.rows.size):
                     if node.atoms.columns[a, k] == j:
                         node.atoms.columns[a, k] = left
         left += 1
     task.facts[LIVE] = left
-    node.facts[SLOTS] = 0
+    node.n_slots[0] = 0
     for j in range(left):
         add_slot(task, node, j)
 

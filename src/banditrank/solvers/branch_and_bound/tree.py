@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.solvers.branch_and_bound.atoms import COUNT, KEPT, drop_atoms, keep_atoms, value_atom
+from banditrank.solvers.branch_and_bound.atoms import KEPT, drop_atoms, keep_atoms, value_atom
 from banditrank.solvers.branch_and_bound.branching import (
     COLUMN,
     INTERVAL,
@@ -23,7 +23,7 @@ from banditrank.solvers.branch_and_bound.branching import (
     weigh_types,
 )
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms
-from banditrank.solvers.branch_and_bound.node import SLOTS, Node, add_slot, confine
+from banditrank.solvers.branch_and_bound.node import Node, add_slot, confine
 from banditrank.solvers.branch_and_bound.open_nodes import (
     FREE,
     OPEN,
@@ -242,7 +242,7 @@ def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: in
 @internal
 def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
     """Take the node at a place in hand; return whether it can hold anything at all."""
-    node.facts[SLOTS] = 0
+    node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
         used = 0
         for k in range(node.rows.size):
@@ -257,7 +257,7 @@ def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
         for k in range(node.rows.size):
             allowed = tree.allowed[place, k, j] == 1
             node.base[k, slot] = task.instance.bonuses[j] if allowed else -np.inf
-    if node.facts[SLOTS] < node.rows.size:
+    if node.n_slots[0] < node.rows.size:
         return False
     for i in range(node.guide.size):
         node.guide[i] = tree.guides[place, i]
@@ -265,7 +265,7 @@ def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
         node.envelope.low[i] = tree.lows[place, i]
         node.envelope.high[i] = tree.highs[place, i]
     atoms = node.atoms
-    atoms.facts[COUNT] = tree.n_atoms[place]
+    atoms.n_atoms[0] = tree.n_atoms[place]
     for a in range(tree.n_atoms[place]):
         atoms.weights[a] = tree.weights[place, a]
         for k in range(node.rows.size):
