@@ -74,14 +74,15 @@ def new_search(n_user_types: int, n_items: int, n_positions: int, utility: Utili
 
 
 @compiled
-def begin(search: Search, instance: Instance, start: NDArray[np.uintp], gap: float) -> None:
+def begin(search: Search, instance: Instance, start: NDArray[np.uintp], gap: float, aside: float) -> None:
     """Take an instance up, and a ranking to start from; ``gap`` is what does not matter.
 
-    Every type must have a positive weight, and something that appeals to it.
+    Every type must have a positive weight, and something that appeals to it. What other types are worth, the
+    same whatever the ranking, is set ``aside``: the gap is a share of the whole.
     """
     task, incumbent, node, _ = search
     take(task, instance)
-    forget_incumbent(incumbent, gap)
+    forget_incumbent(incumbent, gap, aside)
     for k in range(start.size):
         incumbent.ranking[k] = start[k]
     open_node(task, node)
@@ -170,7 +171,7 @@ def pursue(
     search learned is remembered. Most often one assignment proves that the ranking is still good enough.
     """
     task, incumbent, node, _ = search
-    begin(search, instance, ranking, gap)
+    begin(search, instance, ranking, gap, 0.0)
     bound = refine(search, np.inf)
     if bound > -np.inf:
         drop_columns(task, node)
@@ -216,15 +217,15 @@ def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
         instance.means[served],
         instance.bonuses.copy(),
     )
-    outcome = _search(relevant, utility, limits, start)
+    outcome = _search(relevant, utility, limits, start, constant)
     return outcome._replace(upper_bound=outcome.upper_bound + constant)
 
 
-def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking) -> Outcome:
+def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking, aside: float) -> Outcome:
     n, m, k = instance.n_user_types, instance.n_items, instance.n_positions
     search = new_search(n, m, k, utility)
     task, incumbent, node, _ = search
-    begin(search, instance, start.astype(np.uintp), _WITHIN * limits.target_gap)
+    begin(search, instance, start.astype(np.uintp), _WITHIN * limits.target_gap, aside)
     bound, before = refine(search, np.inf), np.inf
     while bound > -np.inf and before - bound > _PROGRESS * (bound - incumbent.levels[VALUE]):
         if time.perf_counter() >= limits.deadline:
@@ -251,7 +252,7 @@ def _prepare() -> None:
     """Have the formulas compiled, or loaded, by running each on the smallest instance."""
     search = new_search(1, 1, 1, NASH)
     instance = Instance(np.ones(1), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
-    begin(search, instance, np.zeros(1, dtype=np.uintp), 0.0)
+    begin(search, instance, np.zeros(1, dtype=np.uintp), 0.0, 0.0)
     refine(search, np.inf)
     drop_columns(search.task, search.node)
     tree = new_tree(1, 1, 1, capacity=8)

@@ -14,7 +14,10 @@ Floats = NDArray[np.float64]
 Columns = NDArray[np.uintp]
 
 LIVE, PLAIN = range(2)  # places in Task.facts
-VALUE, TARGET, GAP = range(3)  # places in Incumbent.levels
+
+# Places in Incumbent.levels: its value; what a better one must exceed to matter; the share of the whole value
+# that does not matter; and what types that the instance leaves out add to the whole.
+VALUE, TARGET, GAP, ASIDE = range(4)
 
 _STEEPEST = 500.0  # the logarithm of the largest slope of a power
 _FLOOR = 1e-7  # tangent points stay above this share of what a type can get: f' may be infinite at 0
@@ -39,7 +42,7 @@ class Incumbent(NamedTuple):
     """The best ranking so far."""
 
     ranking: Columns  # (K,) item numbers, not columns
-    levels: Floats  # (3,) its value; what a better one must exceed to matter; the gap that does not matter
+    levels: Floats  # (4,)
     values: Floats  # (N,) room
     columns: Columns  # (K,) room
 
@@ -64,7 +67,7 @@ def new_incumbent(n_user_types: int, n_positions: int) -> Incumbent:
     """Return room for rankings of a size."""
     k = n_positions
     return Incumbent(
-        np.zeros(k, dtype=np.uintp), np.zeros(3), np.zeros(n_user_types), np.zeros(k, dtype=np.uintp)
+        np.zeros(k, dtype=np.uintp), np.zeros(4), np.zeros(n_user_types), np.zeros(k, dtype=np.uintp)
     )
 
 
@@ -97,11 +100,12 @@ def take(task: Task, instance: Instance) -> None:
 
 
 @internal
-def forget_incumbent(incumbent: Incumbent, gap: float) -> None:
-    """Start without a ranking; ``gap`` is what does not matter."""
+def forget_incumbent(incumbent: Incumbent, gap: float, aside: float) -> None:
+    """Start without a ranking; ``gap`` is the share of value and ``aside`` together that does not matter."""
     incumbent.levels[VALUE] = -np.inf
     incumbent.levels[TARGET] = -np.inf
     incumbent.levels[GAP] = gap
+    incumbent.levels[ASIDE] = aside
 
 
 @internal
@@ -114,7 +118,8 @@ def consider(task: Task, incumbent: Incumbent, columns: Columns) -> float:
         total += instance.bonuses[columns[k]]
     if total > incumbent.levels[VALUE]:
         incumbent.levels[VALUE] = total
-        incumbent.levels[TARGET] = total + incumbent.levels[GAP] * gap_unit(task.utility, total)
+        unit = gap_unit(task.utility, total + incumbent.levels[ASIDE])
+        incumbent.levels[TARGET] = total + incumbent.levels[GAP] * unit
         for k in range(columns.size):
             incumbent.ranking[k] = task.items[columns[k]]
     return total
