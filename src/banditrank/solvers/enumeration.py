@@ -28,6 +28,7 @@ class EnumerationRoom(NamedTuple):
     bonuses: Floats  # (K + 1,) their items' bonuses
     items: Indices  # (K,) the ranking being tried
     shown: Indices  # (M,) 1 for items in it
+    tried: Indices  # (1,) how many rankings were tried
 
 
 def enumeration_room(n_user_types: int, n_items: int, n_positions: int) -> EnumerationRoom:
@@ -37,6 +38,7 @@ def enumeration_room(n_user_types: int, n_items: int, n_positions: int) -> Enume
         np.zeros(n_positions + 1),
         np.zeros(n_positions, dtype=np.intp),
         np.zeros(n_items, dtype=np.intp),
+        np.zeros(1, dtype=np.intp),
     )
 
 
@@ -78,7 +80,7 @@ def enumerate_rankings(
     n_user_types, n_positions = preferences.shape
     n_items = means.shape[1]
     best = -np.inf
-    found = False
+    room.tried[0] = 0
     for j in range(n_items):
         room.shown[j] = 0
     for i in range(n_user_types):
@@ -108,11 +110,12 @@ def enumerate_rankings(
         if share < 1.0 and rng.random() >= share:
             continue
         total = collective(utility, weights, room.values[n_positions]) + float(room.bonuses[n_positions])
-        if total > best or not found:
-            best, found = total, True
+        room.tried[0] += 1
+        if total > best or room.tried[0] == 1:
+            best = total
             for k in range(n_positions):
                 ranking[k] = room.items[k]
-    if not found:
+    if room.tried[0] == 0:
         draw_ranking(rng, room.shown, ranking)
     return best
 
@@ -156,8 +159,7 @@ def _try(instance: Instance, utility: Utility, limits: Limits, share: float) -> 
     room = enumeration_room(instance.n_user_types, instance.n_items, instance.n_positions)
     rng = np.random.default_rng(limits.seed)  # drawn from only if some rankings are left out
     best = enumerate_rankings(instance, utility.compiled(), share, rng, room, ranking)
-    count = number_of_rankings(instance.n_items, instance.n_positions)
-    return Outcome(ranking.astype(np.intp), best, count)
+    return Outcome(ranking.astype(np.intp), best, int(room.tried[0]))
 
 
 METHOD = Method(_refuse, _run)

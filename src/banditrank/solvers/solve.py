@@ -73,6 +73,7 @@ def solve(
         The method; ``auto`` takes the one that fits the utility's shape.
     time_limit
         Seconds after which the best ranking so far is returned, with an honest gap; no limit if left out.
+        ``enumeration`` and ``sampling`` run to their end, at most 1,000,000 rankings, whatever the limit.
     target_gap
         How close to the best is close enough, as a share of the value.
     warm_start
