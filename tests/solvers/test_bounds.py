@@ -40,7 +40,7 @@ def test_the_bound_at_the_best_total_is_above_every_ranking(
     point = rng.uniform(0.05, 1.0, size=3)  # slopes may be taken anywhere, not only where a ranking is
     tangent, slopes = tangent_at(problem, utility, point, scales=scales)
     scores = np.zeros((2, 5))
-    score_cells(as_instance(problem), slopes, scores)
+    score_cells(as_instance(problem), slopes, 5, scores)
     bound = bound_at(utility.compiled(), tangent, best_assignment(scores)[1])
     for ranking in permutations(range(5), 2):
         values = (problem.position_preferences * problem.item_means[:, list(ranking)]).sum(axis=1)

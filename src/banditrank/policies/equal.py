@@ -145,8 +145,9 @@ def _rank_by_assignment(
         return
     for i in range(state.slopes.size):
         state.slopes[i] = state.slope * beliefs.instance.weights[i]
-    score_cells(beliefs.instance, state.slopes, state.scores)
-    assign(state.scores, state.scores.shape[1], state.room, ranking)
+    n_items = state.scores.shape[1]
+    score_cells(beliefs.instance, state.slopes, n_items, state.scores)
+    assign(state.scores, n_items, state.room, ranking)
 
 
 @inlined

@@ -160,7 +160,7 @@ def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
 
 def _run(instance: Instance, utility: Utility, _: Limits) -> Outcome:
     scores = np.zeros((instance.n_positions, instance.n_items))
-    score_cells(instance, slope(utility) * instance.weights, scores)
+    score_cells(instance, slope(utility) * instance.weights, instance.n_items, scores)
     ranking, total = best_assignment(scores)
     constant = float(utility.of(0.0)) * instance.weights.sum()
     return Outcome(ranking, total + constant, 1)

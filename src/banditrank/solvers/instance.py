@@ -105,10 +105,18 @@ def values_of(instance: Instance, ranking: NDArray[np.uintp], values: Floats) ->
 
 
 @inlined
-def score_cells(instance: Instance, slopes: Floats, scores: Floats) -> None:
-    """Write V_kj = Σ_i slope_i ρ_ik μ_ij + b_j: what an item at a position adds if f were linear."""
-    n_positions, n_items = scores.shape
-    for k in range(n_positions):
+def bonus_of(instance: Instance, ranking: NDArray[np.uintp]) -> float:
+    """Return Σ_k b_σ(k)."""
+    total = 0.0
+    for k in range(ranking.size):
+        total += instance.bonuses[ranking[k]]
+    return total
+
+
+@inlined
+def score_cells(instance: Instance, slopes: Floats, n_items: int, scores: Floats) -> None:
+    """Write V_kj = Σ_i slope_i ρ_ik μ_ij + b_j for the first items: what one adds if f were linear."""
+    for k in range(scores.shape[0]):
         for j in range(n_items):
             scores[k, j] = instance.bonuses[j]
         for i in range(slopes.size):

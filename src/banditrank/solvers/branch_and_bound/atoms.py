@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.branch_and_bound.envelope import Envelope, envelope_height, envelope_slope
 from banditrank.solvers.branch_and_bound.task import Task
-from banditrank.solvers.instance import values_of
+from banditrank.solvers.instance import bonus_of, values_of
 from banditrank.utilities.formulas import curvature_of, slope_of, utility_of
 
 Floats = NDArray[np.float64]
@@ -88,10 +88,7 @@ def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
 def value_atom(task: Task, atoms: Atoms, a: int) -> None:
     """Work out what an atom is worth to each type, and its bonuses."""
     values_of(task.instance, atoms.columns[a], atoms.values[a])
-    total = 0.0
-    for k in range(atoms.columns.shape[1]):
-        total += task.instance.bonuses[atoms.columns[a, k]]
-    atoms.bonuses[a] = total
+    atoms.bonuses[a] = bonus_of(task.instance, atoms.columns[a])
 
 
 @internal

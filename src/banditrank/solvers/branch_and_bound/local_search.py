@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.branch_and_bound.node import Node
 from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, consider
+from banditrank.solvers.instance import bonus_of, score_cells
 from banditrank.utilities.formulas import MINIMUM, collective, slope_of
 
 Floats = NDArray[np.float64]
@@ -23,15 +24,15 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
     """
     instance = task.instance
     live, n_positions = task.facts[LIVE], columns.size
+    # The node's rooms are free between two relaxations, each of which fills them anew before it reads them.
     values, moved, scores, shown = incumbent.values, node.slopes, node.scores, node.room.position_of
     sharpness = 0.0
     for _ in range(_MOVES):
         total = consider(task, incumbent, columns)
+        bonus = bonus_of(instance, columns)
         if task.utility.code == MINIMUM:
             sharpness = _SHARPNESS / max(total, 1e-300)
-            total = _soft_minimum(values, sharpness)
-            for k in range(n_positions):
-                total += instance.bonuses[columns[k]]
+            total = _soft_minimum(values, sharpness) + bonus
         if total == -np.inf:
             return
         for j in range(live):
@@ -40,9 +41,6 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
             shown[columns[k]] = 1
         if not task.spatial:
             _score_tangent(task, node, values, sharpness)
-        bonus = 0.0
-        for k in range(n_positions):
-            bonus += instance.bonuses[columns[k]]
         best = 1e-13 * abs(total)
         best_k, best_j, best_other = -1, 0, -1
         for k in range(n_positions):
@@ -99,21 +97,14 @@ def _soft_minimum(values: Floats, sharpness: float) -> float:
 @internal
 def _score_tangent(task: Task, node: Node, values: Floats, sharpness: float) -> None:
     """Write the scores of all cells at the slopes that a ranking's values have."""
-    instance, scores = task.instance, node.scores
-    live = task.facts[LIVE]
+    instance = task.instance
     for i in range(values.size):
         if task.utility.code == MINIMUM:
             node.slopes[i] = np.exp(-sharpness * (values[i] - _soft_minimum(values, sharpness)))
         else:
             point = max(values[i], task.floors[i])
             node.slopes[i] = instance.weights[i] * slope_of(task.utility, point)
-    for k in range(scores.shape[0]):
-        for j in range(live):
-            scores[k, j] = instance.bonuses[j]
-        for i in range(values.size):
-            weight = node.slopes[i] * instance.preferences[i, k]
-            for j in range(live):
-                scores[k, j] += weight * instance.means[i, j]
+    score_cells(instance, node.slopes, task.facts[LIVE], node.scores)
 
 
 @internal

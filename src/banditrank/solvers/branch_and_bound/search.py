@@ -103,6 +103,7 @@ def refine(search: Search, bound: float) -> float:
         if stage == 1 and memory.n_atoms[0] > 0:
             remember(task, node, memory)
         elif stage == 2:
+            # No item has been dropped yet, so columns are still item numbers.
             for k in range(incumbent.columns.size):
                 incumbent.columns[k] = incumbent.ranking[k]
             search_nearby(task, incumbent, node, incumbent.columns)

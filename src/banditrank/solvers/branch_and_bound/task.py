@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
-from banditrank.solvers.instance import Instance, values_of
+from banditrank.solvers.instance import Instance, bonus_of, values_of
 from banditrank.solvers.solution import gap_unit
 from banditrank.utilities.formulas import POWER, CompiledUtility, collective
 
@@ -113,9 +113,7 @@ def consider(task: Task, incumbent: Incumbent, columns: Columns) -> float:
     """Return what a ranking is worth, and keep it if it is the best so far."""
     instance = task.instance
     values_of(instance, columns, incumbent.values)
-    total = collective(task.utility, instance.weights, incumbent.values)
-    for k in range(columns.size):
-        total += instance.bonuses[columns[k]]
+    total = collective(task.utility, instance.weights, incumbent.values) + bonus_of(instance, columns)
     if total > incumbent.levels[VALUE]:
         incumbent.levels[VALUE] = total
         unit = gap_unit(task.utility, total + incumbent.levels[ASIDE])
