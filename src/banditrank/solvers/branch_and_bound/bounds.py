@@ -1,10 +1,17 @@
-"""Upper bounds that hold for any ranking: all that a certificate rests on.
+"""Upper bounds that hold for any ranking.
 
 For any slopes g, Σ_i λ_i f(u_i) ≤ Σ_i max_v (λ_i f(v) − g_i v) + g·u, and g·u plus bonuses is at most the
 best assignment t for the scores V_kj = Σ_i g_i ρ_ik μ_ij + b_j. Where f is concave and g_i = λ_i f'(u⁰_i),
 the maximum is at the tangent point: with F = Σ_i λ_i f(u⁰_i) and G = g·u⁰ the bound is F + t − G. Without
 bonuses the logarithm and the powers allow a tighter one, the best over all multiples of g. The minimum over
 types is at most g·u for any g that sums to 1.
+
+What else a certificate rests on: that t is proved by prices (`_price` in relaxation.py); where f is not
+concave, that the maxima over v, on the interval that a type's value is confined to, are not underestimated
+(`conjugate` and `most_between` in envelope.py, `confine` in node.py); and that cells are ruled out, intervals
+cut and nodes closed only where one of these bounds is at most TARGET, the incumbent's value plus the gap that
+does not matter, or where no ranking is left. What a search proves is therefore the largest of TARGET and the
+bounds of the nodes still open.
 """
 
 from typing import NamedTuple
