@@ -1,0 +1,117 @@
+"""The tree when its places run out: what it says must hold all the same."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banditrank import MAXIMIN, NASH, alpha_fair, generate
+from banditrank.solvers.branch_and_bound import open_nodes as places
+from banditrank.solvers.branch_and_bound.open_nodes import FREE, OPEN, OpenNodes, new_open_nodes
+from banditrank.solvers.branch_and_bound.search import begin, drop_columns, new_search, refine
+from banditrank.solvers.branch_and_bound.task import TARGET, VALUE
+from banditrank.solvers.branch_and_bound.tree import (
+    FULL,
+    MORE,
+    NODES,
+    explore,
+    new_tree,
+    open_bound,
+    plant,
+)
+from banditrank.solvers.instance import as_instance, total_value
+from banditrank.solvers.solve import solve
+from banditrank.utilities.utility import Utility, ramp, sigmoid
+
+
+# What only compiled code can call, called from compiled code.
+@numba.njit
+def free_all(nodes: OpenNodes) -> None:
+    places.free_all(nodes)
+
+
+@numba.njit
+def open_one(nodes: OpenNodes, depth: int, bound: float) -> int:
+    place = places.claim(nodes, depth)
+    places.push(nodes, place, bound)
+    return place
+
+
+@numba.njit
+def close(nodes: OpenNodes, index: int) -> int:
+    place = places.pop(nodes, index)
+    places.release(nodes, place)
+    return place
+
+
+@numba.njit
+def deepest(nodes: OpenNodes) -> int:
+    return places.deepest(nodes)
+
+
+@given(data=st.data(), capacity=st.integers(1, 12))
+def test_open_nodes_are_found_by_bound_and_by_depth(data: st.DataObject, capacity: int) -> None:
+    nodes, held = new_open_nodes(capacity), {}
+    free_all(nodes)
+    for _ in range(40):
+        if len(held) < capacity and (not held or data.draw(st.booleans())):
+            bound, depth = float(data.draw(st.integers(0, 9))), data.draw(st.integers(0, 5))
+            place = open_one(nodes, depth, bound)
+            assert place not in held
+            held[place] = bound, depth
+        else:
+            index = data.draw(st.sampled_from([0, deepest(nodes), len(held) - 1]))
+            expected = int(nodes.heap[index])
+            assert close(nodes, index) == expected
+            del held[expected]
+        assert (nodes.sizes[OPEN], nodes.sizes[FREE]) == (len(held), capacity - len(held))
+        assert set(nodes.heap[: len(held)].tolist()) == set(held)
+        if held:
+            assert held[int(nodes.heap[0])][0] == max(bound for bound, _ in held.values())
+            assert held[int(nodes.heap[deepest(nodes)])][1] == max(depth for _, depth in held.values())
+
+
+SIZE = 6, 14, 4
+UTILITIES = (NASH, alpha_fair(2), MAXIMIN, sigmoid(), ramp())
+
+
+@pytest.mark.parametrize("capacity", [8, 16, 24, 40])
+@pytest.mark.parametrize("utility", UTILITIES, ids=str)
+def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> None:
+    n, m, k = SIZE
+    problem = generate("conflict", n_user_types=n, n_items=m, n_positions=k, seed=1)
+    instance = as_instance(problem)
+    best = solve(problem, utility, solver="enumeration").value
+    search = new_search(n, m, k, utility)
+    task, incumbent, node, _ = search
+    begin(search, instance, np.arange(k, dtype=np.uintp), 1e-10, 0.0)
+    bound = refine(search, np.inf)
+    drop_columns(task, node)
+    tree = new_tree(n, m, k, capacity=capacity)
+    plant(task, node, tree, bound)
+    nodes = tree.open_nodes
+    status, by_depth = MORE, False
+    while status == MORE:
+        before = nodes.depths[nodes.heap[: nodes.sizes[OPEN]]].max() if nodes.sizes[OPEN] else 0
+        depths, short = nodes.depths.copy(), 4 <= nodes.sizes[FREE] <= capacity // 4
+        looked_at = tree.progress[NODES]
+        status = explore(task, incumbent, node, tree, 1)
+        if short and tree.progress[NODES] > looked_at:
+            by_depth = True
+            assert depths[tree.family[0]] == before
+        # At any time the best ranking is worth no more than what is open, or does not matter.
+        assert max(open_bound(tree), incumbent.levels[TARGET]) >= best - 1e-12 * abs(best)
+        assert nodes.sizes[OPEN] + nodes.sizes[FREE] == capacity
+        ranking = incumbent.ranking.astype(np.intp)
+        assert len(set(ranking.tolist())) == k
+        worth = total_value(instance, utility.compiled(), ranking)
+        assert incumbent.levels[VALUE] == pytest.approx(worth, rel=1e-12)
+        assert worth <= best + 1e-12 * abs(best)
+    # With 8 places the search ends after a few nodes; maximin, the hardest, is short of places long before.
+    assert status == FULL or capacity > 8
+    assert by_depth or capacity <= 16 or utility is not MAXIMIN
+    if status == FULL:
+        assert open_bound(tree) >= best - 1e-12 * abs(best)
+    else:
+        assert incumbent.levels[VALUE] == pytest.approx(best, rel=1e-9)
