@@ -15,13 +15,13 @@ from banditrank import (
     UnsolvableError,
     alpha_fair,
     custom,
-    generate,
 )
-from banditrank.model.generators import FAMILIES, exponential_bonuses
+from banditrank.model.generators import FAMILIES
 from banditrank.solvers import enumeration
 from banditrank.solvers.highs import outer_approximation, permutation_lp
-from banditrank.solvers.instance import Instance, as_instance, total_value
+from banditrank.solvers.instance import Instance, total_value
 from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.testing.worlds import draw_world
 from banditrank.utilities.utility import Utility
 
 SMOOTH = custom(
@@ -44,9 +44,7 @@ PRECISION = 2e-8  # HiGHS' tolerance of 1e-10 for each variable that matters, in
 
 
 def draw(family: str, size: tuple[int, int, int], seed: int, *, bonuses: bool) -> Instance:
-    n_user_types, n_items, n_positions = size
-    problem = generate(family, n_user_types=n_user_types, n_items=n_items, n_positions=n_positions, seed=seed)
-    return as_instance(problem, bonuses=exponential_bonuses(n_items, seed=seed) if bonuses else None)
+    return draw_world(family, size, seed, bonuses=bonuses).instance()
 
 
 def limits(seconds: float = np.inf, warm_start: NDArray[np.intp] | None = None) -> Limits:

@@ -1,6 +1,5 @@
 import math
 from itertools import permutations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +32,7 @@ from banditrank.solvers.enumeration import (
 from banditrank.solvers.instance import as_instance
 from banditrank.solvers.solve import choose_solver, equal_value
 from banditrank.testing.policies import settled_counts
+from banditrank.testing.worlds import World
 
 UTILITIES = [
     UTILITARIAN,
@@ -172,11 +172,9 @@ def test_a_solver_that_does_not_fit_is_refused() -> None:
 )
 def test_powers_that_overflow_lose_to_those_that_do_not(means: list[list[float]], alpha: float) -> None:
     n = len(means)
-    known = SimpleNamespace(
-        arrival_rates=np.full(n, 1 / n), position_preferences=np.ones((n, 1)), item_means=np.array(means)
-    )
-    found = solve(known, alpha_fair(alpha), solver="branch-and-bound")
-    best = solve(known, alpha_fair(alpha), solver="enumeration")
+    world = World(np.full(n, 1 / n), np.ones((n, 1)), np.array(means))
+    found = solve(world, alpha_fair(alpha), solver="branch-and-bound")
+    best = solve(world, alpha_fair(alpha), solver="enumeration")
     assert found.value == best.value > -np.inf
     assert found.certified
 

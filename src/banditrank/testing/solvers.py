@@ -5,26 +5,21 @@
 ...     check(SolverUnderTest("assignment", (UTILITARIAN,)))
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from itertools import permutations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from banditrank.model.generators import FAMILIES, exponential_bonuses, generate
-from banditrank.model.rankings import Ranking, as_ranking
-from banditrank.solvers.solution import Solution, gap_unit
+from banditrank.model.rankings import as_ranking
+from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
+from banditrank.testing.honesty import ROUNDING, complaint
+from banditrank.testing.worlds import World, draw_world, worlds
 from banditrank.utilities.utility import Utility
 
-Floats = NDArray[np.float64]
-
-SIZES = ((3, 5, 3), (2, 4, 4), (4, 6, 2), (3, 5, 1), (1, 5, 2))  # N, M, K: also K = M, K = 1, one type
 PRECISION = 1e-9  # how close to the best a value must be, as a share of it, unless the target gap is larger
-ROUNDING = 1e-12  # adding the same numbers in another order changes less, as a share of their sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,55 +45,10 @@ class SolverUnderTest:
         """How close to the best its values must be, as a share."""
         return max(PRECISION, self.target_gap)
 
-    def __call__(self, world: "World", utility: Utility, **options: Any) -> Solution:
+    def __call__(self, world: World, utility: Utility, **options: Any) -> Solution:
         """Solve a world with its bonuses."""
         settings = {"target_gap": self.target_gap, "bonuses": world.bonuses, **options}
         return solve(world, utility, solver=self.name, **settings)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class World:
-    """What solvers are given: unlike in a `Problem`, types may never arrive, and nothing need add up to 1."""
-
-    arrival_rates: Floats  # (N,)
-    position_preferences: Floats  # (N, K)
-    item_means: Floats  # (N, M)
-    bonuses: Floats | None = None  # (M,)
-
-    def values(self, ranking: Ranking) -> Floats:
-        """Return what a ranking is worth to each type, shape (N,)."""
-        return np.asarray((self.position_preferences * self.item_means[:, ranking]).sum(axis=1))
-
-    def total(self, utility: Utility, ranking: Ranking) -> float:
-        """Return what a ranking is worth, bonuses included."""
-        extra = 0.0 if self.bonuses is None else float(self.bonuses[ranking].sum())
-        return utility.collective(self.arrival_rates, self.values(ranking)) + extra
-
-    def rankings(self) -> Iterator[Ranking]:
-        """Give all rankings."""
-        n_positions, n_items = self.position_preferences.shape[1], self.item_means.shape[1]
-        return (np.array(ranking) for ranking in permutations(range(n_items), n_positions))
-
-    def best(self, utility: Utility) -> float:
-        """Return what the best ranking is worth, by trying all of them."""
-        return max(self.total(utility, ranking) for ranking in self.rankings())
-
-
-def draw_world(family: str, size: tuple[int, int, int], seed: int, *, bonuses: bool) -> World:
-    """Draw a world of a family; ``size`` is N, M, K."""
-    n, m, k = size
-    problem = generate(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
-    extra = exponential_bonuses(m, seed=seed) if bonuses else None
-    return World(problem.arrival_rates, problem.position_preferences, problem.item_means, extra)
-
-
-def worlds() -> list[World]:
-    """Return small worlds of every family, with and without bonuses, each with its own seed and size."""
-    return [
-        draw_world(family, SIZES[(2 * number + bonuses) % len(SIZES)], number, bonuses=bonuses)
-        for number, family in enumerate(sorted(FAMILIES))
-        for bonuses in (False, True)
-    ]
 
 
 def check_rankings_are_valid(solver: SolverUnderTest) -> None:
@@ -106,8 +56,7 @@ def check_rankings_are_valid(solver: SolverUnderTest) -> None:
     for world in worlds():
         for utility in solver.utilities:
             ranking = solver(world, utility).ranking
-            n_positions, n_items = world.position_preferences.shape[1], world.item_means.shape[1]
-            as_ranking(ranking, n_items=n_items, n_positions=n_positions)
+            as_ranking(ranking, n_items=world.n_items, n_positions=world.n_positions)
 
 
 def check_value_is_that_of_the_ranking(solver: SolverUnderTest) -> None:
@@ -156,8 +105,7 @@ def check_relabelling_changes_no_value(solver: SolverUnderTest) -> None:
     """Relabelling items or types changes nothing of what the best ranking is worth."""
     rng = np.random.default_rng(0)
     for world in worlds():
-        n_user_types, n_items = world.item_means.shape
-        types, items = rng.permutation(n_user_types), rng.permutation(n_items)
+        types, items = rng.permutation(world.n_user_types), rng.permutation(world.n_items)
         relabelled = World(
             world.arrival_rates[types],
             world.position_preferences[types],
@@ -174,7 +122,7 @@ def check_warm_start_changes_no_value(solver: SolverUnderTest) -> None:
     for world in worlds():
         for utility in solver.utilities:
             cold = solver(world, utility)
-            backwards = np.arange(world.item_means.shape[1])[::-1][: world.position_preferences.shape[1]]
+            backwards = np.arange(world.n_items)[::-1][: world.n_positions]
             for start in (backwards, cold.ranking):
                 warm = solver(world, utility, warm_start=start)
                 _assert_same(warm.value, cold.value, solver.precision, f"{utility}: value from {start}")
@@ -210,19 +158,18 @@ def check_extreme_sizes(solver: SolverUnderTest) -> None:
 def check_types_that_never_arrive_do_not_count(solver: SolverUnderTest) -> None:
     """A type with rate 0 changes nothing, whatever it would get."""
     for world in worlds():
-        n_user_types, n_positions, n_items = (*world.position_preferences.shape, world.item_means.shape[1])
         for mean in (0.0, 1.0):
             more = World(
                 np.append(world.arrival_rates, 0.0),
-                np.vstack([world.position_preferences, np.full(n_positions, 1 / n_positions)]),
-                np.vstack([world.item_means, np.full(n_items, mean)]),
+                np.vstack([world.position_preferences, np.full(world.n_positions, 1 / world.n_positions)]),
+                np.vstack([world.item_means, np.full(world.n_items, mean)]),
                 world.bonuses,
             )
             for utility in solver.utilities:
                 solution = solver(more, utility)
                 _assert_same(solution.value, world.best(utility), solver.precision, f"{utility}: value")
                 assert solution.certified, f"{utility}: not certified"
-                assert solution.user_type_values.shape == (n_user_types + 1,)
+                assert solution.user_type_values.shape == (world.n_user_types + 1,)
 
 
 def check_types_that_get_nothing(solver: SolverUnderTest) -> None:
@@ -258,9 +205,8 @@ def check_out_of_time(solver: SolverUnderTest) -> None:
     for world in worlds():
         for utility in solver.utilities:
             solution = solver(world, utility, time_limit=0.0)
-            n_positions, n_items = world.position_preferences.shape[1], world.item_means.shape[1]
-            as_ranking(solution.ranking, n_items=n_items, n_positions=n_positions)
-            _assert_honest(solution, utility, world.best(utility), solver.target_gap)
+            as_ranking(solution.ranking, n_items=world.n_items, n_positions=world.n_positions)
+            _assert_honest(solution, world, utility, world.best(utility), solver.target_gap)
 
 
 def check_target_gap_is_kept(solver: SolverUnderTest) -> None:
@@ -271,28 +217,22 @@ def check_target_gap_is_kept(solver: SolverUnderTest) -> None:
             for target_gap in (0.3, 1e-2, 1e-4):
                 solution = solver(world, utility, target_gap=target_gap)
                 assert solution.certified, f"{utility}: not certified to {target_gap}"
-                _assert_honest(solution, utility, best, target_gap)
+                _assert_honest(solution, world, utility, best, target_gap)
 
 
 def _assert_solved(solver: SolverUnderTest, world: World, utility: Utility) -> Solution:
     solution, best = solver(world, utility), world.best(utility)
     _assert_same(solution.value, best, solver.precision, f"{utility}: value of {solution.ranking}")
     assert solution.certified, f"{utility}: not certified, gap {solution.gap}"
-    _assert_honest(solution, utility, best, solver.target_gap)
+    _assert_honest(solution, world, utility, best, solver.target_gap)
     return solution
 
 
-def _assert_honest(solution: Solution, utility: Utility, best: float, target_gap: float) -> None:
-    """Assert that bound, gap and certificate hold, given what the best ranking is worth."""
-    rounding = ROUNDING * abs(best) if np.isfinite(best) else 0.0
-    bound, value = solution.upper_bound, solution.value
-    assert bound >= best - rounding, f"{utility}: bound {bound!r} below the best {best!r}"
-    assert bound >= value, f"{utility}: bound {bound!r} below the value {value!r}"
-    assert solution.certified == (solution.gap <= target_gap), f"{utility}: certified with gap {solution.gap}"
-    missing = best - value if best > value else 0.0  # equal infinities included
-    unit = gap_unit(utility.compiled(), value)
-    stated = solution.gap * unit if 0.0 < solution.gap < np.inf else solution.gap
-    assert missing <= stated + rounding, f"{utility}: {missing} from the best, gap {solution.gap}"
+def _assert_honest(
+    solution: Solution, world: World, utility: Utility, best: float, target_gap: float
+) -> None:
+    untrue = complaint(solution, world, utility, best=best, target_gap=target_gap)
+    assert untrue is None, untrue
 
 
 def _assert_same(value: float, expected: float, tolerance: float, what: str) -> None:
