@@ -1,12 +1,14 @@
 """Look for a wrong certificate: many small instances, solved and compared with trying all rankings.
 
-Half of the instances are drawn from the families of `banditrank.model.generators`; the others are degenerate
-on purpose, with zeros, ties, duplicate items, types that never arrive and values of very different size.
-Some are solved to a loose gap and some without any time: what is said of them must hold too.
+Most instances have up to 400 rankings, and one root node usually settles them. Half of these are drawn from
+the families of `banditrank.model.generators`; the others are degenerate on purpose, with zeros, ties,
+duplicate items, types that never arrive and values of very different size. A tenth of all instances have up
+to 5,000 rankings and types at odds, so that there is something to branch on. Some are solved to a loose gap
+and some without any time: what is said of them must hold too.
 
-Prints a table, writes output/certify.json, and fails if a certificate or a bound was wrong. The findings
-depend on the seed and the number of instances alone, not on the machine. Run by ``make certify``; stopped
-with Ctrl-C it says what it found so far.
+Prints a table, writes output/certify.json (infinite numbers are null), and fails if anything said was wrong.
+The findings depend on the seed and the number of instances alone, not on the machine. Run by ``make
+certify``; stopped with Ctrl-C it says what it found so far.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, __version__, alpha_fair, custom
+from banditrank.cli.output import finite
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.honesty import complaint
 from banditrank.utilities.utility import Utility, ramp, sigmoid
@@ -78,6 +81,8 @@ class Tally:
         How many were solved with time and to the usual gap, and how many of these were certified.
     loose, rushed
         How many were solved to a looser gap, and how many without any time.
+    branched
+        How many of all took more than one node.
     wrong
         Of how many something untrue was said: see `banditrank.testing.honesty.complaint`.
     difference
@@ -91,6 +96,7 @@ class Tally:
     certified: int = 0
     loose: int = 0
     rushed: int = 0
+    branched: int = 0
     wrong: int = 0
     difference: float = 0.0
     slowest: float = 0.0
@@ -98,7 +104,7 @@ class Tally:
 
     def add(self, other: "Tally") -> None:
         """Take in what another chunk found."""
-        for name in ("instances", "certified", "loose", "rushed", "wrong"):
+        for name in ("instances", "certified", "loose", "rushed", "branched", "wrong"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.difference = max(self.difference, other.difference)
         self.slowest = max(self.slowest, other.slowest)
@@ -132,12 +138,12 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
     tally.rushed += time_limit is not None
     tally.instances += usual
     tally.certified += bool(usual and found.certified)
+    tally.branched += found.nodes > 1
     tally.wrong += untrue is not None
     tally.slowest = max(tally.slowest, found.seconds)
     if usual and found.certified and best > found.value:
-        tally.difference = max(
-            tally.difference, float((best - found.value) / abs(best)) if best else math.inf
-        )
+        share = float((best - found.value) / abs(best)) if best else math.inf
+        tally.difference = max(tally.difference, share)
     if untrue or (not found.certified and time_limit is None):
         tally.findings.append(
             {
@@ -151,9 +157,9 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
                 "warm_start": None if warm_start is None else warm_start.tolist(),
                 "target_gap": target_gap,
                 "time_limit": time_limit,
-                "best": best,
-                "value": float(found.value),
-                "upper_bound": float(found.upper_bound),
+                "best": finite(best),
+                "value": finite(found.value),
+                "upper_bound": finite(found.upper_bound),
             }
         )
 
@@ -201,11 +207,11 @@ def run(instances: int, seed: int, workers: int) -> Tallies:
 
 def show(tallies: Tallies) -> None:
     """Print the table and the findings."""
-    table = Table("utility", "solver", "instances", "certified", "loose", "rushed")
+    table = Table("utility", "solver", "instances", "certified", "loose", "rushed", "branched")
     for title in ("wrong", "largest difference", "slowest"):
         table.add_column(title, justify="right")
     for name, tally in tallies.items():
-        counts = (tally.instances, tally.certified, tally.loose, tally.rushed, tally.wrong)
+        counts = (tally.instances, tally.certified, tally.loose, tally.rushed, tally.branched, tally.wrong)
         table.add_row(
             name,
             tally.solver,
@@ -232,7 +238,9 @@ def main() -> int:
     done = sum(tally.instances + tally.loose + tally.rushed for tally in tallies.values())
     wrong = sum(tally.wrong for tally in tallies.values())
     open_ = sum(finding["what"] == OPEN for tally in tallies.values() for finding in tally.findings)
-    print(f"{done:,} instances, {wrong} wrong, {open_} open, {time.perf_counter() - start:.0f} s")
+    branched = sum(tally.branched for tally in tallies.values())
+    counts = f"{done:,} instances, {branched:,} branched, {wrong} wrong, {open_} open"
+    print(f"{counts}, {time.perf_counter() - start:.0f} s")
     OUTPUT.parent.mkdir(exist_ok=True)
     OUTPUT.write_text(
         json.dumps(
@@ -241,11 +249,16 @@ def main() -> int:
                 "seed": options.seed,
                 "instances_asked_for": options.instances,
                 "instances": done,
+                "branched": branched,
                 "wrong": wrong,
                 "open": open_,
-                "utilities": {name: asdict(tally) for name, tally in tallies.items()},
+                "utilities": {
+                    name: {**asdict(tally), "difference": finite(tally.difference)}
+                    for name, tally in tallies.items()
+                },
             },
             indent=2,
+            allow_nan=False,
         )
         + "\n",
         encoding="utf-8",

@@ -1,7 +1,7 @@
-"""Small worlds to look for wrong certificates on: of every family, and degenerate on purpose."""
+"""Worlds to look for wrong certificates on: small ones of every family, degenerate ones, and larger ones."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,26 +9,42 @@ import numpy as np
 from banditrank.model.generators import FAMILIES
 from banditrank.testing.worlds import World, draw_world
 
-MOST_RANKINGS = 400
-SIZES = tuple(
-    (n, m, k)
-    for n in (1, 2, 3, 4)
-    for m in range(1, 21)
-    for k in range(1, m + 1)
-    if math.perm(m, k) <= MOST_RANKINGS
-)
+Size = tuple[int, int, int]  # N, M, K
+
+FEW, MANY = 400, 5000  # rankings: so many are tried in no time, or at least soon
+DISPUTED = ["common", "common-log", "conflict", "conflict-ties"]  # where types want different items
+
+
+def sizes(user_types: Iterable[int], items: range, fewest: int, most: int) -> tuple[Size, ...]:
+    """Return the sizes with so many rankings."""
+    return tuple(
+        (n, m, k)
+        for n in user_types
+        for m in items
+        for k in range(1, m + 1)
+        if fewest <= math.perm(m, k) <= most
+    )
+
+
+SMALL = sizes((1, 2, 3, 4), range(1, 21), 1, FEW)
+LARGE = sizes((3, 4), range(6, 21), FEW + 1, MANY)
 
 
 def draw(rng: np.random.Generator) -> World:
-    """Draw a world, half the time of a family, with bonuses half the time."""
-    size = SIZES[rng.integers(len(SIZES))]
+    """Draw a world: one in ten is so large, and its types so much at odds, that most need branching.
+
+    Of the others half are of a family, and half are degenerate.
+    """
+    if rng.random() < 0.1:
+        return draw_of(rng, DISPUTED, LARGE[rng.integers(len(LARGE))])
+    size = SMALL[rng.integers(len(SMALL))]
     if rng.random() < 0.5:
         return draw_of(rng, sorted(FAMILIES), size)
     return degenerate(rng, *size)
 
 
-def draw_of(rng: np.random.Generator, families: list[str], size: tuple[int, int, int]) -> World:
-    """Draw a world of one of the families."""
+def draw_of(rng: np.random.Generator, families: list[str], size: Size) -> World:
+    """Draw a world of one of the families, half the time with bonuses."""
     family = families[rng.integers(len(families))]
     return draw_world(family, size, int(rng.integers(2**31)), bonuses=rng.random() < 0.5)
 
