@@ -188,7 +188,7 @@ BAD = [
     (["solve", "kdd2012", "--json", "/dev/full"], r"--json must be writable \(no space left on device\)"),
     (["frontier", "kdd2012", "--alphas", "1,two"], "--alphas must be numbers with commas between.*'1,two'"),
     (["frontier", "kdd2012", "--alphas", ""], "--alphas must be numbers with commas between them, got ''"),
-    (["frontier", "kdd2012", "--alphas", "-2"], r"alpha must be a number from 0 to 1000, got -2\.0"),
+    (["frontier", "kdd2012", "--alphas", "-2"], r"alpha must be a number from 0 to 1,000, got -2\.0"),
     (["frontier", "kdd2012", "--time-limit", "-1"], "time_limit must be a number from 0 to"),
     (["frontier", "kdd2012", "--plot", "figure.gif"], "plot file must end in .png, .svg or .pdf"),
     (["frontier", "kdd2012", "--plot", "missing/x.png"], "--plot must be a file in a directory that exists"),

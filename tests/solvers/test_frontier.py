@@ -48,7 +48,7 @@ def test_points_are_in_order_each_once_and_told_as_they_come() -> None:
 
 @pytest.mark.parametrize("alpha", [-1, 1001, float("nan"), True])
 def test_an_alpha_that_is_none_is_refused(alpha: float) -> None:
-    with pytest.raises(InvalidInputError, match="alpha must be a number from 0 to 1000"):
+    with pytest.raises(InvalidInputError, match="alpha must be a number from 0 to 1,000, got"):
         frontier(example(), alphas=[alpha])
 
 

@@ -49,7 +49,7 @@ def test_a_copy_is_independent() -> None:
 @pytest.mark.parametrize(
     ("user_type", "ranking", "rewards", "message"),
     [
-        (2, [0, 1, 2], [0, 0, 0], "user_type must be 0 to 1, got 2"),
+        (2, [0, 1, 2], [0, 0, 0], "user_type must be a whole number from 0 to 1, got 2"),
         (0, [0, 0, 1], [0, 0, 0], "ranking must not show an item twice"),
         (0, [0, 1, 2], [0, 0], "rewards must have 3 entries"),
         (0, [0, 1, 2], [0, -1, 0], "rewards must be finite and not negative, got -1.0"),
@@ -78,7 +78,10 @@ def test_a_bad_round_is_refused_and_changes_nothing(
         (([[[1]]], [[[1]]], [1, 2]), "arrivals must have one entry for each of 1"),
         (([[1]], [[1]], [1]), "displays must have 3 axes"),
         (([[[1]]], [[[1]]], ["x"]), "arrivals must hold numbers only"),
-        (([[[1]]], [[[1]]], [1], -1), "rounds must be a whole number from 0 to 10\\^15, got -1"),
+        (
+            ([[[1]]], [[[1]]], [1], -1),
+            "rounds must be a whole number from 0 to 1,000,000,000,000,000, got -1",
+        ),
     ],
 )
 def test_bad_arrays_are_refused(arguments: tuple, message: str) -> None:

@@ -91,7 +91,7 @@ def test_slopes_that_the_function_contradicts_are_refused(keywords: dict, messag
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sigmoid(0.0, 0.3), "steepness must be a number from 1e-06 to 1e"),
+        (lambda: sigmoid(0.0, 0.3), "steepness must be a number from 1e-06 to 1,000,000, got 0.0"),
         (lambda: ramp(0.4, 0.2), r"end must exceed begin \(0.4\)"),
         (lambda: find_utility("sigmoid:20"), "utility must be one of"),
         (lambda: find_utility("ramp:a:b"), "utility must be ramp with numbers after colons"),

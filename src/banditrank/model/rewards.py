@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from banditrank.checks import check_number
 from banditrank.compilation import inlined
 from banditrank.errors import InvalidInputError, UnknownNameError
 
@@ -68,11 +69,7 @@ class Beta:
 
     def __post_init__(self) -> None:
         for field in ("concentration", "scale"):
-            value = getattr(self, field)
-            if not (isinstance(value, int | float) and 1e-3 <= value <= 1e6):
-                raise InvalidInputError(
-                    f"rewards' {field}", "must be a number from 0.001 to 1,000,000", value
-                )
+            check_number(f"rewards' {field}", getattr(self, field), 1e-3, 1e6)
 
     def __str__(self) -> str:
         return f"beta:{self.concentration:.15g}:{self.scale:.15g}"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.checks import check_number
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 
@@ -168,9 +169,7 @@ def _bonus_range(name: str, lower: float, end: str) -> Schedule:
 
 
 def _coefficient(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1e9:
-        raise InvalidInputError("coefficient", "must be a number from 0 to 1,000,000,000", value)
-    return float(value)
+    return check_number("coefficient", value, 0.0, 1e9)
 
 
 def _reading(reading: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.checks import check_whole
 from banditrank.errors import InvalidInputError
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
@@ -75,10 +76,10 @@ def simulate(
     (3,)
     """
     world_rewards = rewards or Bernoulli()
-    horizon = _whole("horizon", horizon, 1, LONGEST_HORIZON)
-    replications = _whole("replications", replications, 1, MOST_REPLICATIONS)
-    seed = _whole("seed", seed, 0)
-    count = _whole("workers", _processors() if workers is None else workers, 1)
+    horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
+    replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
+    seed = check_whole("seed", seed, 0)
+    count = check_whole("workers", _processors() if workers is None else workers, 1)
     check_simulation(policy, problem, world_rewards)
     experiment = Experiment(
         policy,
@@ -177,14 +178,6 @@ def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizo
     if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not ((rounds >= 1) & (rounds <= horizon)).all():
         raise InvalidInputError("checkpoints", f"must be rounds from 1 to {horizon}", checkpoints)
     return np.unique(np.append(rounds, horizon)).astype(np.int64)
-
-
-def _whole(field: str, value: int, least: int, most: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInputError(field, f"must be a whole number of at least {least}", value)
-    if most is not None and value > most:
-        raise InvalidInputError(field, f"must be at most {most:,}", value)
-    return int(value)
 
 
 def _processors() -> int:

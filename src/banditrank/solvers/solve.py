@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
+from banditrank.checks import check_number, check_whole
+from banditrank.errors import UnknownNameError, UnsolvableError
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.solvers import assignment, enumeration
 from banditrank.solvers.branch_and_bound import search
@@ -96,11 +97,11 @@ def solve(
     METHODS[name].prepare()
     start = time.perf_counter()
     limits = Limits(
-        target_gap=_within("target_gap", target_gap, SMALLEST_GAP, 1.0),
-        deadline=start + (np.inf if time_limit is None else _within("time_limit", time_limit, 0.0, 1e9)),
+        target_gap=check_number("target_gap", target_gap, SMALLEST_GAP, 1.0),
+        deadline=start + (np.inf if time_limit is None else check_number("time_limit", time_limit, 0.0, 1e9)),
         warm_start=None if warm_start is None else _ranking(instance, warm_start),
-        share=_within("share", share, 0.0, 1.0),
-        seed=_seed(seed),
+        share=check_number("share", share, 0.0, 1.0),
+        seed=check_whole("seed", seed, 0),
     )
     outcome = METHODS[name].run(instance, chosen, limits)
     chosen.raise_failure()
@@ -161,12 +162,11 @@ def _solution(
     values_of(instance, outcome.ranking.astype(np.uintp), values)
     value = total_value(instance, utility.compiled(), outcome.ranking)
     utility.raise_failure()
-    unit = gap_unit(utility.compiled(), value)
+    unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better
     if outcome.upper_bound < value - ROUNDING * unit:
         raise AssertionError(f"solver {name} says {outcome.upper_bound} of a ranking worth {value}")
     bound = max(value, outcome.upper_bound)
     missing = bound - value if bound > value else 0.0  # equal infinities included
-    unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better
     gap = 0.0 if missing == 0.0 else float(missing / unit) if 0.0 < unit < np.inf else np.inf
     values.flags.writeable = False
     return Solution(
@@ -180,18 +180,6 @@ def _solution(
         seconds=time.perf_counter() - start,
         user_type_values=values,
     )
-
-
-def _within(field: str, value: float, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value <= high:
-        raise InvalidInputError(field, f"must be a number from {low:g} to {high:g}", value)
-    return float(value)
-
-
-def _seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InvalidInputError("seed", "must be a whole number of at least 0", seed)
-    return int(seed)
 
 
 def _ranking(instance: Instance, ranking: ArrayLike) -> Ranking:

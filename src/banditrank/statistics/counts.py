@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank.checks import check_whole
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
@@ -82,9 +83,7 @@ class Counts:
             raise InvalidInputError(place, "must be 0 where nothing was displayed", value)
         by_position = [np.ascontiguousarray(table.transpose(0, 2, 1)) for table in tables.values()]
         total = round(float(arrived.sum())) if rounds is None else rounds
-        if isinstance(total, bool) or not isinstance(total, int | np.integer) or not 0 <= total <= 10**15:
-            raise InvalidInputError("rounds", "must be a whole number from 0 to 10^15", rounds)
-        return cls(by_position[0], by_position[1], arrived, int(total))
+        return cls(by_position[0], by_position[1], arrived, check_whole("rounds", total, 0, 10**15))
 
     @property
     def displays(self) -> NDArray[np.float64]:
@@ -138,9 +137,7 @@ class Counts:
 
     def check_user_type(self, user_type: int) -> None:
         """Raise an error unless the number is that of a user type."""
-        whole = isinstance(user_type, int | np.integer) and not isinstance(user_type, bool)
-        if not whole or not 0 <= user_type < self.n_user_types:
-            raise InvalidInputError("user_type", f"must be 0 to {self.n_user_types - 1}", user_type)
+        check_whole("user_type", user_type, 0, self.n_user_types - 1)
 
     def pooled(self) -> "Counts":
         """Return the counts with all user types taken for one."""

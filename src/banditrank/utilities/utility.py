@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank.checks import check_number
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.utilities import formulas
 
@@ -100,7 +101,7 @@ def alpha_fair(alpha: float) -> Utility:
     >>> alpha_fair(1) is NASH
     True
     """
-    alpha = _number("alpha", alpha, 0.0, 1000.0)
+    alpha = check_number("alpha", alpha, 0.0, 1000.0)
     if alpha == 0:
         return UTILITARIAN
     if alpha == 1:
@@ -116,7 +117,7 @@ def sigmoid(steepness: float = 20.0, midpoint: float = 0.3) -> Utility:
     >>> sigmoid(20, 0.3).of([0.0, 0.3, 0.6]).round(3)
     array([0.002, 0.5  , 0.998])
     """
-    s, m = _number("steepness", steepness, 1e-6, 1e6), _number("midpoint", midpoint, 0.0, 1e6)
+    s, m = check_number("steepness", steepness, 1e-6, 1e6), check_number("midpoint", midpoint, 0.0, 1e6)
     name = f"sigmoid:{s:.15g}:{m:.15g}"
     return Utility(name, "non-concave", formulas.SIGMOID, s, m, lipschitz=s / 4)
 
@@ -129,7 +130,7 @@ def ramp(begin: float = 0.2, end: float = 0.4) -> Utility:
     >>> ramp(0.2, 0.4).of([0.1, 0.3, 0.5]).round(3)
     array([0. , 0.5, 1. ])
     """
-    low, high = _number("begin", begin, 0.0, 1e6), _number("end", end, 0.0, 1e6)
+    low, high = check_number("begin", begin, 0.0, 1e6), check_number("end", end, 0.0, 1e6)
     if high - low < 1e-6:
         raise InvalidInputError("end", f"must exceed begin ({low:g}) by at least 1e-6", end)
     name = f"ramp:{low:.15g}:{high:.15g}"
@@ -215,12 +216,6 @@ PARAMETRIC: dict[str, tuple[Callable[..., Utility], int]] = {
 """Utilities named with parameters, and how many."""
 
 
-def _number(field: str, value: float, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value <= high:
-        raise InvalidInputError(field, f"must be a number from {low:g} to {high:g}", value)
-    return float(value)
-
-
 @cache
 def _compiled(utility: Utility) -> formulas.CompiledUtility:
     """Make the pointer once, and apart from the utility, which can then be pickled."""
@@ -266,7 +261,7 @@ def _check_slopes(utility: Utility, grid: NDArray[np.float64], values: NDArray[n
     chords = np.diff(values) / np.diff(grid)
     slack = 1e-6 * max(1.0, float(np.abs(chords).max()))
     if utility.lipschitz is not None:
-        _number("lipschitz", utility.lipschitz, 0.0, 1e300)
+        check_number("lipschitz", utility.lipschitz, 0.0, 1e300)
         if chords.max() > utility.lipschitz + slack:
             raise InvalidInputError("lipschitz", f"must be at least {chords.max():g}", utility.lipschitz)
     if utility.derivative is None:

@@ -1,0 +1,42 @@
+"""Numbers that somebody gives: what they must be, and the error for those that are not.
+
+Any kind of number will do, NumPy's included; true and false are none.
+"""
+
+from numbers import Integral, Real
+
+from banditrank.errors import InvalidInputError
+
+
+def check_number(field: str, value: float, low: float, high: float) -> float:
+    """Return a number from ``low`` to ``high``, or raise an error.
+
+    Examples
+    --------
+    >>> check_number("share", 1, 0, 1)
+    1.0
+    >>> check_number("share", 2, 0, 1)
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: share must be a number from 0 to 1, got 2
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+        raise InvalidInputError(field, f"must be a number from {low:,.15g} to {high:,.15g}", value)
+    return float(value)
+
+
+def check_whole(field: str, value: int, least: int, most: int | None = None) -> int:
+    """Return a whole number of at least ``least``, and at most ``most`` if there is one, or raise an error.
+
+    Examples
+    --------
+    >>> check_whole("seed", 7, 0)
+    7
+    >>> check_whole("seed", 1.5, 0)
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: seed must be a whole number of at least 0, got 1.5
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limits = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+        raise InvalidInputError(field, f"must be a whole number {limits}", value)
+    return int(value)
