@@ -1,6 +1,5 @@
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -8,18 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import check_refusal, run
 
 from banditrank import Problem, __version__, kdd2012
-from banditrank.cli.main import main
 
 QUICK = ["--horizon", "400", "--replications", "3", "--seed", "7"]
-
-
-def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    streams = capsys.readouterr()
-    return stopped.value.code, streams.out, streams.err
 
 
 def test_simulate_prints_a_table_of_the_papers_line_up(capsys: pytest.CaptureFixture) -> None:
@@ -195,14 +187,7 @@ def test_bad_input_is_one_line_and_status_2(
     for name, text in FILES.items():
         Path(f"{name}.toml").write_text(text)
     Problem([1.0], [[0.1] * 10], [[0.5] * 100]).save("big.toml")
-    before = sorted(tmp_path.iterdir())
-    status, output, complaint = run(capsys, *arguments)
-    assert status == 2
-    assert output == ""
-    assert complaint.count("\n") == 1
-    assert complaint.startswith("banditrank: ")
-    assert re.search(message, complaint)
-    assert sorted(tmp_path.iterdir()) == before, "bad input must change nothing"
+    check_refusal(capsys, arguments, message)
 
 
 def test_odd_names_are_shown_and_drawn_as_they_are(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:

@@ -5,21 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+from command_line import check_refusal, run
 
 from banditrank import Problem, __version__, equality_report, frontier, generate, kdd2012, solve
-from banditrank.cli.main import main
 
 FIELDS = (
     *("ranking", "value", "upper_bound", "gap", "certified", "solver", "nodes", "seconds"),
     *("user_type_values", "personalized_values", "price_of_equality"),
 )
-
-
-def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    streams = capsys.readouterr()
-    return stopped.value.code, streams.out, streams.err
 
 
 def strict(text: str) -> dict:
@@ -207,14 +200,7 @@ def test_bad_input_is_one_line_and_status_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Problem([1.0], [[0.1] * 10], [[0.5] * 100]).save("big.toml")
-    before = sorted(tmp_path.iterdir())
-    status, output, complaint = run(capsys, *arguments)
-    assert status == 2
-    assert output == ""
-    assert complaint.count("\n") == 1
-    assert complaint.startswith("banditrank: ")
-    assert re.search(message, complaint)
-    assert sorted(tmp_path.iterdir()) == before, "bad input must change nothing"
+    check_refusal(capsys, arguments, message)
 
 
 @pytest.mark.parametrize("command", ["solve", "frontier"])

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank import __version__
-from banditrank.cli.output import (
-    JsonOption,
-    check_json_target,
-    check_output_file,
-    make_console,
-    shown,
-    write_json,
-)
+from banditrank.cli.output import JsonOption, check_targets, make_console, shown, write_json
 from banditrank.cli.problem import ProblemArgument
 from banditrank.cli.solve import solution_fields
 from banditrank.errors import InvalidInputError
@@ -44,16 +37,12 @@ def frontier_command(
     json_file: JsonOption = None,
 ) -> None:
     """Show the trade-off between everybody's total and the worst-off user type."""
-    from banditrank.figures import check_plot_path
     from banditrank.model.catalog import find_problem
     from banditrank.simulation.progress import progress_bar
     from banditrank.solvers.frontier import frontier, frontier_utilities
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
-    if plot is not None:
-        check_plot_path(plot)
-        check_output_file("--plot", plot)
-    check_json_target(json_file)
+    check_targets(json_file, plot)
     world = find_problem(problem)
     chosen = _numbers(alphas)
     with progress_bar("frontier", len(frontier_utilities(chosen)), shown=None) as advance:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank.errors import InvalidInputError
+from banditrank.figures import check_plot_path
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,16 +21,18 @@ JsonOption = Annotated[
 ]
 
 
-def check_output_file(option: str, path: Path) -> None:
-    """Raise an error before hours of work if their result could not be written."""
+def check_targets(json_file: str | None, plot: Path | None = None) -> None:
+    """Raise an error before hours of work if its results could not be written where they are wanted."""
+    if plot is not None:
+        check_plot_path(plot)
+        _check_file("--plot", plot)
+    if json_file is not None and json_file != "-":
+        _check_file("--json", Path(json_file))
+
+
+def _check_file(option: str, path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise InvalidInputError(option, "must be a file in a directory that exists", str(path))
-
-
-def check_json_target(target: str | None) -> None:
-    """Raise an error before the work if JSON is wanted where no file can be."""
-    if target not in (None, "-"):
-        check_output_file("--json", Path(str(target)))
 
 
 def write_json(document: Mapping[str, Any], target: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from banditrank.cli.output import JsonOption, check_json_target, check_output_file, make_console, write_json
+from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
@@ -78,15 +78,11 @@ def simulate_command(
     ] = None,
 ) -> None:
     """Simulate policies on a problem and print their regrets."""
-    from banditrank.figures import check_plot_path
     from banditrank.model.catalog import find_problem
     from banditrank.model.rewards import find_rewards
     from banditrank.simulation.plots import save_plot
 
-    if plot is not None:
-        check_plot_path(plot)
-        check_output_file("--plot", plot)
-    check_json_target(json_file)
+    check_targets(json_file, plot)
     world = find_problem(problem)
     reward_family = find_rewards(rewards)
     line_up = _line_up(world, reward_family, policy, treatment, utility, coefficient, solver)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from banditrank import __version__
-from banditrank.cli.output import JsonOption, check_json_target, finite, make_console, shown, write_json
+from banditrank.cli.output import JsonOption, check_targets, finite, make_console, shown, write_json
 from banditrank.cli.problem import ProblemArgument
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def solve_command(
     from banditrank.solvers.solve import solve
     from banditrank.utilities.utility import find_utility
 
-    check_json_target(json_file)
+    check_targets(json_file)
     world = find_problem(problem)
     wanted = find_utility(utility)
     solution = solve(

@@ -1,0 +1,66 @@
+"""What ``--help`` says is true: it repeats names and defaults, as importing them would take too long."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import typer
+
+from banditrank import simulate, solve
+from banditrank.cli.main import application
+from banditrank.model.generators import FAMILIES
+from banditrank.policies.base import Treatment
+from banditrank.policies.catalog import POLICY_NAMES
+from banditrank.policies.equal import EQUAL
+from banditrank.solvers.frontier import DEFAULT_ALPHAS
+from banditrank.solvers.solve import SolverName
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "command-line.md").read_text()
+
+
+def parameters(path: str) -> dict[str, object]:
+    """Return the arguments and options of a command by the names of the function that takes them."""
+    command = typer.main.get_command(application)
+    for name in path.split():
+        command = command.commands[name]
+    return {parameter.name: parameter for parameter in command.params}
+
+
+@pytest.mark.parametrize(
+    ("command", "parameter", "around", "names"),
+    [
+        ("solve", "solver", ("auto takes the one that fits the utility; or ", "."), get_args(SolverName)[1:]),
+        ("simulate", "solver", ("How equal treatment is solved: ", "."), ("auto", *EQUAL)),
+        ("simulate", "policy", ("", "; give several"), POLICY_NAMES),
+        ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
+        ("problem generate", "family", ("", "."), FAMILIES),
+    ],
+)
+def test_the_names_in_a_list_are_those_that_there_are(
+    command: str, parameter: str, around: tuple[str, str], names: Iterable[str]
+) -> None:
+    before, after = map(re.escape, around)
+    listed = re.search(f"^{before}(.*?){after}", parameters(command)[parameter].help)[1]
+    assert sorted(re.split(", | or ", listed)) == sorted(names)
+    section = PAGE.split(f"## `banditrank {command}")[1].split("\n## ")[0]
+    assert not {name for name in names if f"`{name}`" not in section}
+
+
+@pytest.mark.parametrize(("command", "function"), [("solve", solve), ("simulate", simulate)])
+def test_defaults_are_those_of_the_function(command: str, function: Callable) -> None:
+    wanted = {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    given = {name: option.default for name, option in parameters(command).items() if name in wanted}
+    given.pop("rewards", None)  # by name here, an object there
+    assert len(given) >= 3
+    assert given == {name: str(wanted[name]) if name == "utility" else wanted[name] for name in given}
+
+
+def test_the_frontiers_alphas_are_those_of_the_function() -> None:
+    assert tuple(map(float, parameters("frontier")["alphas"].default.split(","))) == DEFAULT_ALPHAS
