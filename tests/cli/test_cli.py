@@ -10,6 +10,8 @@ import pytest
 from command_line import check_refusal, run
 
 from banditrank import Problem, __version__, kdd2012
+from banditrank.simulation.progress import Advance
+from banditrank.simulation.replication import Experiment, Replication
 
 QUICK = ["--horizon", "400", "--replications", "3", "--seed", "7"]
 
@@ -83,13 +85,24 @@ def test_policies_and_treatments_are_combined(capsys: pytest.CaptureFixture) -> 
     assert len(set(pairs)) == 6
 
 
-def test_save_goes_on_where_it_was_left(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+def test_save_goes_on_where_it_was_left(
+    capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    replicate = Experiment.replicate
+
+    def noted(experiment: Experiment, number: int, advance: Advance) -> Replication:
+        made.append(number)
+        return replicate(experiment, number, advance)
+
+    monkeypatch.setattr(Experiment, "replicate", noted)
     for count in ("2", "4"):
         settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
         status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))
         assert status == 0
     summary = json.loads((tmp_path / "runs" / "ucb-rank-personalized-0.25" / "summary.json").read_text())
     assert summary["replications"] == [0, 1, 2, 3]
+    assert sorted(made) == [0, 1, 2, 3], "none twice"
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

@@ -1,91 +1,159 @@
-"""Bounds that follow from slopes alone, against every ranking."""
-
-from itertools import permutations
+"""Bounds of branch and bound against rankings and bounds that are found without it."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from searches import CONCAVE, SMOOTH, closed_form, method_for, search
 
-from banditrank import NASH, Problem, alpha_fair, generate
-from banditrank.solvers.assignment import best_assignment
-from banditrank.solvers.branch_and_bound.bounds import Tangent, bound_at, total_at
-from banditrank.solvers.instance import as_instance, score_cells
-from banditrank.utilities.utility import Utility
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, generate
+from banditrank.model.generators import exponential_bonuses
+from banditrank.solvers.assignment import assign, assignment_room, best_assignment
+from banditrank.solvers.solve import solve
+from banditrank.testing.honesty import rounding
+from banditrank.testing.worlds import World, draw_world
+from banditrank.utilities.utility import Utility, sigmoid
 
 Floats = NDArray[np.float64]
 
-SCALED = [NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5)]
+
+def price_bound(scores: Floats, prices: Floats) -> float:
+    """Return Σ_k max_j (V_kj − v_j) + Σ_j v_j, which no assignment exceeds if no price is negative."""
+    return float((scores - prices).max(axis=1).sum() + prices.sum())
 
 
-def tangent_at(problem: Problem, utility: Utility, point: Floats, *, scales: bool) -> tuple[Tangent, Floats]:
-    """Return the tangent at a point, and its slopes."""
+@given(
+    seed=st.integers(0, 10**6),
+    k=st.integers(1, 5),
+    extra=st.integers(0, 8),
+    rounded=st.booleans(),
+    repeats=st.integers(1, 4),
+)
+@example(seed=0, k=3, extra=0, rounded=True, repeats=4)
+def test_the_prices_of_an_assignment_prove_that_it_is_the_best(
+    seed: int,
+    k: int,
+    extra: int,
+    rounded: bool,  # noqa: FBT001
+    repeats: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    n_items = k + extra
+    room, ranking = assignment_room(n_items, k), np.zeros(k, dtype=np.uintp)
+    for _ in range(repeats):  # from the second on it starts from older prices
+        scores = rng.normal(size=(k, n_items))
+        scores = scores.round(0) if rounded else scores
+        total = assign(scores, n_items, room, ranking)
+        assert (room.prices >= 0).all()
+        assert total == pytest.approx(price_bound(scores, room.prices), abs=1e-12)
+        assert total == pytest.approx(scores[np.arange(k), ranking.astype(np.intp)].sum(), abs=1e-12)
+        anything = rng.exponential(size=n_items) * rng.integers(2, size=n_items)
+        assert total <= price_bound(scores, anything) + 1e-12
+
+
+def tangent_bound(problem: Problem, utility: Utility, values: Floats, bonuses: Floats) -> float:
+    """Return F + t − G at a tangent point, t being proved by prices found here by an auction."""
+    slopes = problem.arrival_rates * slope(utility, values)
+    scores = np.einsum("i,ik,ij->kj", slopes, problem.position_preferences, problem.item_means) + bonuses
+    height = float(problem.arrival_rates @ utility.of(values))
+    return height + price_bound(scores, auction_prices(scores)) - float(slopes @ values)
+
+
+def slope(utility: Utility, values: Floats) -> Floats:
+    if utility is SMOOTH:
+        return 3 * np.exp(-3 * values)
     alpha = 1.0 if utility is NASH else utility.parameter
-    slopes = problem.arrival_rates * point**-alpha
-    height = float(problem.arrival_rates @ utility.of(point))
-    return Tangent(height, float(slopes @ point), scales), slopes
+    return values**-alpha
 
 
-@pytest.mark.parametrize("scales", [False, True], ids=["tangent", "scaled"])
-@pytest.mark.parametrize("utility", SCALED, ids=str)
-@given(seed=st.integers(0, 10**6))
-def test_the_bound_at_the_best_total_is_above_every_ranking(
-    utility: Utility,
-    scales: bool,  # noqa: FBT001
-    seed: int,
-) -> None:
-    rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
-    point = rng.uniform(0.05, 1.0, size=3)  # slopes may be taken anywhere, not only where a ranking is
-    tangent, slopes = tangent_at(problem, utility, point, scales=scales)
-    scores = np.zeros((2, 5))
-    score_cells(as_instance(problem), slopes, 5, scores)
-    bound = bound_at(utility.compiled(), tangent, best_assignment(scores)[1])
-    for ranking in permutations(range(5), 2):
-        values = (problem.position_preferences * problem.item_means[:, list(ranking)]).sum(axis=1)
-        worth = utility.collective(problem.arrival_rates, values)
-        assert worth <= bound + 1e-12 * abs(worth)
+def auction_prices(scores: Floats) -> Floats:
+    """Return prices at which the positions want different items, nearly; any prices make a bound."""
+    prices, holder = np.zeros(scores.shape[1]), np.full(scores.shape[1], -1)
+    step = 1e-6 * float(np.abs(scores).max())
+    waiting = list(range(scores.shape[0]))
+    while waiting:
+        k = waiting.pop()
+        gains = scores[k] - prices
+        best = int(gains.argmax())
+        second = np.delete(gains, best).max()
+        prices[best] += gains[best] - second + step
+        if holder[best] >= 0:
+            waiting.append(int(holder[best]))
+        holder[best] = k
+    return prices
 
 
-@pytest.mark.parametrize("utility", SCALED, ids=str)
-@given(seed=st.integers(0, 10**6), share=st.floats(0.1, 10.0))
-def test_of_all_multiples_of_the_slopes_the_best_is_taken(utility: Utility, seed: int, share: float) -> None:
-    rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
-    point = rng.uniform(0.05, 1.0, size=3)
-    scaled, slopes = tangent_at(problem, utility, point, scales=True)
-    plain, multiple = tangent_at(problem, utility, share * point, scales=False)
-    factor = float(multiple[0] / slopes[0])  # a tangent point further out has slopes smaller throughout
-    assert multiple == pytest.approx(factor * slopes)
-    total = rng.uniform(0.1, 2.0) * scaled.lift
-    best = bound_at(utility.compiled(), scaled, total)
-    assert best <= bound_at(utility.compiled(), plain, factor * total) + 1e-9 * abs(best)
+def climb(world: World, utility: Utility, rng: np.random.Generator) -> float:
+    """Return what a ranking is worth that no swap or replacement improves, found from a random one."""
+    rates, preferences, means = world.arrival_rates, world.position_preferences, world.item_means
+    bonuses = np.zeros(world.n_items) if world.bonuses is None else world.bonuses
+    order = rng.permutation(world.n_items)
+    k = world.n_positions
+
+    def worth(order: NDArray[np.intp]) -> float:
+        values = (preferences * means[:, order[:k]]).sum(axis=1)
+        total = values.min() if utility is MAXIMIN else rates @ closed_form(utility, values)
+        return float(total + bonuses[order[:k]].sum())
+
+    best, improved = worth(order), True
+    while improved:
+        improved = False
+        for place in range(k):
+            for other in range(place + 1, world.n_items):
+                order[[place, other]] = order[[other, place]]
+                total = worth(order)
+                if total > best + 1e-12:
+                    best, improved = total, True
+                else:
+                    order[[place, other]] = order[[other, place]]
+    return best
 
 
-@pytest.mark.parametrize("scales", [False, True], ids=["tangent", "scaled"])
-@pytest.mark.parametrize("utility", SCALED, ids=str)
-@given(seed=st.integers(0, 10**6), share=st.floats(0.1, 10.0))
-def test_bounds_and_totals_are_inverse_to_each_other(
-    utility: Utility,
-    scales: bool,  # noqa: FBT001
-    seed: int,
-    share: float,
-) -> None:
-    rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
-    tangent, _ = tangent_at(problem, utility, rng.uniform(0.05, 1.0, size=3), scales=scales)
-    total, compiled = share * tangent.lift, utility.compiled()
-    bound = bound_at(compiled, tangent, total)
-    size = abs(tangent.height) + abs(tangent.lift)
-    assert total_at(compiled, tangent, bound) == pytest.approx(total, rel=1e-9, abs=1e-12 * size)
-    more = bound + 0.01 * abs(bound)
-    assert total_at(compiled, tangent, more) >= total
-    assert bound_at(compiled, tangent, total_at(compiled, tangent, more)) == pytest.approx(more, rel=1e-9)
+@pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
+@pytest.mark.parametrize("utility", [*CONCAVE, MAXIMIN, sigmoid()], ids=str)
+def test_no_ranking_found_in_any_way_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+    for family, seed in (("conflict", 0), ("random", 1)):
+        world = draw_world(family, (10, 100, 10), seed, bonuses=bonuses)
+        method = method_for(utility, 1e-3)
+        answers = [method.outcome(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
+        rng = np.random.default_rng(seed)
+        found = [climb(world, utility, rng) for _ in range(2)]
+        best = max(*found, *(world.total(utility, answer.ranking) for answer in answers))
+        for answer in answers:
+            assert answer.upper_bound >= best - rounding(world, utility, best)
 
 
-def test_where_there_is_no_value_to_exceed_nothing_is_ruled_out() -> None:
-    for scales in (False, True):
-        assert total_at(NASH.compiled(), Tangent(-1.0, 1.0, scales), -np.inf) == -np.inf
-    root = alpha_fair(0.5).compiled()
-    assert total_at(root, Tangent(2.0, 1.0, True), 0.0) == 0.0
+@pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
+@pytest.mark.parametrize("utility", CONCAVE, ids=str)
+def test_a_search_proves_no_less_than_a_tangent_where_it_starts(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+    for family in ("conflict", "random"):
+        problem = generate(family, n_user_types=10, n_items=100, n_positions=10, seed=3)
+        extra = exponential_bonuses(100, seed=3) if bonuses else np.zeros(100)
+        solution = search(problem, utility, bonuses=extra, target_gap=1e-3, time_limit=3.0)
+        proved = tangent_bound(problem, utility, solution.user_type_values, extra)
+        again = search(problem, utility, bonuses=extra, warm_start=solution.ranking, time_limit=0.0)
+        assert solution.value <= proved + 1e-12 * abs(proved)
+        assert again.upper_bound <= proved + 1e-12 * abs(proved)
+
+
+@pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
+@pytest.mark.parametrize("utility", [NASH, alpha_fair(2), MAXIMIN, SMOOTH], ids=str)
+def test_a_solver_that_shares_no_code_agrees(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+    for seed in range(2):
+        problem = generate("conflict", n_user_types=5, n_items=20, n_positions=5, seed=seed)
+        extra = exponential_bonuses(20, seed=seed) if bonuses else None
+        solution = search(problem, utility, bonuses=extra)
+        other = solve(problem, utility, solver="outer-approximation", bonuses=extra, target_gap=1e-7)
+        assert solution.certified
+        assert other.certified
+        assert solution.value == pytest.approx(other.value, rel=2e-7)
+        assert other.upper_bound >= solution.value - 1e-12
+        assert solution.upper_bound >= other.value - 1e-12
+
+
+def test_the_best_assignment_at_the_optimum_of_a_linear_utility_is_its_bound() -> None:
+    problem = generate("random", n_user_types=4, n_items=30, n_positions=6, seed=0)
+    solution = search(problem, UTILITARIAN)
+    weighted = problem.arrival_rates[:, None] * problem.position_preferences
+    assert solution.upper_bound == pytest.approx(best_assignment(weighted.T @ problem.item_means)[1])

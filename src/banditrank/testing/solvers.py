@@ -5,6 +5,7 @@
 ...     check(SolverUnderTest("assignment", (UTILITARIAN,)))
 """
 
+import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from banditrank.model.rankings import as_ranking
+from banditrank.solvers.method import Limits, Outcome
 from banditrank.solvers.solution import Solution
-from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
-from banditrank.testing.honesty import ROUNDING, complaint
+from banditrank.solvers.solve import DEFAULT_GAP, METHODS, SolverName, solve
+from banditrank.testing.honesty import ROUNDING, complaint, rounding
 from banditrank.testing.worlds import World, draw_world, worlds
 from banditrank.utilities.utility import Utility
 
@@ -50,13 +52,32 @@ class SolverUnderTest:
         settings = {"target_gap": self.target_gap, "bonuses": world.bonuses, **options}
         return solve(world, utility, solver=self.name, **settings)
 
+    def outcome(self, world: World, utility: Utility, *, seconds: float = np.inf) -> Outcome:
+        """Return what the method itself says: `solve` mends bounds, and lets no invalid ranking pass."""
+        deadline = time.perf_counter() + seconds
+        return METHODS[self.name].run(
+            world.instance(), utility, Limits(self.target_gap, deadline, None, share=1.0, seed=0)
+        )
+
 
 def check_rankings_are_valid(solver: SolverUnderTest) -> None:
-    """Rankings hold K different items."""
+    """Rankings hold K different items, with time enough and without."""
     for world in worlds():
         for utility in solver.utilities:
-            ranking = solver(world, utility).ranking
-            as_ranking(ranking, n_items=world.n_items, n_positions=world.n_positions)
+            for seconds in (np.inf, 0.0):
+                ranking = solver.outcome(world, utility, seconds=seconds).ranking
+                as_ranking(ranking, n_items=world.n_items, n_positions=world.n_positions)
+
+
+def check_bounds_are_the_methods_own(solver: SolverUnderTest) -> None:
+    """Bounds hold as the method gives them, with time enough and without."""
+    for world in worlds():
+        for utility in solver.utilities:
+            best = world.best(utility)
+            least = best - rounding(world, utility, best)
+            for seconds in (np.inf, 0.0):
+                bound = solver.outcome(world, utility, seconds=seconds).upper_bound
+                assert bound >= least, f"{utility}: bound {bound!r} below the best {best!r}"
 
 
 def check_value_is_that_of_the_ranking(solver: SolverUnderTest) -> None:
@@ -201,11 +222,10 @@ def check_values_of_different_size(solver: SolverUnderTest) -> None:
 
 
 def check_out_of_time(solver: SolverUnderTest) -> None:
-    """Without time the ranking is valid, the bound holds, and the gap is not understated."""
+    """Without time the bound holds, and the gap is not understated."""
     for world in worlds():
         for utility in solver.utilities:
             solution = solver(world, utility, time_limit=0.0)
-            as_ranking(solution.ranking, n_items=world.n_items, n_positions=world.n_positions)
             _assert_honest(solution, world, utility, world.best(utility), solver.target_gap)
 
 
@@ -244,6 +264,7 @@ SOLVER_CHECKS: tuple[Callable[[SolverUnderTest], None], ...] = (
     check_rankings_are_valid,
     check_value_is_that_of_the_ranking,
     check_value_is_the_best,
+    check_bounds_are_the_methods_own,
     check_nothing_is_changed,
     check_bonuses_are_honoured,
     check_relabelling_changes_no_value,
