@@ -19,7 +19,8 @@ class Solution:
     ranking
         The item at each position.
     value
-        Γ(σ) plus bonuses, recomputed from the ranking; −∞ if a type gets nothing and its utility has a pole.
+        Γ(σ) plus bonuses, recomputed from the ranking; −∞ if a type gets nothing and its utility has a pole,
+        or if the value is beyond double precision, as powers with a large α are.
     upper_bound
         No ranking is worth more.
     gap
