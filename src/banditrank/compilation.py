@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
-from numba.core import config
+from numba.core import config, event
 from numba.core.errors import NumbaWarning
 from numba.extending import register_jitable
 
@@ -108,6 +108,37 @@ def _cache_directory() -> Iterator[None]:
             yield
     finally:
         settings.CACHE_DIR = before
+
+
+@contextmanager
+def told_of_compiling(package: str, tell: Callable[[], None]) -> Iterator[None]:
+    """Call ``tell`` once, as soon as a formula of a package must be compiled because it was not kept.
+
+    Parameters
+    ----------
+    package
+        Where the formula is: ``banditrank.solvers``.
+    tell
+        What to do then.
+    """
+    with event.install_listener("numba:compile", _FirstOf(package, tell)):
+        yield
+
+
+class _FirstOf(event.Listener):
+    def __init__(self, package: str, tell: Callable[[], None]) -> None:
+        self.package = package
+        self.tell = tell
+        self.told = False
+
+    def on_start(self, event: Any) -> None:
+        module = event.data["dispatcher"].py_func.__module__
+        if not self.told and f"{module}.".startswith(f"{self.package}."):
+            self.told = True
+            self.tell()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing: whoever waits notices."""
 
 
 @cache

@@ -2,12 +2,17 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numba
 import pytest
 from command_line import check_refusal, contents, run
 
 from banditrank import Problem, __version__, equality_report, frontier, generate, kdd2012, solve
+from banditrank.solvers.branch_and_bound import search
+from banditrank.solvers.solve import METHODS
 
 FIELDS = (
     *("ranking", "value", "upper_bound", "gap", "certified", "solver", "nodes", "seconds"),
@@ -215,3 +220,55 @@ def test_ctrl_c_is_status_130_without_a_traceback(
     monkeypatch.setattr("banditrank.solvers.frontier.solve", interrupted)
     status, output, complaint = run(capsys, command, "kdd2012")
     assert (status, output, complaint.strip()) == (130, "", "")
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Path:
+    """Return a problem with so many rankings that it takes a search, which has been compiled."""
+    path = tmp_path / "searched.toml"
+    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    problem.save(path)
+    solve(problem, "nash")
+    return path
+
+
+WAITING = [("solve", "--utility", "nash"), ("frontier", "--alphas", "1,2")]
+
+
+@pytest.mark.parametrize("command", WAITING, ids=lambda words: words[0])
+def test_whoever_waits_for_the_compiler_is_told_once(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, searched: Path, command: tuple[str, ...]
+) -> None:
+    def compile_anew() -> None:
+        def formula() -> int:
+            return 1
+
+        formula.__module__ = search.__name__
+        numba.njit(formula)()
+
+    monkeypatch.setitem(METHODS, "branch-and-bound", search.METHOD._replace(prepare=compile_anew))
+    status, output, complaint = run(capsys, *command, str(searched), "--json", "-")
+    assert (status, strict(output)["version"]) == (0, __version__)
+    assert complaint == "banditrank: compiling the solver, once: this takes about a minute\n"
+
+
+@pytest.mark.parametrize("command", WAITING, ids=lambda words: words[0])
+def test_nothing_is_said_where_machine_code_is_kept(searched: Path, command: tuple[str, ...]) -> None:
+    """A new process, so that everything comes from the disk."""
+    code = "from banditrank.cli.main import main; main()"
+    words = [sys.executable, "-c", code, *command, str(searched), "--json", "-"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert strict(done.stdout)["version"] == __version__
+    assert done.stderr == ""
+
+
+def test_bad_input_is_refused_before_anything_is_compiled(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, searched: Path
+) -> None:
+    def fail() -> None:
+        raise AssertionError("compiled")
+
+    monkeypatch.setitem(METHODS, "branch-and-bound", search.METHOD._replace(prepare=fail))
+    for option, value in (("--target-gap", "0"), ("--time-limit", "-1"), ("--share", "2")):
+        message = f"{option[2:].replace('-', '_')} must be a number from"
+        check_refusal(capsys, ["solve", str(searched), "--utility", "nash", option, value], message)

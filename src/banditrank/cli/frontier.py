@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank import __version__
-from banditrank.cli.output import JsonOption, check_targets, make_console, shown, write_json
+from banditrank.cli.output import (
+    JsonOption,
+    check_targets,
+    make_console,
+    shown,
+    told_of_long_compiling,
+    write_json,
+)
 from banditrank.cli.problem import ProblemArgument
 from banditrank.cli.solve import solution_fields
 from banditrank.errors import InvalidInputError
@@ -45,7 +52,8 @@ def frontier_command(
     check_targets(json_file, plot)
     world = find_problem(problem)
     chosen = _numbers(alphas)
-    with progress_bar("frontier", len(frontier_utilities(chosen)), shown=None) as advance:
+    steps = len(frontier_utilities(chosen))
+    with told_of_long_compiling(), progress_bar("frontier", steps, shown=None) as advance:
         points = frontier(world, alphas=chosen, time_limit=time_limit, on_point=lambda _: advance(1))
     if json_file is not None:
         write_json(_document(world, points), json_file)

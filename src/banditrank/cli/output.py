@@ -1,9 +1,10 @@
-"""Where a command's results go: a table on standard output, JSON, files."""
+"""Where a command's results go: a table on standard output, JSON, files; and a word to who waits for them."""
 
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,6 +70,18 @@ def shown(number: float) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     return f"{number:.6g}"
+
+
+@contextmanager
+def told_of_long_compiling() -> Iterator[None]:
+    """Say on standard error when the search is compiled: a minute without a word looks like a failure."""
+    from banditrank.compilation import told_of_compiling
+
+    def tell() -> None:
+        typer.echo("banditrank: compiling the solver, once: this takes about a minute", err=True)
+
+    with told_of_compiling("banditrank.solvers.branch_and_bound", tell):
+        yield
 
 
 def make_console() -> "Console":

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from banditrank import __version__
-from banditrank.cli.output import JsonOption, check_targets, finite, make_console, shown, write_json
+from banditrank.cli.output import (
+    JsonOption,
+    check_targets,
+    finite,
+    make_console,
+    shown,
+    told_of_long_compiling,
+    write_json,
+)
 from banditrank.cli.problem import ProblemArgument
 
 if TYPE_CHECKING:
@@ -56,15 +64,16 @@ def solve_command(
     check_targets(json_file)
     world = find_problem(problem)
     wanted = find_utility(utility)
-    solution = solve(
-        world,
-        wanted,
-        solver=cast("SolverName", solver),
-        time_limit=time_limit,
-        target_gap=target_gap,
-        share=share,
-        seed=seed,
-    )
+    with told_of_long_compiling():
+        solution = solve(
+            world,
+            wanted,
+            solver=cast("SolverName", solver),
+            time_limit=time_limit,
+            target_gap=target_gap,
+            share=share,
+            seed=seed,
+        )
     report = equality_report(world, solution.ranking)
     if json_file is not None:
         sampling = {"share": share, "seed": seed} if solution.solver == "sampling" else {}

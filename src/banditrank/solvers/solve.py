@@ -1,6 +1,7 @@
 """The best equal ranking, by the method that fits the utility or by one that is named."""
 
 import time
+from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -94,16 +95,17 @@ def solve(
     instance = as_instance(known, bonuses=bonuses, scale=scale)
     chosen = find_utility(utility)
     name = choose_solver(solver, chosen, n_items=instance.n_items, n_positions=instance.n_positions)
-    METHODS[name].prepare()
-    start = time.perf_counter()
+    seconds = np.inf if time_limit is None else check_number("time_limit", time_limit, 0.0, 1e9)
     limits = Limits(
         target_gap=check_number("target_gap", target_gap, SMALLEST_GAP, 1.0),
-        deadline=start + (np.inf if time_limit is None else check_number("time_limit", time_limit, 0.0, 1e9)),
+        deadline=np.inf,
         warm_start=None if warm_start is None else _ranking(instance, warm_start),
         share=check_number("share", share, 0.0, 1.0),
         seed=check_whole("seed", seed, 0),
     )
-    outcome = METHODS[name].run(instance, chosen, limits)
+    METHODS[name].prepare()  # after all that may be refused, and before the clock starts
+    start = time.perf_counter()
+    outcome = METHODS[name].run(instance, chosen, replace(limits, deadline=start + seconds))
     chosen.raise_failure()
     return _solution(instance, chosen, name, outcome, limits.target_gap, start)
 
