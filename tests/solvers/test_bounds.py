@@ -28,21 +28,24 @@ def price_bound(scores: Floats, prices: Floats) -> float:
     k=st.integers(1, 5),
     extra=st.integers(0, 8),
     rounded=st.booleans(),
-    repeats=st.integers(1, 4),
+    repeats=st.integers(1, 6),
+    drift=st.sampled_from([0.1, 1.0]),
 )
-@example(seed=0, k=3, extra=0, rounded=True, repeats=4)
+@example(seed=0, k=3, extra=0, rounded=True, repeats=4, drift=1.0)
 def test_the_prices_of_an_assignment_prove_that_it_is_the_best(
     seed: int,
     k: int,
     extra: int,
     rounded: bool,  # noqa: FBT001
     repeats: int,
+    drift: float,
 ) -> None:
     rng = np.random.default_rng(seed)
     n_items = k + extra
     room, ranking = assignment_room(n_items, k), np.zeros(k, dtype=np.uintp)
+    scores = rng.normal(size=(k, n_items))
     for _ in range(repeats):  # from the second on it starts from older prices
-        scores = rng.normal(size=(k, n_items))
+        scores = scores + drift * rng.normal(size=(k, n_items))
         scores = scores.round(0) if rounded else scores
         total = assign(scores, n_items, room, ranking)
         assert (room.prices >= 0).all()

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from banditrank import custom, generate, solve
+from banditrank import InvalidInputError, custom, generate, solve
+from banditrank.testing.worlds import World
 from banditrank.utilities.utility import Utility
 
 BELOW = custom(
@@ -40,3 +41,15 @@ def test_gaps_are_a_share_of_the_whole_value_when_a_type_gets_nothing(utility: U
         best = solve(known, utility, solver="enumeration").value
         assert solution.certified
         assert best - gap * max(1.0, abs(best)) <= solution.value <= best <= solution.upper_bound + 1e-12
+
+
+def test_a_utility_that_is_no_number_is_refused() -> None:
+    utility = custom(
+        lambda u: math.log(u) if u > 0 else math.nan,
+        derivative=lambda u: 1 / u if u > 0 else math.inf,
+        shape="concave",
+        name="hole",
+    )
+    world = World(np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]]))
+    with pytest.raises(InvalidInputError, match="must be a number wherever a ranking may be, got nan"):
+        solve(world, utility)

@@ -25,6 +25,9 @@ class AssignmentRoom(NamedTuple):
     came_from: Indices  # (M,)
     reached: Indices  # (M,) 1 for items that the search has reached
     item_at: Indices  # (K,)
+    delays: Floats  # (K,) by how much a price must fall before a position wants the item
+    wanted: Indices  # (K,) which item it then wants
+    settled: Indices  # (K,) 1 for positions whose delay is final
 
 
 def assignment_room(n_items: int, n_positions: int) -> AssignmentRoom:
@@ -35,6 +38,9 @@ def assignment_room(n_items: int, n_positions: int) -> AssignmentRoom:
         np.zeros(n_items, dtype=np.intp),
         np.zeros(n_items, dtype=np.intp),
         np.zeros(n_items, dtype=np.intp),
+        np.zeros(n_positions, dtype=np.intp),
+        np.zeros(n_positions),
+        np.zeros(n_positions, dtype=np.intp),
         np.zeros(n_positions, dtype=np.intp),
     )
 
@@ -47,7 +53,7 @@ def assign(scores: Floats, n_items: int, room: AssignmentRoom, ranking: NDArray[
 
     Shortest augmenting paths (Jonker and Volgenant 1987), rows being positions. Prices left by an earlier
     call make most positions find their item at once. They prove optimality only if items that end up unshown
-    cost nothing; when one does, the search starts again from no prices.
+    cost nothing; the price of one that does is lowered until it does not, or is shown.
     """
     if not _match(scores, n_items, room):
         for j in range(n_items):
@@ -55,10 +61,7 @@ def assign(scores: Floats, n_items: int, room: AssignmentRoom, ranking: NDArray[
         return -np.inf
     for j in range(n_items):
         if room.position_of[j] < 0 and room.prices[j] > 0.0:
-            for other in range(n_items):
-                room.prices[other] = 0.0
-            _match(scores, n_items, room)
-            break
+            _lower(scores, room, j)
     total = 0.0
     for k in range(ranking.size):
         ranking[k] = room.item_at[k]
@@ -116,7 +119,7 @@ def _augment(scores: Floats, n_items: int, room: AssignmentRoom, start: int, bes
                     room.came_from[j] = k
     for j in range(n_items):
         if room.reached[j] == 1:
-            room.prices[j] += distance - room.distances[j]
+            room.prices[j] += max(0.0, distance - room.distances[j])  # no less than 0 but for rounding
     item = nearest
     while True:
         k = room.came_from[item]
@@ -124,6 +127,60 @@ def _augment(scores: Floats, n_items: int, room: AssignmentRoom, start: int, bes
         room.item_at[k], item = item, room.item_at[k]
         if k == start:
             return True
+
+
+@internal
+def _lower(scores: Floats, room: AssignmentRoom, item: int) -> None:
+    """Lower the price of an unshown item until it is 0, or the item takes the place of one whose price is.
+
+    As the price falls, positions come to want the item, one after the other; the prices of the items that
+    they hold then fall with it, or they would let them go. The first price to reach 0 ends it: if that is the
+    item's own nothing moves, and if not the item of that price is let go, and others move along the chain.
+    """
+    n_positions = room.item_at.size
+    for k in range(n_positions):
+        held = room.item_at[k]
+        gain = scores[k, held] - room.prices[held]
+        room.delays[k] = max(0.0, gain - (scores[k, item] - room.prices[item]))
+        room.wanted[k] = item
+        room.settled[k] = 0
+    fall, last = room.prices[item], -1
+    while True:
+        nearest, delay = -1, fall
+        for k in range(n_positions):
+            if room.settled[k] == 0 and room.delays[k] < delay:
+                nearest, delay = k, room.delays[k]
+        if nearest < 0:
+            break
+        room.settled[nearest] = 1
+        let_go = room.item_at[nearest]
+        if delay + room.prices[let_go] < fall:
+            fall, last = delay + room.prices[let_go], nearest
+        for k in range(n_positions):
+            if room.settled[k] == 0:
+                held = room.item_at[k]
+                slack = (scores[k, held] - room.prices[held]) - (scores[k, let_go] - room.prices[let_go])
+                if delay + max(0.0, slack) < room.delays[k]:
+                    room.delays[k] = delay + max(0.0, slack)
+                    room.wanted[k] = let_go
+    for k in range(n_positions):
+        if room.settled[k] == 1 and room.delays[k] < fall:
+            held = room.item_at[k]
+            room.prices[held] = max(0.0, room.prices[held] - (fall - room.delays[k]))
+    room.prices[item] = max(0.0, room.prices[item] - fall)
+    if last < 0:
+        return
+    k = last
+    room.position_of[room.item_at[k]] = -1
+    room.prices[room.item_at[k]] = 0.0
+    while True:
+        taken = room.wanted[k]
+        held_by = room.position_of[taken]
+        room.item_at[k] = taken
+        room.position_of[taken] = k
+        if taken == item:
+            return
+        k = held_by
 
 
 def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:

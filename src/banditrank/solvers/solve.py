@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from banditrank.checks import check_number, check_whole
-from banditrank.errors import UnknownNameError, UnsolvableError
+from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.solvers import assignment, enumeration
 from banditrank.solvers.branch_and_bound import search
@@ -164,6 +164,8 @@ def _solution(
     values_of(instance, outcome.ranking.astype(np.uintp), values)
     value = total_value(instance, utility.compiled(), outcome.ranking)
     utility.raise_failure()
+    if np.isnan(value):
+        raise InvalidInputError(f"utility {utility}", "must be a number wherever a ranking may be", value)
     unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better
     if outcome.upper_bound < value - ROUNDING * unit:
         raise AssertionError(f"solver {name} says {outcome.upper_bound} of a ranking worth {value}")

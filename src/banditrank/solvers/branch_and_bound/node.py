@@ -34,6 +34,7 @@ class Node(NamedTuple):
     scores: Floats  # (K, M) V by slot
     rows: Floats  # (K,) what a position is worth at the prices of the items
     columns: NDArray[np.uintp]  # (K,) the best assignment
+    prices: Floats  # (M,) by column: what assignments in the node in hand before ended with
     room: AssignmentRoom
     envelope: Envelope
     game: Game
@@ -56,6 +57,7 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool
         np.zeros((k, m)),
         np.zeros(k),
         np.zeros(k, dtype=np.uintp),
+        np.zeros(m),
         assignment_room(m, k),
         new_envelope(n, spatial=spatial),
         new_game(n),
@@ -68,6 +70,7 @@ def open_node(task: Task, node: Node) -> None:
     """Make the node that allows every ranking."""
     node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
+        node.prices[j] = 0.0
         slot = add_slot(task, node, j)
         for k in range(node.rows.size):
             node.base[k, slot] = task.instance.bonuses[j]
@@ -87,7 +90,7 @@ def add_slot(task: Task, node: Node, column: int) -> int:
     node.active[slot] = column
     node.slots[column] = slot
     node.required[slot] = 0
-    node.room.prices[slot] = 0.0
+    node.room.prices[slot] = node.prices[column]
     for i in range(node.guide.size):
         node.means[i, slot] = task.instance.means[i, column]
     return int(slot)

@@ -159,6 +159,7 @@ def drop_columns(task: Task, node: Node) -> None:
     task.facts[LIVE] = left
     node.n_slots[0] = 0
     for j in range(left):
+        node.prices[j] = 0.0
         add_slot(task, node, j)
 
 

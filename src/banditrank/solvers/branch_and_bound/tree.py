@@ -242,6 +242,8 @@ def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: in
 @internal
 def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
     """Take the node at a place in hand; return whether it can hold anything at all."""
+    for slot in range(node.n_slots[0]):  # assignments in this node start from the prices in the last
+        node.prices[node.active[slot]] = node.room.prices[slot]
     node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
         used = 0
