@@ -48,6 +48,8 @@ UTILITIES: dict[SolverName, tuple[Utility, ...]] = {
         alpha_fair(0.5),
         alpha_fair(2),
         alpha_fair(5),
+        alpha_fair(10),
+        alpha_fair(50),
         MAXIMIN,
         custom(
             lambda u: 1 - math.exp(-3 * u),

@@ -249,7 +249,7 @@ def test_whoever_waits_for_the_compiler_is_told_once(
     monkeypatch.setitem(METHODS, "branch-and-bound", search.METHOD._replace(prepare=compile_anew))
     status, output, complaint = run(capsys, *command, str(searched), "--json", "-")
     assert (status, strict(output)["version"]) == (0, __version__)
-    assert complaint == "banditrank: compiling the solver, once: this takes about a minute\n"
+    assert complaint == "banditrank: compiling the solver, once: this may take a minute\n"
 
 
 @pytest.mark.parametrize("command", WAITING, ids=lambda words: words[0])

@@ -6,7 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, custom, generate, solve
+from banditrank import InvalidInputError, alpha_fair, custom, generate, solve
+from banditrank.solvers.method import Progress
+from banditrank.solvers.solve import DEFAULT_GAP
+from banditrank.testing.honesty import complaint
 from banditrank.testing.worlds import World
 from banditrank.utilities.utility import Utility
 
@@ -53,3 +56,131 @@ def test_a_utility_that_is_no_number_is_refused() -> None:
     world = World(np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]]))
     with pytest.raises(InvalidInputError, match="must be a number wherever a ranking may be, got nan"):
         solve(world, utility)
+
+
+def test_a_search_that_is_told_to_stop_says_how_far_it_came() -> None:
+    problem = generate("random", n_user_types=6, n_items=60, n_positions=8, seed=1)
+    seen: list[Progress] = []
+
+    def stop_at_the_third(progress: Progress) -> bool:
+        seen.append(progress)
+        return len(seen) < 3
+
+    stopped = solve(problem, "maximin", on_progress=stop_at_the_third)
+    finished = solve(problem, "maximin")
+    assert len(seen) == 3
+    assert stopped.value == seen[-1].value < finished.value + 1e-12
+    assert stopped.upper_bound == pytest.approx(seen[-1].upper_bound, rel=1e-9)
+    assert stopped.upper_bound > finished.value > stopped.value - 1e-12
+    assert not stopped.certified
+    assert finished.certified
+
+
+STEEP_WORLDS = {
+    "few likes": World(
+        np.array([0.4, 0.3, 0.3]),
+        np.tile([0.4, 0.3, 0.2, 0.1], (3, 1)),
+        np.array(
+            [
+                [0, 0.59, 0.36, 0, 0.63, 0.36, 0.35, 0],
+                [0, 0, 0, 0, 0, 0, 0.42, 0],
+                [0.98, 0, 0.42, 0.2, 0, 0.86, 0.03, 0.78],
+            ]
+        ),
+    ),
+    "one like": World(
+        np.array([0.6, 0.4]),
+        np.array([[0.4, 0.5, 0.1], [0.5, 0.5, 0.0]]),
+        np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.3]]),
+    ),
+}
+
+
+def check(world: World, utility: Utility) -> None:
+    solution = solve(world, utility, solver="branch-and-bound", bonuses=world.bonuses)
+    best = world.best(utility)
+    assert complaint(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
+
+
+@pytest.mark.parametrize("world", STEEP_WORLDS.values(), ids=STEEP_WORLDS)
+@pytest.mark.parametrize("alpha", [3, 5, 10, 20])
+def test_prices_from_steep_slopes_prove_nothing_of_flat_ones(world: World, alpha: float) -> None:
+    # Where a type gets almost nothing the slopes are as large as 1e36, and so are the prices found there.
+    check(world, alpha_fair(alpha))
+
+
+@pytest.mark.parametrize("alpha", [3, 5, 10, 30, 100])
+def test_no_world_with_many_zeros_is_certified_wrongly_by_a_steep_utility(alpha: float) -> None:
+    rng = np.random.default_rng(7)
+    for number in range(150):
+        means = np.where(rng.random((3, 6)) < 0.5, 0.0, rng.uniform(0, 1, (3, 6)))
+        if number % 3 == 0:
+            means = 10.0 ** rng.uniform(-6, 0, (3, 6))
+        bonuses = rng.exponential(0.05, 6) if number % 4 == 0 else None
+        check(
+            World(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3), means, bonuses), alpha_fair(alpha)
+        )
+
+
+def test_a_function_that_raises_is_told_even_if_it_can_be_compiled() -> None:
+    def hole(u: float) -> float:
+        if 0.56 < u < 0.59:
+            raise ValueError("a hole")
+        return u
+
+    utility = custom(hole, derivative=lambda _: 1.0, shape="concave", name="hole")
+    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    with pytest.raises(InvalidInputError, match="must give a number wherever it is asked"):
+        solve(problem, utility, warm_start=[3, 17, 19, 14])
+
+
+def test_an_interruption_in_a_function_is_passed_on() -> None:
+    calls = []
+
+    def interrupted(u: float) -> float:
+        calls.append(u)
+        if len(calls) > 2000:
+            raise KeyboardInterrupt
+        return u
+
+    utility = custom(interrupted, derivative=lambda _: 1.0, shape="concave", name="interrupted")
+    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        solve(problem, utility, solver="enumeration")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"position_preferences": [[0.5, 0.5]]}, "position_preferences must have a row for each of the 2"),
+        (
+            {"item_means": [[0.3, 0.2, 0.1]]},
+            "item_means must have a row for each of the 2",
+        ),
+        (
+            {"position_preferences": np.full((2, 4), 0.25)},
+            "must have from 1 to 3 columns",
+        ),
+        ({"position_preferences": np.zeros((2, 0))}, "must have from 1 to 3 columns"),
+        ({"item_means": np.full((2, 3), 1e200)}, "item_means must be numbers from 0 to 1e.100, got 1e.200"),
+    ],
+)
+def test_tables_that_do_not_fit_each_other_are_refused(changes: dict, message: str) -> None:
+    tables = {
+        "arrival_rates": [0.5, 0.5],
+        "position_preferences": [[0.5, 0.5], [0.5, 0.5]],
+        "item_means": [[0.3, 0.2, 0.1], [0.1, 0.2, 0.3]],
+    }
+    with pytest.raises(InvalidInputError, match=message):
+        solve(SimpleNamespace(**{**tables, **changes}), "nash")
+
+
+@pytest.mark.parametrize("scale", [-1.0, math.inf, math.nan, "x", None])
+def test_a_scale_that_is_none_is_refused(scale: float) -> None:
+    with pytest.raises(InvalidInputError, match="scale must be a number from 0 to"):
+        solve(STEEP_WORLDS["one like"], "nash", scale=scale)
+
+
+def test_something_without_a_world_in_it_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="problem must have arrival_rates, got None"):
+        solve(None, "nash")

@@ -41,7 +41,7 @@ def test_the_bound_at_the_best_total_is_above_every_ranking(
     tangent, slopes = tangent_at(problem, utility, point, scales=scales)
     scores = np.zeros((2, 5))
     score_cells(as_instance(problem), slopes, 5, scores)
-    bound = bound_at(utility.compiled(), tangent, best_assignment(scores)[1])
+    bound = bound_at(utility.compiled(), tangent, best_assignment(scores)[1], 3)
     for ranking in permutations(range(5), 2):
         values = (problem.position_preferences * problem.item_means[:, list(ranking)]).sum(axis=1)
         worth = utility.collective(problem.arrival_rates, values)
@@ -59,8 +59,8 @@ def test_of_all_multiples_of_the_slopes_the_best_is_taken(utility: Utility, seed
     factor = float(multiple[0] / slopes[0])  # a tangent point further out has slopes smaller throughout
     assert multiple == pytest.approx(factor * slopes)
     total = rng.uniform(0.1, 2.0) * scaled.lift
-    best = bound_at(utility.compiled(), scaled, total)
-    assert best <= bound_at(utility.compiled(), plain, factor * total) + 1e-9 * abs(best)
+    best = bound_at(utility.compiled(), scaled, total, 3)
+    assert best <= bound_at(utility.compiled(), plain, factor * total, 3) + 1e-9 * abs(best)
 
 
 @pytest.mark.parametrize("scales", [False, True], ids=["tangent", "scaled"])
@@ -76,16 +76,18 @@ def test_bounds_and_totals_are_inverse_to_each_other(
     problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
     tangent, _ = tangent_at(problem, utility, rng.uniform(0.05, 1.0, size=3), scales=scales)
     total, compiled = share * tangent.lift, utility.compiled()
-    bound = bound_at(compiled, tangent, total)
+    bound = bound_at(compiled, tangent, total, 3)
     size = abs(tangent.height) + abs(tangent.lift)
-    assert total_at(compiled, tangent, bound) == pytest.approx(total, rel=1e-9, abs=1e-12 * size)
+    assert total_at(compiled, tangent, bound, 3) == pytest.approx(total, rel=1e-9, abs=1e-12 * size)
     more = bound + 0.01 * abs(bound)
-    assert total_at(compiled, tangent, more) >= total
-    assert bound_at(compiled, tangent, total_at(compiled, tangent, more)) == pytest.approx(more, rel=1e-9)
+    assert total_at(compiled, tangent, more, 3) >= total
+    assert bound_at(compiled, tangent, total_at(compiled, tangent, more, 3), 3) == pytest.approx(
+        more, rel=1e-9
+    )
 
 
 def test_where_there_is_no_value_to_exceed_nothing_is_ruled_out() -> None:
     for scales in (False, True):
-        assert total_at(NASH.compiled(), Tangent(-1.0, 1.0, scales), -np.inf) == -np.inf
+        assert total_at(NASH.compiled(), Tangent(-1.0, 1.0, scales), -np.inf, 3) == -np.inf
     root = alpha_fair(0.5).compiled()
-    assert total_at(root, Tangent(2.0, 1.0, True), 0.0) == 0.0
+    assert total_at(root, Tangent(2.0, 1.0, True), 0.0, 3) == 0.0

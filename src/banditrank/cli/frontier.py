@@ -16,6 +16,7 @@ from banditrank.cli.output import (
 )
 from banditrank.cli.problem import ProblemArgument
 from banditrank.cli.solve import solution_fields
+from banditrank.cli.watching import exit_if_stopped, watched
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -45,22 +46,21 @@ def frontier_command(
 ) -> None:
     """Show the trade-off between everybody's total and the worst-off user type."""
     from banditrank.model.catalog import find_problem
-    from banditrank.simulation.progress import progress_bar
-    from banditrank.solvers.frontier import frontier, frontier_utilities
+    from banditrank.solvers.frontier import frontier
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
     check_targets(json_file, plot)
     world = find_problem(problem)
     chosen = _numbers(alphas)
-    steps = len(frontier_utilities(chosen))
-    with told_of_long_compiling(), progress_bar("frontier", steps, shown=None) as advance:
-        points = frontier(world, alphas=chosen, time_limit=time_limit, on_point=lambda _: advance(1))
+    with told_of_long_compiling(), watched() as watch:
+        points = frontier(world, alphas=chosen, time_limit=time_limit, on_progress=watch)
     if json_file is not None:
         write_json(_document(world, points), json_file)
     if plot is not None:
         save_frontier_plot(world, points, plot)
     if json_file != "-":
         _print_frontier(world, points)
+    exit_if_stopped(watch)
 
 
 def _numbers(text: str) -> list[float]:

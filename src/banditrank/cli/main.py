@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -54,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
         nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the program runs
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # names may have letters that the terminal does not
+            stream.reconfigure(errors="backslashreplace")
     command = typer.main.get_command(application)
     try:
         status = command.main(arguments, prog_name="banditrank", standalone_mode=False)
@@ -63,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BanditRankError as error:
         _complain(str(error))
         status = 2
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        status = 130
     except OSError as error:  # files are checked where they are written: this is standard output
         _complain(f"standard output must be writable ({(error.strerror or 'failed').lower()})")
         status = 2

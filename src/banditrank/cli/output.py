@@ -73,14 +73,14 @@ def shown(number: float) -> str:
 
 
 @contextmanager
-def told_of_long_compiling() -> Iterator[None]:
-    """Say on standard error when the search is compiled: a minute without a word looks like a failure."""
+def told_of_long_compiling(package: str = "solvers.branch_and_bound", what: str = "solver") -> Iterator[None]:
+    """Say on standard error when something is compiled: a minute without a word looks like a failure."""
     from banditrank.compilation import told_of_compiling
 
     def tell() -> None:
-        typer.echo("banditrank: compiling the solver, once: this takes about a minute", err=True)
+        typer.echo(f"banditrank: compiling the {what}, once: this may take a minute", err=True)
 
-    with told_of_compiling("banditrank.solvers.branch_and_bound", tell):
+    with told_of_compiling(f"banditrank.{package}", tell):
         yield
 
 

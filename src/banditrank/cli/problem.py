@@ -2,9 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from banditrank.cli.output import make_console
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
@@ -88,31 +90,30 @@ def _size(problem: "Problem") -> str:
 
 
 def _print_problem(problem: "Problem") -> None:
-    from rich.console import Console
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from banditrank.model.values import best_personalized_rankings, best_personalized_values
 
-    console = Console(markup=False, emoji=False, highlight=False)
+    style: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    console = make_console()
     console.print(f"{problem.name}: {_size(problem)}")
-    positions = Table(title="Where users look", title_justify="left")
-    positions.add_column("user type")
-    positions.add_column("arrives", justify="right")
-    for number in range(1, problem.n_positions + 1):
-        positions.add_column(f"position {number}", justify="right")
-    means = Table(title="What they click, once they look", title_justify="left")
-    means.add_column("item")
-    for name in problem.user_types:
-        means.add_column(name, justify="right")
-    for i, name in enumerate(problem.user_types):
-        row = problem.position_preferences[i]
-        positions.add_row(name, f"{problem.arrival_rates[i]:.3f}", *(f"{value:.3f}" for value in row))
+    positions = Table(title="Who arrives, and where they look", **style)
+    positions.add_column("", no_wrap=True)
+    means = Table(title="What they click, once they look", **style)
+    means.add_column("item", no_wrap=True)
+    for table in (positions, means):
+        for name in problem.user_types:
+            table.add_column(name, justify="right", overflow="fold", min_width=5)
+    positions.add_row("arrives", *(f"{value:.3f}" for value in problem.arrival_rates), end_section=True)
+    for k, row in enumerate(problem.position_preferences.T, start=1):
+        positions.add_row(f"position {k}", *(f"{value:.3f}" for value in row))
     for j, name in enumerate(problem.items):
         means.add_row(name, *(f"{value:.3f}" for value in problem.item_means[:, j]))
-    best = Table(title="Best personalized rankings", title_justify="left")
-    best.add_column("user type")
-    best.add_column("click rate", justify="right")
-    best.add_column("items, first position first")
+    best = Table(title="Best personalized rankings", **style)
+    best.add_column("user type", overflow="fold")
+    best.add_column("click rate", justify="right", no_wrap=True)
+    best.add_column("items, first position first", overflow="fold")
     values = best_personalized_values(problem)
     for i, ranking in enumerate(best_personalized_rankings(problem)):
         shown = ", ".join(problem.items[item] for item in ranking)

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
+from banditrank.cli.output import (
+    JsonOption,
+    check_targets,
+    make_console,
+    told_of_long_compiling,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
@@ -162,7 +168,8 @@ def _simulate_all(
     for policy in line_up:
         save_to = None if directory is None else directory / policy_label(policy.describe())
         try:
-            results.append(simulate(policy, save_to=save_to, **settings))
+            with told_of_long_compiling("simulation", f"loop of {policy.name}, {policy.treatment}"):
+                results.append(simulate(policy, save_to=save_to, **settings))
         except KeyboardInterrupt:  # before the first replication of this policy was finished
             break
         if not results[-1].complete:
@@ -211,3 +218,10 @@ def _print_table(results: "list[SimulationResult]") -> None:
     console.print(table)
     notes = "optimal: share of rounds with a best ranking; initial: rounds of the initial phase"
     console.print(f"{notes}; M/s: million rounds a second", style="dim")
+    if len({result.policy["treatment"] for result in results}) > 1:
+        console.print("personalized and equal regret are measured against optima of their own", style="dim")
+    for result in results:
+        stuck = int((result.initial_rounds >= result.horizon).sum())
+        if stuck:
+            count = f"{stuck} of {len(result.replications)} replications"
+            console.print(f"{result.label}: {count} learned nothing: their initial phase did not end")

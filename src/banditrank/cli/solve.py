@@ -15,6 +15,7 @@ from banditrank.cli.output import (
     write_json,
 )
 from banditrank.cli.problem import ProblemArgument
+from banditrank.cli.watching import exit_if_stopped, watched
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,7 +65,7 @@ def solve_command(
     check_targets(json_file)
     world = find_problem(problem)
     wanted = find_utility(utility)
-    with told_of_long_compiling():
+    with told_of_long_compiling(), watched() as watch:
         solution = solve(
             world,
             wanted,
@@ -73,6 +74,7 @@ def solve_command(
             target_gap=target_gap,
             share=share,
             seed=seed,
+            on_progress=watch,
         )
     report = equality_report(world, solution.ranking)
     if json_file is not None:
@@ -81,6 +83,7 @@ def solve_command(
         write_json({**heading, **sampling, **solution_fields(world, solution, report)}, json_file)
     if json_file != "-":
         _print_solution(world, wanted, solution, report)
+    exit_if_stopped(watch)
 
 
 def solution_fields(problem: "Problem", solution: "Solution", report: "EqualityReport") -> dict[str, Any]:
@@ -117,7 +120,8 @@ def _print_solution(
     facts.add_row("gap", f"{shown(solution.gap)}, {'certified' if solution.certified else 'not certified'}")
     facts.add_row("solver", f"{solution.solver}, nodes {solution.nodes:,}, seconds {solution.seconds:.3f}")
     console = make_console()
-    console.print(f"{problem.name}: the best ranking for everybody, {utility}, banditrank {__version__}")
+    kind = "the best ranking" if solution.certified else "the best ranking found"
+    console.print(f"{problem.name}: {kind} for everybody, {utility}, banditrank {__version__}")
     console.print(ranking)
     console.print(facts)
     console.print(_types(problem, report))

@@ -7,6 +7,7 @@ import numpy as np
 
 from banditrank.model.problem import Problem
 from banditrank.solvers.equality import EqualityReport, equality_report
+from banditrank.solvers.method import Progress, go_on
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import solve
 from banditrank.utilities.utility import MAXIMIN, UTILITARIAN, Utility, alpha_fair
@@ -67,7 +68,7 @@ def frontier(
     *,
     alphas: Sequence[float] = DEFAULT_ALPHAS,
     time_limit: float | None = None,
-    on_point: Callable[[FrontierPoint], None] | None = None,
+    on_progress: Callable[[Progress], bool] = go_on,
 ) -> list[FrontierPoint]:
     """Return the best rankings of the utilitarian, the α-fair and the maximin utility, in this order.
 
@@ -82,8 +83,8 @@ def frontier(
         The α of the utilities between; 1 is Nash. Repetitions and 0, which is utilitarian, change nothing.
     time_limit
         Seconds for each point, after which the best ranking so far is taken; no limit if left out.
-    on_point
-        Called with each point as soon as it is found.
+    on_progress
+        As for `solve`: called every few nodes, and False ends the search for the point in hand.
 
     Examples
     --------
@@ -98,10 +99,8 @@ def frontier(
     points: list[FrontierPoint] = []
     for utility in frontier_utilities(alphas):
         start = points[-1].solution.ranking if points else None
-        solution = solve(problem, utility, time_limit=time_limit, warm_start=start)
+        solution = solve(problem, utility, time_limit=time_limit, warm_start=start, on_progress=on_progress)
         points.append(FrontierPoint(utility, solution, equality_report(problem, solution.ranking)))
-        if on_point is not None:
-            on_point(points[-1])
     return points
 
 

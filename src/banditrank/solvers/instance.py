@@ -5,11 +5,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
 from banditrank.errors import InvalidInputError
 from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
+
+LARGEST = 1e100  # of any number in an instance: sums and products of such stay finite
 
 
 class Known(Protocol):
@@ -70,15 +73,25 @@ def as_instance(known: Known, *, bonuses: ArrayLike | None = None, scale: float 
     >>> as_instance(kdd2012()).n_items
     5
     """
+    for field in ("arrival_rates", "position_preferences", "item_means"):
+        if not hasattr(known, field):
+            raise InvalidInputError("problem", f"must have {field}", known)
     weights = _finite("arrival_rates", known.arrival_rates, 1)
     if not weights.any():
         raise InvalidInputError("arrival_rates", "must not all be 0", weights.tolist())
     preferences = _finite("position_preferences", known.position_preferences, 2)
-    means = _finite("item_means", known.item_means, 2) * scale
+    means = _finite("item_means", known.item_means, 2) * check_number("scale", scale, 0.0, 1e100)
     n_items = means.shape[1]
     extra = np.zeros(n_items) if bonuses is None else _finite("bonuses", bonuses, 1)
     if extra.size != n_items:
         raise InvalidInputError("bonuses", f"must hold a number for each of the {n_items} items", extra.size)
+    for field, table in (("position_preferences", preferences), ("item_means", means)):
+        if len(table) != weights.size:
+            rule = f"must have a row for each of the {weights.size} arrival rates"
+            raise InvalidInputError(field, rule, f"{len(table)} rows")
+    if not 1 <= preferences.shape[1] <= n_items:
+        rule = f"must have from 1 to {n_items} columns, as many as items at most"
+        raise InvalidInputError("position_preferences", rule, f"{preferences.shape[1]} columns")
     return Instance(weights, preferences, means, extra)
 
 
@@ -89,8 +102,8 @@ def _finite(field: str, table: ArrayLike, dimensions: int) -> Floats:
         raise InvalidInputError(field, "must hold numbers only", table) from None
     if array.ndim != dimensions:
         raise InvalidInputError(field, f"must have {dimensions} dimensions", array.ndim)
-    for bad in array[~(np.isfinite(array) & (array >= 0))]:
-        raise InvalidInputError(field, "must be finite and not negative", float(bad))
+    for bad in array[~((array >= 0) & (array <= LARGEST))]:
+        raise InvalidInputError(field, f"must be numbers from 0 to {LARGEST:g}", float(bad))
     return array
 
 

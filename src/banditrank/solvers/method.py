@@ -9,6 +9,19 @@ from banditrank.solvers.instance import Instance
 from banditrank.utilities.utility import Utility
 
 
+class Progress(NamedTuple):
+    """How far a search has come."""
+
+    nodes: int
+    value: float
+    upper_bound: float
+
+
+def go_on(_: Progress) -> bool:
+    """Let a search go on."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much work a solver may do, and where it starts.
@@ -23,6 +36,8 @@ class Limits:
         A ranking to start from.
     share, seed
         For sampling: the share of rankings to try, and the seed of its randomness.
+    on_progress
+        Called every few nodes of a search, which stops with the best that it has if False is returned.
     """
 
     target_gap: float
@@ -30,6 +45,7 @@ class Limits:
     warm_start: Ranking | None
     share: float
     seed: int
+    on_progress: Callable[[Progress], bool] = go_on
 
 
 class Outcome(NamedTuple):

@@ -1,6 +1,7 @@
 """The best equal ranking, by the method that fits the utility or by one that is named."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
@@ -15,7 +16,7 @@ from banditrank.solvers.branch_and_bound import search
 from banditrank.solvers.enumeration import number_of_rankings
 from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, Known, as_instance, total_value, values_of
-from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.solvers.method import Limits, Method, Outcome, Progress, go_on
 from banditrank.solvers.solution import Solution, gap_unit
 from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
@@ -60,6 +61,7 @@ def solve(
     share: float = 0.5,
     seed: int = 0,
     scale: float = 1.0,
+    on_progress: Callable[[Progress], bool] = go_on,
 ) -> Solution:
     """Return a ranking that maximises the collective utility plus bonuses, and a bound on what any can reach.
 
@@ -75,6 +77,7 @@ def solve(
         The method; ``auto`` takes the one that fits the utility's shape.
     time_limit
         Seconds after which the best ranking so far is returned, with an honest gap; no limit if left out.
+        Compiling, which the first search on a machine does, does not count.
         ``enumeration`` and ``sampling`` run to their end, at most 1,000,000 rankings, whatever the limit.
     target_gap
         How close to the best is close enough, as a share of the value.
@@ -84,6 +87,9 @@ def solve(
         For ``sampling``: the share of rankings to try, and the seed of its randomness.
     scale
         What a look at an item with mean 1 earns (see `banditrank.model.rewards`).
+    on_progress
+        Called every few nodes of branch and bound with how far it has come. If it returns False, the best
+        ranking so far is returned, as when time is out.
 
     Examples
     --------
@@ -102,6 +108,7 @@ def solve(
         warm_start=None if warm_start is None else _ranking(instance, warm_start),
         share=check_number("share", share, 0.0, 1.0),
         seed=check_whole("seed", seed, 0),
+        on_progress=on_progress,
     )
     METHODS[name].prepare()  # after all that may be refused, and before the clock starts
     start = time.perf_counter()
@@ -164,12 +171,12 @@ def _solution(
     values_of(instance, outcome.ranking.astype(np.uintp), values)
     value = total_value(instance, utility.compiled(), outcome.ranking)
     utility.raise_failure()
-    if np.isnan(value):
+    if not value < np.inf:  # nor if it is no number
         raise InvalidInputError(f"utility {utility}", "must be a number wherever a ranking may be", value)
     unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better
     if outcome.upper_bound < value - ROUNDING * unit:
         raise AssertionError(f"solver {name} says {outcome.upper_bound} of a ranking worth {value}")
-    bound = max(value, outcome.upper_bound)
+    bound = max(value, float(outcome.upper_bound))
     missing = bound - value if bound > value else 0.0  # equal infinities included
     gap = 0.0 if missing == 0.0 else float(missing / unit) if 0.0 < unit < np.inf else np.inf
     values.flags.writeable = False

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.core import compiler, ir
 from numba.experimental import function_type  # noqa: F401 - teaches Numba the type of a `_Pointer`
 from numpy.typing import NDArray
 
@@ -88,7 +89,7 @@ def collective(utility: CompiledUtility, weights: NDArray[np.float64], values: N
 class _Pointer(numba.types.WrapperAddressProtocol):
     """A function as an address and a signature, so that formulas taking it are compiled only once."""
 
-    def __init__(self, address: int, owner: object, failures: list[Exception]) -> None:
+    def __init__(self, address: int, owner: object, failures: list[BaseException]) -> None:
         self._address = address
         self._owner = owner  # keeps the function alive
         self.failures = failures  # what the function raised, which compiled code cannot
@@ -105,19 +106,28 @@ def function_pointer(function: Callable[[float], float] | None) -> Any:
     if function is not None:
         try:
             compiled = numba.cfunc("float64(float64)", error_model="numpy")(function)
-        except Exception:  # noqa: BLE001, S110 - whatever the compiler says, plain Python serves as well, slower
-            pass
-        else:
+            safe = not _may_raise(function)
+        except Exception:  # noqa: BLE001 - whatever the compiler says, plain Python serves as well, slower
+            safe = False
+        if safe:
             return _Pointer(compiled.address or 0, compiled, [])
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
 
     def called_back(value: float) -> float:
         try:
             return float(function(value)) if function else value
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told later
+        except BaseException as error:  # noqa: BLE001 - whatever it is, Ctrl-C too, it is told later
             failures.append(error)
             return math.nan
 
     callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(called_back)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
     return _Pointer(address, callback, failures)
+
+
+def _may_raise(function: Callable[[float], float]) -> bool:
+    """Return whether a function raises errors itself: compiled, it could not tell anybody."""
+    raising = (ir.Raise, ir.StaticRaise, ir.DynamicRaise)
+    frontend: Any = compiler.run_frontend  # has no types
+    blocks = frontend(function).blocks.values()
+    return any(isinstance(statement, raising) for block in blocks for statement in block.body)

@@ -70,6 +70,8 @@ class Utility:
             if pointer.failures:
                 error = pointer.failures[0]
                 pointer.failures.clear()
+                if not isinstance(error, Exception):  # somebody pressed Ctrl-C
+                    raise error
                 rule = f"must give a number wherever it is asked ({type(error).__name__}: {error})"
                 raise InvalidInputError(f"utility {role}", rule, self.name) from error
 
@@ -248,12 +250,12 @@ def _check_shape(utility: Utility) -> None:
     tolerance = 1e-9 * max(1.0, float(np.abs(values).max()))
     if (np.diff(everything) < -tolerance).any():
         raise InvalidInputError("utility function", "must not decrease on [0, 1]", utility.name)
-    _check_slopes(utility, grid, values)
     bends = np.diff(slopes)
     if utility.shape == "linear" and (np.abs(bends) > tolerance).any():
         raise InvalidInputError("utility shape", "must be linear as declared", utility.name)
     if utility.shape == "concave" and (bends > tolerance).any():
         raise InvalidInputError("utility shape", "must be concave as declared", utility.name)
+    _check_slopes(utility, grid, values)
 
 
 def _check_slopes(utility: Utility, grid: NDArray[np.float64], values: NDArray[np.float64]) -> None:

@@ -25,6 +25,9 @@ from banditrank.utilities.formulas import LOGARITHM, CompiledUtility
 Floats = NDArray[np.float64]
 
 
+ROUNDING = 2.3e-16  # a sum of n numbers is off by less than n times this share of their sizes
+
+
 class Tangent(NamedTuple):
     """A bound as a function of t, the best assignment at its slopes."""
 
@@ -34,24 +37,35 @@ class Tangent(NamedTuple):
 
 
 @inlined
-def bound_at(utility: CompiledUtility, tangent: Tangent, total: float) -> float:
-    """Return the upper bound that an assignment worth ``total`` proves."""
+def bound_at(utility: CompiledUtility, tangent: Tangent, total: float, terms: int) -> float:
+    """Return the upper bound that an assignment worth ``total`` proves.
+
+    It allows for rounding, ``terms`` being how many numbers the height and the lift are sums of: where steep
+    slopes make them large and the bound is their small difference, it is as good as none.
+    """
     if not tangent.scales:
-        return tangent.height + total - tangent.lift
+        size = abs(tangent.height) + abs(tangent.lift) + abs(total)
+        return tangent.height + total - tangent.lift + (terms + 8) * ROUNDING * size
     if utility.code == LOGARITHM:
-        return tangent.height + tangent.lift * float(np.log(total / tangent.lift))
-    return float(tangent.height * (total / tangent.lift) ** (1.0 - utility.parameter))
+        bound = tangent.height + tangent.lift * float(np.log(total / tangent.lift))
+        return bound + (terms + 8) * ROUNDING * (abs(tangent.height) + tangent.lift)
+    bound = float(tangent.height * (total / tangent.lift) ** (1.0 - utility.parameter))
+    return bound + (terms + 8) * (1.0 + utility.parameter) * ROUNDING * abs(bound)
 
 
 @inlined
-def total_at(utility: CompiledUtility, tangent: Tangent, bound: float) -> float:
+def total_at(utility: CompiledUtility, tangent: Tangent, bound: float, terms: int) -> float:
     """Return the total at which `bound_at` is a bound: a smaller total proves that nothing exceeds it."""
     if bound == -np.inf:
         return -np.inf
     if not tangent.scales:
-        return bound - tangent.height + tangent.lift
+        size = abs(tangent.height) + abs(tangent.lift) + abs(bound)
+        return bound - tangent.height + tangent.lift - (terms + 8) * ROUNDING * size
     if utility.code == LOGARITHM:
-        return tangent.lift * float(np.exp((bound - tangent.height) / tangent.lift))
+        exponent = (bound - tangent.height) / tangent.lift
+        size = 1.0 + abs(exponent) + abs(tangent.height) / tangent.lift
+        return tangent.lift * float(np.exp(exponent)) * (1.0 - (terms + 8) * ROUNDING * size)
     if bound * tangent.height <= 0.0:  # only with α < 1, whose values are not negative
         return 0.0
-    return float(tangent.lift * (bound / tangent.height) ** (1.0 / (1.0 - utility.parameter)))
+    total = float(tangent.lift * (bound / tangent.height) ** (1.0 / (1.0 - utility.parameter)))
+    return total * (1.0 - (terms + 8) * (1.0 + 1.0 / abs(1.0 - utility.parameter)) * ROUNDING)

@@ -35,6 +35,7 @@ class Node(NamedTuple):
     rows: Floats  # (K,) what a position is worth at the prices of the items
     columns: NDArray[np.uintp]  # (K,) the best assignment
     prices: Floats  # (M,) by column: what assignments in the node in hand before ended with
+    size: Floats  # (1,) of the slopes that the prices are for: their sum
     room: AssignmentRoom
     envelope: Envelope
     game: Game
@@ -58,6 +59,7 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool
         np.zeros(k),
         np.zeros(k, dtype=np.uintp),
         np.zeros(m),
+        np.zeros(1),
         assignment_room(m, k),
         new_envelope(n, spatial=spatial),
         new_game(n),

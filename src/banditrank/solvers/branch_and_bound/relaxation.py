@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.assignment import assign
 from banditrank.solvers.branch_and_bound.atoms import add_atom, drop_atoms, improve_mixture, slope_at
-from banditrank.solvers.branch_and_bound.bounds import Tangent, bound_at, total_at
+from banditrank.solvers.branch_and_bound.bounds import ROUNDING, Tangent, bound_at, total_at
 from banditrank.solvers.branch_and_bound.envelope import GRID, conjugate, fit_envelope, most_between
 from banditrank.solvers.branch_and_bound.matrix_game import play
 from banditrank.solvers.branch_and_bound.node import Node
@@ -38,7 +38,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
         if total == -np.inf:
             return -np.inf
         consider(task, incumbent, node.columns)
-        reached = bound_at(task.utility, tangent, total)
+        reached = bound_at(task.utility, tangent, total, node.guide.size)
         if reached < lowest:
             lowest = reached
             bound = min(bound, reached)
@@ -47,7 +47,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
         target = incumbent.levels[TARGET]
         if bound <= target:
             return -np.inf
-        critical = total_at(task.utility, tangent, target)
+        critical = total_at(task.utility, tangent, target, node.guide.size)
         if _rule_out(node, total - critical):
             drop_atoms(node.atoms, node.base, node.slots)
         if task.spatial and not _tighten(task, node, reached - target):
@@ -118,7 +118,8 @@ def _price(task: Task, node: Node) -> float:
     """
     instance, scores, prices = task.instance, node.scores, node.room.prices
     live, n_positions = node.n_slots[0], scores.shape[0]
-    required, largest = 0, 0.0
+    _forget_prices_of_another_size(node)
+    required, largest, extra = 0, 0.0, 0.0
     for j in range(live):
         required += node.required[j]
     for k in range(n_positions):
@@ -140,9 +141,10 @@ def _price(task: Task, node: Node) -> float:
                     scores[k, j] += extra
     if assign(scores, live, node.room, node.columns) == -np.inf:
         return -np.inf
-    bound = 0.0
+    bound, size = 0.0, required * extra
     for j in range(live):
         bound += prices[j]
+        size += prices[j]
         if node.required[j] == 1:
             if node.room.position_of[j] < 0:
                 return -np.inf
@@ -153,8 +155,25 @@ def _price(task: Task, node: Node) -> float:
             row = max(row, scores[k, j] - prices[j])
         node.rows[k] = row
         bound += row
+        size += abs(row)
         node.columns[k] = node.active[node.columns[k]]
-    return bound
+    return float(bound + (n_positions + node.slopes.size + 8) * ROUNDING * size)
+
+
+@inlined
+def _forget_prices_of_another_size(node: Node) -> None:
+    """Start from no prices if the slopes are much steeper or flatter than those that the prices are for.
+
+    Prices far above the scores would leave nothing of them but rounding errors.
+    """
+    size = 0.0
+    for i in range(node.slopes.size):
+        size += node.slopes[i]
+    if not 0.25 * node.size[0] <= size <= 4.0 * node.size[0]:
+        for j in range(node.prices.size):
+            node.prices[j] = 0.0
+            node.room.prices[j] = 0.0
+        node.size[0] = size
 
 
 @internal

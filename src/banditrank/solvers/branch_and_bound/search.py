@@ -39,7 +39,7 @@ from banditrank.solvers.branch_and_bound.tree import (
     plant,
 )
 from banditrank.solvers.instance import Instance, values_of
-from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.solvers.method import Limits, Method, Outcome, Progress
 from banditrank.utilities.formulas import CUSTOM, MINIMUM
 from banditrank.utilities.utility import NASH, Utility
 
@@ -243,6 +243,11 @@ def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking
         plant(task, node, tree, bound)
         while time.perf_counter() < limits.deadline:
             if explore(task, incumbent, node, tree, _CHUNK) != MORE:
+                break
+            found = Progress(
+                int(tree.progress[NODES]), incumbent.levels[VALUE] + aside, open_bound(tree) + aside
+            )
+            if not limits.on_progress(found):
                 break
         bound = open_bound(tree)
         nodes += int(tree.progress[NODES])
