@@ -115,3 +115,11 @@ def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> N
         assert open_bound(tree) >= best - 1e-12 * abs(best)
     else:
         assert incumbent.levels[VALUE] == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("utility", [sigmoid(), ramp()], ids=str)
+def test_every_split_leaves_less_to_look_at(utility: Utility) -> None:
+    # More rankings in the mixture than a node remembers: once, the node was its own child from there on.
+    problem = generate("conflict", n_user_types=10, n_items=100, n_positions=10, seed=5)
+    solution = solve(problem, utility, on_progress=lambda progress: progress.nodes < 12_000)
+    assert solution.certified

@@ -124,14 +124,20 @@ def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
 
 @internal
 def keep_atoms(atoms: Atoms, columns: NDArray[np.unsignedinteger], weights: Floats) -> int:
-    """Copy the first rankings that have weight, as many as there is room for, and return how many."""
-    count = 0
+    """Copy the first rankings that have weight, as many as there is room for, and return how many.
+
+    Their weights sum to 1 again: a mixture that lacks some would seem worth less than any ranking.
+    """
+    count, kept = 0, 0.0
     for a in range(atoms.n_atoms[0]):
         if atoms.weights[a] > 0.0 and count < weights.size:
             weights[count] = atoms.weights[a]
+            kept += atoms.weights[a]
             for k in range(atoms.columns.shape[1]):
                 columns[count, k] = atoms.columns[a, k]
             count += 1
+    for a in range(count):
+        weights[a] /= kept
     return count
 
 

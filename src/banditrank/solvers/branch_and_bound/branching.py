@@ -107,7 +107,7 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
                 below = max(below, value)
             else:
                 above = min(above, value)
-    if not below < above < np.inf:
+    if not -np.inf < below < above < np.inf:
         return no_split()
     return Split(int(ROW), position, 0, user_type, 0.5 * (below + above))
 
@@ -170,12 +170,14 @@ def split_cell(node: Node) -> Split:
         return Split(int(CELL), position, item, 0, 0.0)
     widest = 1
     for k in range(node.rows.size):
-        width = 0
+        width, allowed = 0, 0
         for j in range(node.n_slots[0]):
             if node.base[k, j] > -np.inf:
                 width += 1
+                allowed = int(np.int64(node.active[j]))
         if width > widest:
-            widest, position, item = width, k, int(np.int64(node.columns[k]))
+            # The last assignment's own item may have been ruled out since: that split would change nothing.
+            widest, position, item = width, k, allowed
     if position < 0:
         return no_split()
     return Split(int(CELL), position, item, 0, 0.0)
