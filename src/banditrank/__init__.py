@@ -46,6 +46,7 @@ _EXPORTS = {
     "FrontierPoint": "solvers.frontier",
     "generate": "model.generators",
     "kdd2012": "model.catalog",
+    "likelihood_estimate": "estimators.likelihood",
     "plot_frontier": "solvers.frontier_plot",
     "plot_regret": "simulation.plots",
     "ramp": "utilities.utility",
@@ -62,6 +63,7 @@ __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
+    from banditrank.estimators.likelihood import likelihood_estimate
     from banditrank.model.catalog import find_problem, kdd2012
     from banditrank.model.click_models import ClickModel, SingleLook
     from banditrank.model.generators import generate

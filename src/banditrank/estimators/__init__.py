@@ -1,1 +1,1 @@
-"""From counts to beliefs: the paper's estimators and their confidence radii."""
+"""From counts to beliefs: the paper's estimators, their confidence radii, and the likelihood's."""

@@ -16,14 +16,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """The paper's estimators, evaluated on counts.
+    """What counts say about the world: by the paper's estimators (`estimate`) or by the likelihood's.
 
     Attributes
     ----------
     arrival_rates
         λ̂ / ‖λ̂‖₁, shape (N,): the share of arrivals, equal shares before anybody arrived.
     position_preferences
-        ρ̂ of Algorithm 1, shape (N, K).
+        ρ̂ of Algorithm 1 or of largest likelihood, shape (N, K).
     exposure
         N_ij, shape (N, M).
     item_means
