@@ -1,0 +1,1 @@
+"""From click logs to counts, in bounded memory."""

@@ -1,0 +1,90 @@
+"""What was found in the files and what was made of it, for people and for programs."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from banditrank.logs.kdd2012.estimation import EstimatedProblem, estimated_problem
+from banditrank.logs.kdd2012.extraction import USER_TYPES, Extraction
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """An extraction with both estimates.
+
+    Attributes
+    ----------
+    extraction
+        What the files hold.
+    paper, likelihood
+        The problems that the two estimators make of it.
+    empty_cells
+        User type, item and position (the file's number) of each cell without an impression.
+    """
+
+    extraction: Extraction
+    paper: EstimatedProblem
+    likelihood: EstimatedProblem
+    empty_cells: tuple[tuple[str, str, int], ...]
+
+    def notes(self) -> list[str]:
+        """Return a sentence for everything that a reader of the estimates should know.
+
+        Examples
+        --------
+        >>> from banditrank import kdd2012
+        >>> from banditrank.logs.kdd2012.extraction import extract
+        >>> from banditrank.logs.kdd2012.sample_log import write_sample_log
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as directory:
+        ...     log = write_sample_log(kdd2012(), directory, n_rows=2_000, seed=1)
+        ...     diagnose(extract(log.training, log.profiles)).notes()
+        ['every cell has displays']
+        """
+        cells = [f"{who} {what} at position {where}" for who, what, where in self.empty_cells]
+        notes = [f"empty cells: {'; '.join(cells)}" if cells else "every cell has displays"]
+        if self.paper.left_out:
+            pairs = "; ".join(f"{who} {what}" for who, what in self.paper.left_out)
+            notes.append(
+                f"left out of the paper's position preferences, for an empty cell or no click: {pairs}"
+            )
+        for made in (self.paper, self.likelihood):
+            if made.clipped:
+                means = "; ".join(f"{who} {what} {mean:.4g}" for who, what, mean in made.clipped)
+                notes.append(f"means above 1, set to 1 ({made.estimator}): {means}")
+        notes += [f"{what}: {count:,}" for what, count in self.extraction.oddities.items() if count]
+        return notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        found = self.extraction
+        return {
+            "ads": list(found.ads),
+            "positions": list(found.positions),
+            "counts": found.counts.to_dict(),
+            "rows": [asdict(group) for group in (*found.row_groups, found.total)],
+            "oddities": dict(found.oddities),
+            "ads_found": found.n_ads_found,
+            "profiles": found.n_profiles,
+            "empty_cells": [list(cell) for cell in self.empty_cells],
+            "estimates": {
+                made.estimator: {
+                    **made.problem.to_dict(),
+                    "clipped": [list(each) for each in made.clipped],
+                    "left_out": [list(each) for each in made.left_out],
+                }
+                for made in (self.paper, self.likelihood)
+            },
+        }
+
+
+def diagnose(extraction: Extraction) -> Diagnosis:
+    """Estimate by both estimators and look for empty cells."""
+    empty = np.argwhere(extraction.counts.displays == 0)  # (N, M, K)
+    return Diagnosis(
+        extraction,
+        estimated_problem(extraction, "paper"),
+        estimated_problem(extraction, "likelihood"),
+        tuple((USER_TYPES[i], extraction.items[j], extraction.positions[k]) for i, j, k in empty),
+    )

@@ -1,0 +1,226 @@
+"""From the two files to counts: displays and clicks of a few ads, by gender and position.
+
+*Which ads.* The `n_ads` with the most impressions at the chosen positions before users of known gender; of
+ads with equally many, the smaller AdID. They come in that order.
+
+*Which rows.* A row counts if its position is one of the chosen, its user's gender is 1 or 2, and its ad is
+one of those. Every other row is listed under the first of the `REASONS` that holds, so that the groups add up
+to the whole file.
+
+*Arrivals.* The log holds aggregated impressions, not visits. A type's arrivals are its impressions in the
+counted rows, and its arrival rate is its share of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditrank.errors import InvalidInputError
+from banditrank.logs.duckdb_session import OnProgress, QueryError, Session, open_session
+from banditrank.logs.kdd2012 import queries
+from banditrank.logs.kdd2012.files import LogFile, profile_file, training_file
+from banditrank.logs.kdd2012.malformed_lines import contradicting_lines, first_malformed_line
+from banditrank.statistics.counts import Counts
+
+USER_TYPES = ("male", "female")
+KNOWN_POSITIONS = (1, 2, 3)
+REASONS = (
+    "position other than 1, 2, 3",
+    "user 0 (unknown)",
+    "user without a profile",
+    "gender 0 (unknown)",
+    "gender other than 0, 1, 2",
+    "another position",
+    "another ad",
+    "counted",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows of the training file that share a fate: counted, or left out for a reason."""
+
+    reason: str
+    rows: int
+    impressions: int
+    clicks: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extraction:
+    """What the two files hold.
+
+    Attributes
+    ----------
+    counts
+        Displays (impressions), clicks and arrivals of the chosen cells, user types male and female.
+    ads
+        The AdID of each item, most impressions first.
+    positions
+        The file's number of each position.
+    row_groups
+        One for each of `REASONS`, in that order; they add up to the training file.
+    oddities
+        How often a code is none of the known ones, and other counts that exclude no row.
+    n_ads_found
+        How many different ads the training file holds.
+    n_profiles
+        How many different users the profile file holds.
+    """
+
+    counts: Counts
+    ads: tuple[int, ...]
+    positions: tuple[int, ...]
+    row_groups: tuple[RowGroup, ...]
+    oddities: dict[str, int]
+    n_ads_found: int
+    n_profiles: int
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The ads' names in a problem: ``ad-`` and the AdID."""
+        return tuple(f"ad-{ad}" for ad in self.ads)
+
+    @property
+    def total(self) -> RowGroup:
+        """All rows of the training file."""
+        groups = self.row_groups
+        return RowGroup(
+            "all rows",
+            sum(group.rows for group in groups),
+            sum(group.impressions for group in groups),
+            sum(group.clicks for group in groups),
+        )
+
+
+def extract(
+    training: str | Path,
+    profiles: str | Path,
+    *,
+    n_ads: int = 5,
+    positions: Sequence[int] = (1, 2),
+    memory_limit: str = "2GB",
+    temporary_directory: str | Path | None = None,
+    threads: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> Extraction:
+    """Aggregate the training file in one pass.
+
+    Parameters
+    ----------
+    training, profiles
+        ``training.txt`` and ``userid_profile.txt``.
+    n_ads
+        How many of the most frequent ads to take.
+    positions
+        Which positions to take, of 1, 2 and 3; at most as many as ads.
+    memory_limit, temporary_directory, threads
+        See `banditrank.logs.duckdb_session.open_session`. Results do not depend on them.
+    on_progress
+        Called with the share of the bytes read so far, a few times a second.
+
+    Examples
+    --------
+    >>> from banditrank import kdd2012
+    >>> from banditrank.logs.kdd2012.sample_log import write_sample_log
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     log = write_sample_log(kdd2012(), directory, n_rows=2_000, seed=1)
+    ...     found = extract(log.training, log.profiles)
+    >>> found.items, found.counts.displays.shape, found.total.rows
+    (('ad-1', 'ad-2', 'ad-3', 'ad-4', 'ad-5'), (2, 5, 2), 2000)
+    """
+    _check_choice(n_ads, positions)
+    training_log, profile_log = training_file(training), profile_file(profiles)
+    for file in (profile_log, training_log):
+        file.check()
+    share = profile_log.size / (profile_log.size + training_log.size)
+    chosen = {"positions": list(positions)}
+    with open_session(
+        memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
+    ) as session:
+        _read(session, queries.READ_PROFILES, profile_log, _part(on_progress, 0.0, share))
+        ((n_lines, n_users, odd_genders, odd_ages, contradiction),) = session.run(queries.DESCRIBE_PROFILES)
+        if contradiction is not None:
+            raise contradicting_lines(profile_log, contradiction)
+        _read(session, queries.READ_TRAINING, training_log, _part(on_progress, share, 1.0))
+        ((n_ads_found, odd_depths, beyond_depth),) = session.run(queries.DESCRIBE_TRAINING)
+        session.run(queries.CHOOSE_ADS, {**chosen, "n_ads": n_ads})
+        ads = [row[0] for row in session.run(queries.CHOSEN_ADS)]
+        cells = session.run(queries.CHOSEN_CELLS, chosen)
+        groups = session.run(queries.GROUP_ROWS, chosen)
+    if len(ads) < n_ads:
+        rule = "must be at most the ads that users of known gender saw at the chosen positions"
+        raise InvalidInputError("number of ads", f"{rule}, {len(ads)}", n_ads)
+    return Extraction(
+        counts=_counts(cells, ads, positions),
+        ads=tuple(ads),
+        positions=tuple(positions),
+        row_groups=_row_groups(groups),
+        oddities={
+            "training rows with a depth other than 1, 2, 3": odd_depths,
+            "training rows with a position beyond the depth": beyond_depth,
+            "profiles with a gender other than 0, 1, 2": odd_genders,
+            "profiles with an age other than 1 to 6": odd_ages,
+            "profile rows that repeat an earlier one": n_lines - n_users,
+        },
+        n_ads_found=n_ads_found,
+        n_profiles=n_users,
+    )
+
+
+def _check_choice(n_ads: int, positions: Sequence[int]) -> None:
+    if isinstance(n_ads, bool) or not isinstance(n_ads, int) or n_ads < 1:
+        raise InvalidInputError("number of ads", "must be a whole number of at least 1", n_ads)
+    if not positions or len(set(positions)) < len(positions) or not set(positions) <= set(KNOWN_POSITIONS):
+        raise InvalidInputError("positions", "must be different ones of 1, 2 and 3", positions)
+    if len(positions) > n_ads:
+        raise InvalidInputError("number of ads", f"must be at least the {len(positions)} positions", n_ads)
+
+
+def _part(on_progress: OnProgress | None, begin: float, end: float) -> OnProgress | None:
+    """Return a callback for the part of the work between two shares of it."""
+    if on_progress is None:
+        return None
+    return lambda done: on_progress(begin + (end - begin) * done)
+
+
+def _read(session: Session, query: str, file: LogFile, on_progress: OnProgress | None) -> None:
+    """Run a query over a file; if it meets a malformed line, say which."""
+    try:
+        session.run(query, {"path": session.path_for_reading(file.path)}, on_progress)
+    except QueryError as failure:
+        raise first_malformed_line(file) or failure from None
+    if on_progress is not None:
+        on_progress(1.0)
+
+
+def _counts(cells: list[tuple[Any, ...]], ads: Sequence[int], positions: Sequence[int]) -> Counts:
+    shape = len(USER_TYPES), len(ads), len(positions)
+    displays, clicks = np.zeros(shape), np.zeros(shape)
+    item, place = ({value: index for index, value in enumerate(values)} for values in (ads, positions))
+    for person, ad, position, impressions, clicked in cells:
+        cell = person - queries.PERSONS["male"], item[ad], place[position]
+        displays[cell], clicks[cell] = impressions, clicked
+    return Counts.from_arrays(displays, clicks, displays.sum(axis=(1, 2)))
+
+
+def _row_groups(groups: list[tuple[Any, ...]]) -> tuple[RowGroup, ...]:
+    sums = {reason: [0, 0, 0] for reason in REASONS}
+    for position, person, at_chosen_position, of_chosen_ad, *amounts in groups:
+        holds = (
+            position == 0,
+            person == queries.PERSONS["user 0"],
+            person == queries.PERSONS["no profile"],
+            person == queries.PERSONS["gender 0"],
+            person == queries.PERSONS["gender other than 0, 1, 2"],
+            not at_chosen_position,
+            not of_chosen_ad,
+            True,
+        )
+        reason = REASONS[holds.index(True)]
+        sums[reason] = [before + amount for before, amount in zip(sums[reason], amounts, strict=True)]
+    return tuple(RowGroup(reason, *map(int, amounts)) for reason, amounts in sums.items())

@@ -1,0 +1,104 @@
+"""The queries: each file is read once, as whole lines, and aggregated while it streams past.
+
+A line is read as one text and held against a pattern before it is split. DuckDB's own reader of columns is
+not strict enough: it would round 1.5, read 1e3 and 0x10, skip blank lines, and ignore a tab at a line's end.
+A line that does not match calls ``error``, which stops the query at once.
+"""
+
+from typing import Final
+
+PERSONS: Final = {
+    "gender 0": 0,
+    "male": 1,
+    "female": 2,
+    "gender other than 0, 1, 2": 3,
+    "user 0": 4,
+    "no profile": 5,
+}
+"""How the query codes who saw a row's ad; 0 to 2 are the file's own codes of a gender."""
+
+_READER: Final = r"""read_csv($path, columns = {'line': 'VARCHAR'}, delim = chr(1), header = false,
+    quote = '', escape = '', auto_detect = false, compression = 'none')"""
+
+READ_PROFILES: Final = rf"""
+CREATE TEMP TABLE profile AS
+SELECT
+    fields[1]::UBIGINT AS user_id,
+    min(least(fields[2]::UBIGINT, 3))::UTINYINT AS gender,
+    max(least(fields[2]::UBIGINT, 3))::UTINYINT AS other_gender,
+    bool_or(fields[3]::UBIGINT NOT BETWEEN 1 AND 6) AS unknown_age,
+    count(*) AS n_rows
+FROM (
+    SELECT string_split(
+        CASE WHEN regexp_full_match(line, '[0-9]{{1,20}}(\t[0-9]{{1,20}}){{2}}') THEN line
+        ELSE error(coalesce(line, '')) END, chr(9)) AS fields
+    FROM {_READER}
+)
+GROUP BY ALL
+"""  # noqa: S608 - nothing but constants is put in
+
+DESCRIBE_PROFILES: Final = """
+SELECT
+    sum(n_rows), count(*), count_if(gender = 3), count_if(unknown_age),
+    min(user_id) FILTER (gender <> other_gender)
+FROM profile
+"""
+
+READ_TRAINING: Final = rf"""
+CREATE TEMP TABLE cell AS
+SELECT
+    ad,
+    CASE WHEN position BETWEEN 1 AND 3 THEN position ELSE 0 END::UTINYINT AS position,
+    CASE WHEN user_id = 0 THEN 4 WHEN gender IS NULL THEN 5 ELSE gender END::UTINYINT AS person,
+    count(*) AS n_rows,
+    sum(impression) AS impressions,
+    sum(click) AS clicks,
+    count_if(depth NOT BETWEEN 1 AND 3) AS unknown_depths,
+    count_if(depth BETWEEN 1 AND 3 AND position BETWEEN depth + 1 AND 3) AS beyond_depth
+FROM (
+    SELECT
+        fields[1]::UBIGINT AS click,
+        CASE WHEN fields[2]::UBIGINT >= greatest(1, fields[1]::UBIGINT) THEN fields[2]::UBIGINT
+        ELSE error(fields[2]) END AS impression,
+        fields[4]::UBIGINT AS ad,
+        fields[6]::UBIGINT AS depth,
+        fields[7]::UBIGINT AS position,
+        fields[12]::UBIGINT AS user_id
+    FROM (
+        SELECT string_split(
+            CASE WHEN regexp_full_match(line, '[0-9]{{1,20}}(\t[0-9]{{1,20}}){{11}}') THEN line
+            ELSE error(coalesce(line, '')) END, chr(9)) AS fields
+        FROM {_READER}
+    )
+)
+LEFT JOIN (SELECT user_id, gender FROM profile) USING (user_id)
+GROUP BY ALL
+"""  # noqa: S608 - nothing but constants is put in
+
+CHOOSE_ADS: Final = """
+CREATE TEMP TABLE chosen AS
+SELECT ad, sum(impressions) AS impressions
+FROM cell
+WHERE list_contains($positions, position) AND person IN (1, 2)
+GROUP BY ad
+ORDER BY impressions DESC, ad
+LIMIT $n_ads
+"""
+
+CHOSEN_ADS: Final = "SELECT ad FROM chosen ORDER BY impressions DESC, ad"
+
+CHOSEN_CELLS: Final = """
+SELECT person, ad, position, impressions, clicks
+FROM cell SEMI JOIN chosen USING (ad)
+WHERE list_contains($positions, position) AND person IN (1, 2)
+"""
+
+GROUP_ROWS: Final = """
+SELECT
+    position, person, list_contains($positions, position), chosen.ad IS NOT NULL,
+    sum(n_rows), sum(cell.impressions), sum(clicks)
+FROM cell LEFT JOIN chosen USING (ad)
+GROUP BY ALL
+"""
+
+DESCRIBE_TRAINING: Final = "SELECT count(DISTINCT ad), sum(unknown_depths), sum(beyond_depth) FROM cell"
