@@ -10,9 +10,10 @@ import re
 from banditrank.errors import InvalidInputError
 from banditrank.logs.kdd2012.files import TRAINING_COLUMNS, LogFile
 
-# Lines that need no closer look: nearly all.
-_USUAL_TRAINING_LINE = re.compile(rb"[01]\t[1-9][0-9]{0,18}(?:\t[0-9]{1,19}){10}")
-_USUAL_PROFILE_LINE = re.compile(rb"[0-9]{1,19}(?:\t[0-9]{1,19}){2}")
+# Lines that need no closer look: nearly all. Most web addresses are hashes of 19 or 20 digits.
+_NUMBER = rb"(?:[0-9]{1,19}+(?![0-9])|1[0-7][0-9]{18})"
+_USUAL_TRAINING_LINE = re.compile(rb"[01]\t[1-9][0-9]{0,9}+" + (rb"\t" + _NUMBER) * 10)
+_USUAL_PROFILE_LINE = re.compile(rb"\t".join([_NUMBER] * 3))
 
 
 def first_malformed_line(file: LogFile) -> InvalidInputError | None:

@@ -1,0 +1,44 @@
+"""The door to DuckDB: limits, interruption, and errors of one line."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from banditrank import BanditRankError, InvalidInputError
+from banditrank.logs.duckdb_session import QueryError, open_session
+
+HOURS_LONG = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1000000) b"
+
+
+def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
+    with open_session(memory_limit="100MB", temporary_directory=tmp_path, threads=1) as session:
+        session.run("SET max_temp_directory_size = '1MB'")
+        with pytest.raises(InvalidInputError, match=r"memory limit must be larger .* got '100MB'") as caught:
+            session.run("CREATE TABLE large AS SELECT hash(range) AS h FROM range(30000000)")
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_goes_wrong_in_a_query_is_one_line() -> None:
+    with open_session() as session:
+        with pytest.raises(QueryError, match=r"reading the log failed: .*nowhere") as caught:
+            session.run("SELECT * FROM nowhere")
+        assert "\n" not in str(caught.value)
+        with pytest.raises(BanditRankError, match=r"reading the log failed: .*missing\.txt"):
+            session.run("SELECT * FROM read_csv('missing.txt')")
+
+
+def test_a_query_is_stopped_at_once_when_its_caller_is_interrupted() -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with open_session(threads=1) as session, pytest.raises(KeyboardInterrupt):
+        session.run(HOURS_LONG, {}, interrupt)
+
+
+def test_without_duckdb_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    message = r"^reading click logs needs duckdb: pip install banditrank\[logs\]$"
+    with pytest.raises(BanditRankError, match=message), open_session():
+        pass
