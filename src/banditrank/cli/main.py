@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from banditrank import __version__
+from banditrank.cli.data import data_commands
 from banditrank.cli.frontier import frontier_command
 from banditrank.cli.problem import problem_commands
 from banditrank.cli.simulate import simulate_command
@@ -29,6 +30,7 @@ application.command("simulate")(simulate_command)
 application.command("solve")(solve_command)
 application.command("frontier")(frontier_command)
 application.add_typer(problem_commands, name="problem")
+application.add_typer(data_commands, name="data")
 
 
 def _print_version(wanted: bool) -> None:

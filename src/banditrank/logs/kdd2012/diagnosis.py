@@ -66,7 +66,7 @@ class Diagnosis:
             "rows": [asdict(group) for group in (*found.row_groups, found.total)],
             "oddities": dict(found.oddities),
             "ads_found": found.n_ads_found,
-            "profiles": found.n_profiles,
+            "profiles_found": found.n_profiles,
             "empty_cells": [list(cell) for cell in self.empty_cells],
             "estimates": {
                 made.estimator: {

@@ -1,0 +1,215 @@
+"""``banditrank data``: make a problem from a click log."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from banditrank import __version__
+from banditrank.cli.output import JsonOption, check_json_target, check_output_file, make_console, write_json
+from banditrank.errors import InvalidInputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from banditrank.logs.kdd2012.diagnosis import Diagnosis
+    from banditrank.logs.kdd2012.extraction import Extraction
+
+data_commands = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+_ESTIMATORS = ("paper", "likelihood")
+_STEPS = 1000  # of the progress bar
+
+
+@data_commands.callback()
+def _help(context: typer.Context) -> None:
+    """Make ranking problems from click logs."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@data_commands.command("kdd2012")
+def kdd2012_command(
+    training: Annotated[Path, typer.Option(metavar="FILE", help="training.txt, unpacked: 12 columns.")],
+    profiles: Annotated[Path, typer.Option(metavar="FILE", help="userid_profile.txt, unpacked: 3 columns.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the estimated problem to a TOML file."),
+    ] = None,
+    estimator: Annotated[
+        str, typer.Option(help="Whose estimates --output gets: paper (Algorithm 1) or likelihood.")
+    ] = "paper",
+    ads: Annotated[int, typer.Option(help="How many of the most frequent ads to take.")] = 5,
+    positions: Annotated[
+        str, typer.Option(help="Which of the positions 1, 2 and 3 to take, with commas between them.")
+    ] = "1,2",
+    memory_limit: Annotated[
+        str, typer.Option(help="What DuckDB may use, from 100MB; what does not fit goes to the disk.")
+    ] = "2GB",
+    temporary_directory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where what does not fit goes.",
+            show_default="the system's temporary directory",
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Estimate the paper's Table 1 from the files of KDD Cup 2012 track 2, and say what they hold."""
+    from banditrank.logs.duckdb_session import import_duckdb
+
+    import_duckdb()
+    _check_output(output, json_file, (training, profiles))
+    if estimator not in _ESTIMATORS:
+        raise UnknownNameError("estimator", estimator, _ESTIMATORS)
+    chosen = _positions(positions)
+
+    from banditrank.logs.kdd2012.diagnosis import diagnose
+    from banditrank.logs.kdd2012.extraction import extract
+    from banditrank.model.catalog import kdd2012
+    from banditrank.simulation.progress import progress_bar
+
+    with progress_bar("reading", _STEPS, shown=None) as advance:
+        made = 0
+
+        def tell(share: float) -> None:
+            nonlocal made
+            steps = int(share * _STEPS) - made
+            advance(steps)
+            made += steps
+
+        found = extract(
+            training,
+            profiles,
+            n_ads=ads,
+            positions=chosen,
+            memory_limit=memory_limit,
+            temporary_directory=temporary_directory,
+            threads=workers,
+            on_progress=tell,
+        )
+    diagnosis = diagnose(found)
+    if output is not None:
+        (diagnosis.paper if estimator == "paper" else diagnosis.likelihood).problem.save(output)
+    if json_file is not None:
+        heading = {"version": __version__, "training_file": str(training), "profile_file": str(profiles)}
+        table_1 = {"table_1": kdd2012().to_dict()}
+        write_json({**heading, **diagnosis.to_dict(), "notes": diagnosis.notes(), **table_1}, json_file)
+    if json_file != "-":
+        _print_diagnosis(diagnosis, training)
+        if output is not None:
+            typer.echo(f"{output}: the problem by the estimator {estimator}")
+
+
+def _check_output(output: Path | None, json_file: str | None, inputs: Sequence[Path]) -> None:
+    """Raise an error before the work if a result could not be written, or would replace the log."""
+    if output is not None:
+        check_output_file("--output", output)
+    check_json_target(json_file)
+    for option, target in (("--output", output), ("--json", json_file)):
+        if target not in (None, "-") and Path(str(target)).exists():
+            path = Path(str(target))
+            if any(each.exists() and path.samefile(each) for each in inputs):
+                raise InvalidInputError(option, "must not be one of the log's own files", str(target))
+
+
+def _positions(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidInputError(
+            "--positions", "must be whole numbers with commas between them", text
+        ) from None
+
+
+def _print_diagnosis(diagnosis: "Diagnosis", training: Path) -> None:
+    found = diagnosis.extraction
+    console = make_console()
+    console.print(
+        f"{training.name}: {found.total.rows:,} rows, {found.n_ads_found:,} ads, "
+        f"{found.n_profiles:,} profiles, banditrank {__version__}"
+    )
+    console.print(_rows(found))
+    console.print(_cells(found))
+    console.print(_estimates(diagnosis))
+    for note in diagnosis.notes():
+        console.print(note)
+    console.print(
+        "paper: Algorithm 1; likelihood: weighs cells by their displays; Table 1: as the paper prints it, "
+        "where ads have no names and stand by rank",
+        style="dim",
+    )
+
+
+def _new_table(title: str, first: str, headings: Sequence[str]) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(first, overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _rows(found: "Extraction") -> "Table":
+    table = _new_table("Rows of the training file", "", ("rows", "impressions", "clicks"))
+    for group in found.row_groups:
+        left_out = "" if group.reason == "counted" else "left out: "
+        amounts = (group.rows, group.impressions, group.clicks)
+        table.add_row(left_out + group.reason, *(f"{amount:,}" for amount in amounts))
+    table.add_section()
+    total = found.total
+    table.add_row(total.reason, f"{total.rows:,}", f"{total.impressions:,}", f"{total.clicks:,}")
+    return table
+
+
+def _cells(found: "Extraction") -> "Table":
+    from banditrank.logs.kdd2012.extraction import USER_TYPES
+
+    headings = [f"{user_type}, position {number}" for user_type in USER_TYPES for number in found.positions]
+    table = _new_table("Clicks / displays", "ad", headings)
+    for j, name in enumerate(found.items):
+        displays, clicks = found.counts.displays[:, j].ravel(), found.counts.rewards[:, j].ravel()
+        cells = zip(clicks, displays, strict=True)
+        table.add_row(name, *(f"{click:,.0f} / {shown:,.0f}" if shown else "empty" for click, shown in cells))
+    return table
+
+
+def _estimates(diagnosis: "Diagnosis") -> "Table":
+    """Return a table with the figures of both estimators beside those that the paper prints."""
+    from banditrank.logs.kdd2012.extraction import USER_TYPES
+    from banditrank.model.catalog import kdd2012
+
+    found, printed = diagnosis.extraction, kdd2012()
+    worlds = (diagnosis.paper.problem, diagnosis.likelihood.problem, printed)
+    sources = ("paper", "likelihood", "Table 1")
+    table = _new_table(
+        "Estimates", "", [f"{user_type}, {source}" for user_type in USER_TYPES for source in sources]
+    )
+
+    def add(name: str, field: str, index: tuple[int, ...], *, in_table_1: bool = True) -> None:
+        known = worlds if in_table_1 else worlds[:2]
+        row: list[str] = []
+        for i in range(len(USER_TYPES)):
+            row += [f"{_figure(world, field, (i, *index)):.3f}" for world in known]
+            row += [""] * (len(worlds) - len(known))
+        table.add_row(name, *row)
+
+    add("arrives", "arrival_rates", ())
+    as_printed = found.positions == (1, 2)  # preferences of other positions are shares of something else
+    for k, number in enumerate(found.positions):
+        add(f"position {number}", "position_preferences", (k,), in_table_1=as_printed)
+    for j, name in enumerate(found.items):
+        add(name, "item_means", (j,), in_table_1=j < printed.n_items)
+    return table
+
+
+def _figure(world: Any, field: str, index: tuple[int, ...]) -> float:
+    return float(getattr(world, field)[index])
