@@ -79,13 +79,14 @@ class Session:
 
     def _wait(self, future: "Future[list[tuple[Any, ...]]]", on_progress: OnProgress | None) -> None:
         """Wait for the query to end, well or badly, and tell how far it is."""
-        look: Callable[[], float] | None = getattr(self._connection, "query_progress", None)  # since 1.3
+        # Known since DuckDB 1.3, and even then −1 at first.
+        look: Callable[[], float] = getattr(self._connection, "query_progress", lambda: -1.0)
         while True:
             try:
                 future.exception(_SECONDS_BETWEEN_LOOKS)
             except NotYet:
-                if on_progress is not None and look is not None:
-                    on_progress(max(0.0, look()) / 100)  # −1 while it is unknown
+                if on_progress is not None:
+                    on_progress(max(0.0, look()) / 100)
             else:
                 return
 
