@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours: told apart by everybody, also in print.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
+# The same on a dark page: lighter, and white for black.
+COLOURS_ON_DARK = ("#56b4e9", "#ff8f4a", "#2fd3a0", "#e7a3c8", "#9ad6ff", "#f2c14e", "#ffffff")
+
 
 def check_plot_path(path: Path) -> None:
     """Raise an error unless the file's ending names a kind of picture.
@@ -56,3 +59,22 @@ def write_figure(figure: "Figure", path: Path) -> None:
             figure.savefig(path)
     except OSError as error:
         raise InvalidInputError.from_os("plot file", "must be writable", path, error) from None
+
+
+@contextmanager
+def theme(*, dark: bool = False) -> Iterator[None]:
+    """Have figures drawn in colours for a light or a dark page, the same each time to the byte."""
+    import matplotlib as mpl  # noqa: PLC0415 - heavy
+
+    ink = "#e6e6e6" if dark else "#1f2328"
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color")
+    settings = {
+        **dict.fromkeys(inks, ink),
+        "axes.prop_cycle": mpl.cycler(color=COLOURS_ON_DARK if dark else COLOURS),
+        "axes.facecolor": "none",
+        "figure.facecolor": "none" if dark else "white",
+        "savefig.facecolor": "auto",
+        "svg.hashsalt": "banditrank",
+    }
+    with mpl.rc_context(settings):
+        yield

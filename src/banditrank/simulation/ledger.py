@@ -90,6 +90,7 @@ class Ledger:
             optimal_rate=np.array([replication.optimal_rate for replication in done]),
             initial_rounds=np.array([replication.initial_rounds for replication in done]),
             seconds=self._seconds,
+            counts=tuple(replication.counts for replication in done if replication.counts is not None),
         )
 
     def _open(self, directory: Path) -> None:

@@ -36,6 +36,7 @@ class Replication:
     regret: NDArray[np.float64]  # (C,) at the checkpoints
     optimal_rate: NDArray[np.float64]  # (C,) share of optimal rounds up to the checkpoints
     initial_rounds: int  # the horizon if the initial phase did not end
+    counts: Counts | None = None  # what the policy had seen at the end, if it is wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class Experiment:
     checkpoints: NDArray[np.int64]
     seed: int
     replications: int
+    keep_counts: bool = False
 
     def generators(self, number: int) -> list[np.random.Generator]:
         """Return the randomness of a replication's arrivals, clicks and policy.
@@ -132,7 +134,8 @@ class Experiment:
                 chunk = min(chunk * 4, LARGEST_CHUNK)
             elif seconds > CHUNK_SECONDS * 4:
                 chunk = max(chunk // 4, 1)
-        return self._sum_up(number, tally, policy.initial_rounds(state))
+        counts.rounds = int(counts.arrivals.sum())  # the arrays are the state's own
+        return self._sum_up(number, tally, policy.initial_rounds(state), counts)
 
     def _play_interpreted(self, number: int, advance: Advance) -> Replication:
         problem, policy = self.problem, self.policy
@@ -151,7 +154,7 @@ class Experiment:
             _tally_round(tally, objective, t, self._gap(objective, world, user_type, shown))
             if t % 1024 == 0 or t == self.horizon:
                 advance((t - 1) % 1024 + 1)
-        return self._sum_up(number, tally, 0)
+        return self._sum_up(number, tally, 0, counts)
 
     def _gap(self, objective: Objective, world: World, user_type: int, shown: NDArray[np.uintp]) -> float:
         value = self.click_model.value
@@ -160,9 +163,10 @@ class Experiment:
         values = [value(world, i, shown) for i in range(self.problem.n_user_types)]
         return float(objective.best[0] - self.policy.utility.collective(world.arrival_rates, values))
 
-    def _sum_up(self, number: int, tally: Tally, initial_rounds: int | None) -> Replication:
+    def _sum_up(self, number: int, tally: Tally, initial_rounds: int | None, counts: Counts) -> Replication:
         rounds = self.horizon if initial_rounds is None else initial_rounds
-        return Replication(number, tally.curves[0], tally.curves[1] / self.checkpoints, rounds)
+        rates = tally.curves[1] / self.checkpoints
+        return Replication(number, tally.curves[0], rates, rounds, counts if self.keep_counts else None)
 
 
 def _tally_round(tally: Tally, objective: Objective, t: int, gap: float) -> None:

@@ -1,8 +1,6 @@
 """What a simulation gave: curves, spreads, and where they came from."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
+from banditrank.files import replacing
 from banditrank.model.problem import Problem
 from banditrank.policies.base import policy_label
+from banditrank.statistics.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +50,8 @@ class SimulationResult:
         Length of the initial phase, shape (R,): the horizon if it did not end, 0 if there is none.
     seconds
         The time that replications took, compilation and saving apart.
+    counts
+        What the policy had seen at the end of each replication, if it was asked for.
     """
 
     policy: dict[str, Any]
@@ -67,6 +69,7 @@ class SimulationResult:
     optimal_rate: Floats
     initial_rounds: NDArray[np.int64]
     seconds: float
+    counts: tuple[Counts, ...] = ()
 
     def __repr__(self) -> str:
         count = f"{len(self.replications)} of {self.requested} replications of {self.horizon:,} rounds"
@@ -159,16 +162,16 @@ class SimulationResult:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             # Each file is replaced in one step, so that an interruption leaves the old one or the new one.
-            with _replacing(directory / CURVES_FILE) as path:
+            with replacing(directory / CURVES_FILE) as path:
                 self.to_frame().to_parquet(path, index=False)
-            with _replacing(directory / SUMMARY_FILE) as path:
+            with replacing(directory / SUMMARY_FILE) as path:
                 path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
 
     def _summary(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__slots__}
-        for name in ("checkpoints", "regret", "optimal_rate"):
+        for name in ("checkpoints", "regret", "optimal_rate", "counts"):
             del values[name]
         return {
             **values,
@@ -209,11 +212,3 @@ class SimulationResult:
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)
             ) from None
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write to that takes the place of another once it is written."""
-    new = path.with_suffix(".new")
-    yield new
-    new.replace(path)

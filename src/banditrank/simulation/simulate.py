@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -36,8 +37,9 @@ def simulate(
     click_model: ClickModel = SINGLE_LOOK,
     checkpoints: Sequence[int] | NDArray[np.integer] | None = None,
     workers: int | None = None,
-    progress: bool | None = None,
+    progress: bool | Advance | None = None,
     save_to: str | Path | None = None,
+    keep_counts: bool = False,
 ) -> SimulationResult:
     """Let a policy learn a problem from nothing, several times.
 
@@ -63,10 +65,13 @@ def simulate(
     workers
         Threads; as many as there are processors when left out.
     progress
-        Whether to show a progress bar; when left out, if standard error is a terminal.
+        Whether to show a progress bar; when left out, if standard error is a terminal. Or a function of your
+        own, called with the number of rounds just played.
     save_to
         A directory where finished replications are kept. Those already there, of the same simulation, are
         not run again.
+    keep_counts
+        Whether to keep what the policy had seen at the end of each replication. Not with ``save_to``.
 
     Examples
     --------
@@ -81,6 +86,8 @@ def simulate(
     seed = check_whole("seed", seed, 0)
     count = check_whole("workers", _processors() if workers is None else workers, 1)
     check_simulation(policy, problem, world_rewards)
+    if keep_counts and save_to is not None:
+        raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
     experiment = Experiment(
         policy,
         problem,
@@ -90,11 +97,13 @@ def simulate(
         _checkpoints(checkpoints, horizon),
         seed,
         replications,
+        keep_counts,
     )
     ledger = Ledger(experiment, save_to)
     experiment.prepare()
     steps = len(ledger.missing) * horizon
-    with progress_bar(policy.name, steps, shown=progress) as advance, ledger.clock():
+    bar = nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
+    with bar as advance, ledger.clock():
         _replicate(experiment, ledger, min(count, replications), advance)
     ledger.save()
     return ledger.result()

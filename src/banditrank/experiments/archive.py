@@ -1,0 +1,108 @@
+"""Where the data of finished parts are kept, so that a run that was stopped goes on and does not begin anew."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from banditrank.errors import InvalidInputError
+from banditrank.experiments.part import Part
+from banditrank.files import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MANIFEST_FILE = "reproduction.json"
+SECONDS_FILE = "seconds.json"
+_DIGEST = b"banditrank.digest"
+
+
+class Archive:
+    """A directory of Parquet files, one a part: ``data/kdd2012/ucb-equal.parquet``.
+
+    Times, which are never the same twice, are kept apart from data: under ``timings/``, and how long each
+    part took in a file of its own.
+
+    Parameters
+    ----------
+    directory
+        Made if it is missing.
+    manifest
+        What all parts have in common. A directory that holds another is refused.
+    """
+
+    def __init__(self, directory: Path, manifest: dict[str, Any]) -> None:
+        self.directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._claim(manifest)
+        except OSError as error:
+            raise InvalidInputError.from_os("--output", "must be writable", directory, error) from None
+        self._seconds: dict[str, float] = _read_json(directory / SECONDS_FILE)
+
+    def _claim(self, manifest: dict[str, Any]) -> None:
+        path = self.directory / MANIFEST_FILE
+        if not path.exists():
+            _write_json(path, manifest)
+            return
+        present = _read_json(path)
+        for name, value in manifest.items():
+            if present.get(name) != value:
+                rule = f"must be new or hold the same reproduction, whose {name} is {present.get(name)!r}"
+                raise InvalidInputError("--output", f"{rule} and not {value!r}", str(self.directory))
+
+    def path(self, study: str, part: Part) -> Path:
+        """Return where a part's data are."""
+        return self.directory / ("timings" if part.measures_time else "data") / study / f"{part.name}.parquet"
+
+    def get(self, study: str, part: Part) -> "pd.DataFrame | None":
+        """Return a part's data if they are there and of the same settings."""
+        from pyarrow import ArrowException, parquet  # noqa: PLC0415 - heavy
+
+        path = self.path(study, part)
+        if not path.exists():
+            return None
+        try:
+            table = parquet.read_table(path)
+        except (ArrowException, OSError):  # damaged: to be made again
+            return None
+        if (table.schema.metadata or {}).get(_DIGEST) != part.digest().encode():
+            return None
+        return table.to_pandas()  # type: ignore[no-any-return]
+
+    def put(self, study: str, part: Part, frame: "pd.DataFrame", seconds: float) -> None:
+        """Keep a part's data, and how long they took."""
+        import pyarrow  # noqa: PLC0415 - heavy
+        from pyarrow import parquet  # noqa: PLC0415 - heavy
+
+        path = self.path(study, part)
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        table = table.replace_schema_metadata({**table.schema.metadata, _DIGEST: part.digest()})
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as new:
+                parquet.write_table(table, new)
+            self._seconds[f"{study}/{part.name}"] = round(seconds, 3)
+            _write_json(self.directory / SECONDS_FILE, self._seconds)
+        except OSError as error:
+            raise InvalidInputError.from_os("--output", "must be writable", path, error) from None
+
+    def seconds(self, study: str) -> float:
+        """Return how long the finished parts of a study took."""
+        return sum(seconds for name, seconds in self._seconds.items() if name.startswith(f"{study}/"))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        raise InvalidInputError("--output", f"must hold a readable {path.name}", str(path)) from None
+    if not isinstance(content, dict):
+        raise InvalidInputError("--output", f"must hold a readable {path.name}", str(path))
+    return content
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as new:
+        new.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")

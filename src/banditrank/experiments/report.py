@@ -1,0 +1,126 @@
+"""What a reproduction gave, and the files that show it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from banditrank.experiments.page import write_page
+from banditrank.experiments.study import Picture, Reading, Study
+from banditrank.figures import any_script, theme
+from banditrank.files import replacing
+
+SUMMARY_FILE = "summary.json"
+PAGE_FILE = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReport:
+    """A study and what it gave.
+
+    Parameters
+    ----------
+    parts
+        The names of its parts.
+    seconds
+        How long these took.
+    """
+
+    study: Study
+    reading: Reading
+    parts: Sequence[str]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All studies of a reproduction."""
+
+    studies: Sequence[StudyReport]
+    seed: int
+    quick: bool
+    version: str
+    machine: str
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "version": self.version,
+            "seed": self.seed,
+            "quick": self.quick,
+            "machine": self.machine,
+            "seconds": round(sum(report.seconds for report in self.studies), 1),
+            "studies": {report.study.name: _summary(report) for report in self.studies},
+        }
+
+    def write(self, directory: Path) -> None:
+        """Write the figures, the page and the summary."""
+        drawings = {
+            report.study.name: [draw_picture(picture) for picture in report.reading.pictures]
+            for report in self.studies
+        }
+        for study, drawn in drawings.items():
+            figures = directory / "figures" / study
+            figures.mkdir(parents=True, exist_ok=True)
+            for drawing in drawn:
+                (figures / f"{drawing.picture.name}.png").write_bytes(drawing.png)
+                (figures / f"{drawing.picture.name}.svg").write_bytes(drawing.light)
+        with replacing(directory / PAGE_FILE) as path:
+            write_page(self, drawings, path)
+        with replacing(directory / SUMMARY_FILE) as path:
+            path.write_text(json.dumps(self.summary(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture, drawn: as PNG, and as SVG for a light and for a dark page."""
+
+    picture: Picture
+    png: bytes
+    light: bytes
+    dark: bytes
+
+
+def draw_picture(picture: Picture) -> Drawing:
+    """Draw a picture in all the ways that are needed."""
+    return Drawing(
+        picture,
+        _draw(picture, "png", dark=False),
+        _draw(picture, "svg", dark=False),
+        _draw(picture, "svg", dark=True),
+    )
+
+
+def _draw(picture: Picture, kind: str, *, dark: bool) -> bytes:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
+
+    target = BytesIO()
+    with theme(dark=dark), any_script():
+        figure = Figure(figsize=(picture.width, picture.height), dpi=150, layout="constrained")
+        picture.draw(figure)
+        figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    return target.getvalue()
+
+
+def _summary(report: StudyReport) -> dict[str, Any]:
+    reading = report.reading
+    return {
+        "title": report.study.title,
+        "verdict": reading.verdict,
+        "claim": report.study.claim,
+        "findings": reading.findings,
+        "checks": [
+            {"statement": check.statement, "holds": check.holds, "evidence": check.evidence}
+            for check in reading.checks
+        ],
+        "tables": [
+            {"caption": table.caption, "columns": list(table.columns), "rows": [list(row) for row in table.rows]}
+            for table in reading.tables
+        ],
+        "figures": dict(reading.figures),
+        "pictures": [picture.name for picture in reading.pictures],
+        "parts": list(report.parts),
+        "seconds": round(report.seconds, 1),
+    }

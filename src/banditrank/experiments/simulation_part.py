@@ -1,0 +1,106 @@
+"""The part that most studies are made of: a policy learns a world, or several, some number of times."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from banditrank.experiments.part import Part
+from banditrank.model.problem import Problem
+from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.policies.base import CompiledPolicy
+from banditrank.simulation.progress import Advance
+from banditrank.simulation.result import SimulationResult
+from banditrank.simulation.simulate import simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody stopped a part before its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationPart(Part):
+    """A policy on one world or more; the data are its curves.
+
+    Parameters
+    ----------
+    policy
+        Who learns.
+    problems
+        The worlds.
+    horizon, replications, seed, rewards, checkpoints
+        As for `banditrank.simulate`; replications of each world.
+    microseconds
+        About how long a round takes.
+    """
+
+    policy: CompiledPolicy
+    problems: Sequence[Problem]
+    horizon: int
+    replications: int
+    seed: int
+    rewards: Rewards = Bernoulli()
+    checkpoints: Sequence[int] | None = None
+    microseconds: float = 0.3
+
+    @property
+    def steps(self) -> int:
+        """Rounds, in all."""
+        return self.horizon * self.replications * len(self.problems)
+
+    @property
+    def work(self) -> float:
+        """Seconds, about, on one core."""
+        return self.steps * self.microseconds * 1e-6 + 0.5
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the curves depend on."""
+        return {
+            "policy": self.policy.fingerprint(),
+            "problems": [problem.to_dict() for problem in self.problems],
+            "horizon": self.horizon,
+            "replications": self.replications,
+            "seed": self.seed,
+            "rewards": str(self.rewards),
+            "checkpoints": None if self.checkpoints is None else [int(t) for t in self.checkpoints],
+        }
+
+    def run(self, *, workers: int, advance: Advance) -> "pd.DataFrame":
+        """Return one row for each world, replication and checkpoint."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        frames = []
+        for number, problem in enumerate(self.problems):
+            result = self.simulate(problem, workers=workers, advance=advance)
+            frame = self.summarise(result)
+            frame.insert(0, "world", number)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True)
+
+    def simulate(
+        self, problem: Problem, *, workers: int, advance: Advance, keep_counts: bool = False
+    ) -> SimulationResult:
+        """Return the result of all replications, or raise `Interrupted`."""
+        result = simulate(
+            self.policy,
+            problem,
+            self.horizon,
+            self.replications,
+            self.seed,
+            rewards=self.rewards,
+            checkpoints=self.checkpoints,
+            workers=workers,
+            progress=advance,
+            keep_counts=keep_counts,
+        )
+        if not result.complete:
+            raise Interrupted
+        return result
+
+    def summarise(self, result: SimulationResult) -> "pd.DataFrame":
+        """Return what is kept of a result."""
+        frame = result.to_frame()
+        frame["initial_rounds"] = result.initial_rounds.repeat(len(result.checkpoints))
+        return frame

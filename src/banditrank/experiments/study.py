@@ -1,0 +1,124 @@
+"""What a study is: a claim of the paper, the parts that test it, and how their data are read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from banditrank.experiments.part import Part
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
+"""The data of a study's parts, by name."""
+
+Verdict = Literal["agrees", "partly", "disagrees", "not checked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A statement that the data bear out or not.
+
+    Parameters
+    ----------
+    statement
+        What the paper says, or what follows from it, as a sentence that can be false.
+    holds
+        Whether it is so; None if the data do not tell.
+    evidence
+        The figures that decide it.
+    """
+
+    statement: str
+    holds: bool | None
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures in rows and columns."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure that can be drawn in any colours.
+
+    Parameters
+    ----------
+    name
+        Of its files.
+    caption
+        What is to be seen.
+    draw
+        Draws on an empty figure.
+    width, height
+        In inches.
+    """
+
+    name: str
+    caption: str
+    draw: "Callable[[Figure], None]"
+    width: float = 9.0
+    height: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the data of a study say.
+
+    Parameters
+    ----------
+    findings
+        Two sentences.
+    checks
+        What is compared with the paper; they decide the verdict.
+    figures
+        Plain values for the summary.
+    """
+
+    findings: str
+    checks: Sequence[Check]
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Agreement in a word."""
+        answers = {check.holds for check in self.checks} - {None}
+        if not answers:
+            return "not checked"
+        if answers == {True}:
+            return "agrees"
+        return "partly" if True in answers else "disagrees"
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study of the paper.
+
+    Parameters
+    ----------
+    name, title
+        What to call it, in commands and for people.
+    claim
+        What the paper says, in two sentences.
+    sweep
+        Returns the parts, given the seed and whether it is to be quick.
+    read
+        Returns what their data say, given whether it was quick.
+    cut
+        What a quick run leaves out, in words.
+    """
+
+    name: str
+    title: str
+    claim: str
+    sweep: Callable[[int, bool], Sequence[Part]]
+    read: Callable[[Frames, bool], Reading]
+    cut: str
