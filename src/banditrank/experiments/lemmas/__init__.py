@@ -1,0 +1,16 @@
+"""Lemmas 1 and 2, and that of the appendix: how often estimates are off by more than is promised."""
+
+from banditrank.experiments.lemmas.analysis import read
+from banditrank.experiments.lemmas.sweep import CUT, sweep
+from banditrank.experiments.study import Study
+
+STUDY = Study(
+    "lemmas",
+    "Lemmas 1 to 3: the concentration bounds",
+    "The estimated position preferences are off by more than a radius that the paper states at most with "
+    "probability M K t^(−2ε), and the estimated item means with probability ε e^(1−ε) ln t. The share of a "
+    "user type's arrivals times t is off by ε at most with probability exp(−2tε²).",
+    sweep,
+    read,
+    CUT,
+)

@@ -1,0 +1,134 @@
+"""What is run: the paper's policies with many coefficients, and their initial phase at many click rates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from banditrank.experiments.lock_in.beliefs import losses_of_beliefs
+from banditrank.experiments.part import Part
+from banditrank.experiments.simulation_part import SimulationPart
+from banditrank.model.catalog import kdd2012
+from banditrank.model.generators import generate
+from banditrank.model.problem import Problem
+from banditrank.policies.base import CompiledPolicy
+from banditrank.policies.greedy_rank import GreedyRank
+from banditrank.policies.ucb_rank import UCBRank
+from banditrank.simulation.result import SimulationResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HORIZON, QUICK_HORIZON = 300_000, 60_000
+REPLICATIONS, QUICK_REPLICATIONS = 200, 20
+COEFFICIENTS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+QUICK_COEFFICIENTS = (0.25, 0.5, 2.0)
+RATES = (1.0, 0.5, 0.2, 0.1, 0.05)
+QUICK_RATES = (1.0, 0.5)
+PHASES, QUICK_PHASES = 40, 8
+CUT = (
+    f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds, "
+    f"{len(QUICK_COEFFICIENTS)} of {len(COEFFICIENTS)} coefficients, and {QUICK_PHASES} of {PHASES} initial phases "
+    f"at {len(QUICK_RATES)} of {len(RATES)} click rates"
+)
+POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
+    "greedy-personalized": GreedyRank,
+    "ucb-personalized": UCBRank,
+    "greedy-equal": lambda c: GreedyRank(c, treatment="equal"),
+    "ucb-equal": lambda c: UCBRank(c, treatment="equal"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockInPart(SimulationPart):
+    """Each replication's regret halfway and at the end, and what it would lose by acting on its beliefs."""
+
+    coefficient: float
+
+    def simulate(self, *arguments: Any, **options: Any) -> SimulationResult:
+        """Return a result that holds the final counts."""
+        return super().simulate(*arguments, **options, keep_counts=True)
+
+    def summarise(self, result: SimulationResult) -> "pd.DataFrame":
+        """Return one row for each replication."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        halfway, final = result.regret.T
+        equal = self.policy.treatment == "equal"
+        losses = [losses_of_beliefs(result.problem, counts, equal=equal) for counts in result.counts]
+        return pd.DataFrame(
+            {
+                "replication": result.replications,
+                "coefficient": self.coefficient,
+                "regret_halfway": halfway,
+                "regret": final,
+                "optimal_rate": result.optimal_rate[:, -1],
+                **{f"loss_{name}": [loss[name] for loss in losses] for name in losses[0]},
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitialPhasePart(SimulationPart):
+    """How long the initial phase lasts, and what it costs."""
+
+    rate: float
+
+    def summarise(self, result: SimulationResult) -> "pd.DataFrame":
+        """Return one row for each replication."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        return pd.DataFrame(
+            {
+                "replication": result.replications,
+                "rate": self.rate,
+                "initial_rounds": result.initial_rounds,
+                "ended": result.initial_rounds < result.horizon,
+                "regret": result.final_regret,
+            }
+        )
+
+
+def synthetic() -> Problem:
+    """Return the world of Figure 2."""
+    return generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
+
+
+def scaled(problem: Problem, rate: float) -> Problem:
+    """Return a problem with all click rates multiplied."""
+    return replace(problem, item_means=rate * problem.item_means, name=f"{problem.name}-rate{rate:g}")
+
+
+def sweep(seed: int, quick: bool) -> list[Part]:  # noqa: FBT001 - as `Study` has it
+    """Return the parts: each policy with each coefficient, and initial phases at each click rate."""
+    horizon = QUICK_HORIZON if quick else HORIZON
+    parts: list[Part] = [
+        LockInPart(
+            name=f"{name}-{coefficient:g}",
+            policy=policy(coefficient),
+            problems=(kdd2012(),),
+            horizon=horizon,
+            replications=QUICK_REPLICATIONS if quick else REPLICATIONS,
+            seed=seed,
+            checkpoints=(horizon // 2, horizon),
+            coefficient=coefficient,
+        )
+        for name, policy in POLICIES.items()
+        for coefficient in (QUICK_COEFFICIENTS if quick else COEFFICIENTS)
+    ]
+    for rate in QUICK_RATES if quick else RATES:
+        for world, longest in ((kdd2012(), 5_000), (synthetic(), 300_000)):
+            horizon = round(longest / rate)
+            parts.append(
+                InitialPhasePart(
+                    name=f"initial-phase-{'table1' if world.name == 'kdd2012' else 'synthetic'}-{rate:g}",
+                    policy=UCBRank(0.25),
+                    problems=(scaled(world, rate),),
+                    horizon=horizon,
+                    replications=QUICK_PHASES if quick else PHASES,
+                    seed=seed,
+                    checkpoints=(horizon,),
+                    microseconds=0.1,
+                    rate=rate,
+                )
+            )
+    return parts

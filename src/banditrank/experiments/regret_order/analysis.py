@@ -1,0 +1,205 @@
+"""How the data are read."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.experiments.curves import curve
+from banditrank.experiments.regret_order import bounds
+from banditrank.experiments.regret_order.sweep import SIZES, worlds
+from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
+from banditrank.figures import tidy
+from banditrank.model.catalog import kdd2012
+from banditrank.model.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+Rounds = NDArray[np.int64]
+Factors = tuple[float, float, float]
+
+
+def sqrt_t_ln_t(t: Floats) -> Floats:
+    """Return √t ln t."""
+    return np.asarray(np.sqrt(t) * np.log(t))
+
+
+def sqrt_of_t_ln_t(t: Floats) -> Floats:
+    """Return √(t ln t)."""
+    return np.asarray(np.sqrt(t * np.log(t)))
+
+
+ORDERS: dict[str, Callable[[Floats], Floats]] = {
+    "ln t": np.log,
+    "√(t ln t)": sqrt_of_t_ln_t,
+    "√t ln t": sqrt_t_ln_t,
+    "t": lambda t: t,
+}
+
+
+class Theorem(NamedTuple):
+    """What a theorem says, as far as it can be compared."""
+
+    label: str
+    policy: str
+    bound: Callable[[Problem, Rounds], Floats]
+    order: str
+
+
+THEOREMS = {
+    "theorem-1": Theorem("Theorem 1", "PT-GreedyRank", bounds.theorem_1, "√t ln t"),
+    "theorem-2": Theorem("Theorem 2", "PT-UCBRank", bounds.theorem_2, "√(t ln t)"),
+    "theorem-3": Theorem("Theorem 3", "ET-GreedyRank", bounds.theorem_3, "√t ln t"),
+    "theorem-4": Theorem("Theorem 4", "ET-UCBRank", bounds.theorem_4, "√(t ln t)"),
+}
+
+
+class Growth(NamedTuple):
+    """How the mean regret of a theorem's policy grows."""
+
+    rounds: Rounds
+    mean: Floats
+    bound: Floats
+    fits: dict[str, float]  # R² of a + b·order, from the end of the first tenth of rounds on
+    slowing: float  # regret over order at the end, over the same a tenth of the way
+    least_room: float  # bound over regret, where that is least
+
+
+def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
+    """Return what the curves say."""
+    growths = {name: _growth(frames, name) for name in THEOREMS}
+    factors = {name: _factors(frames, name) for name in THEOREMS}
+    bound_factors = {name: _bound_factors(frames, name) for name in THEOREMS}
+    checks = []
+    for name, theorem in THEOREMS.items():
+        growth = growths[name]
+        checks += [
+            Check(
+                f"{theorem.label}: mean regret stays below the bound.",
+                bool((growth.mean <= growth.bound).all()),
+                f"the bound is never less than {growth.least_room:,.0f} times the regret",
+            ),
+            Check(
+                f"{theorem.label}: regret grows no faster than {theorem.order} over the last tenfold of rounds.",
+                growth.slowing <= 1.0,
+                f"regret over {theorem.order} changes by a factor of {growth.slowing:.2f}",
+            ),
+            Check(
+                f"{theorem.label}: doubling N, M or K makes regret grow by no more than the bound.",
+                all(here <= said for here, said in zip(factors[name], bound_factors[name], strict=True)),
+                _compare(factors[name], bound_factors[name]),
+            ),
+        ]
+    below = sum(bool((growth.mean <= growth.bound).all()) for growth in growths.values())
+    room = min(growth.least_room for growth in growths.values())
+    best = {name: max(growth.fits, key=lambda order: growth.fits[order]) for name, growth in growths.items()}
+    findings = (
+        f"{below} of the four bounds hold on Table 1's world, and the nearest is {room:,.0f} times the regret: they say "
+        f"little about its size. Of ln t, √(t ln t), √t ln t and t the order that fits best is {_list(best)}."
+    )
+    tables = [_fits(growths), _sizes(factors, bound_factors)]
+    figures = {name: {"least_room": growth.least_room, "best_order": best[name]} for name, growth in growths.items()}
+    return Reading(findings, checks, [_picture(growths)], tables, figures)
+
+
+def _list(best: dict[str, str]) -> str:
+    return ", ".join(f"{order} for {THEOREMS[name].policy}" for name, order in best.items())
+
+
+def _growth(frames: Frames, name: str) -> Growth:
+    rounds, regrets = curve(frames[name])
+    mean = regrets.mean(axis=0)
+    theorem = THEOREMS[name]
+    bound = theorem.bound(kdd2012(), rounds)
+    late = rounds >= rounds[-1] / 10
+    t, settled = rounds[late].astype(np.float64), mean[late]
+    order = ORDERS[theorem.order](t)
+    fits = {label: _explained(formula(t), settled) for label, formula in ORDERS.items()}
+    slowing = float((settled[-1] / order[-1]) / (settled[0] / order[0]))
+    return Growth(rounds, mean, bound, fits, slowing, float((bound / np.maximum(mean, 1e-12)).min()))
+
+
+def _explained(order: Floats, regret: Floats) -> float:
+    """Return R² of the least-squares fit of a + b·order."""
+    design = np.column_stack([np.ones_like(order), order])
+    residuals = regret - design @ np.linalg.lstsq(design, regret, rcond=None)[0]
+    spread = float(((regret - regret.mean()) ** 2).sum())
+    return 1.0 - float((residuals**2).sum()) / spread if spread > 0 else 1.0
+
+
+def _factors(frames: Frames, name: str) -> Factors:
+    """Return by how much the median regret over worlds grows when N, M, K double."""
+    return _over_base([float(frames[f"{size}-{name}"]["regret"].median()) for size in SIZES])
+
+
+def _bound_factors(frames: Frames, name: str) -> Factors:
+    """Return by how much the median bound over the same worlds does."""
+    medians = []
+    for size in SIZES:
+        frame = frames[f"{size}-{name}"]
+        rounds = np.array([frame["round"].max()])
+        values = [
+            THEOREMS[name].bound(problem, rounds)[0] for problem in worlds(size, int(frame["world"].max()) + 1)
+        ]
+        medians.append(float(np.median(values)))
+    return _over_base(medians)
+
+
+def _over_base(medians: list[float]) -> Factors:
+    base, types, items, positions = medians
+    return types / base, items / base, positions / base
+
+
+def _compare(here: Factors, said: Factors) -> str:
+    pairs = zip("NMK", here, said, strict=True)
+    return "; ".join(f"{symbol}: {factor:.2f}, bound {most:.3g}" for symbol, factor, most in pairs)
+
+
+def _fits(growths: dict[str, Growth]) -> Table:
+    rows = [
+        [f"{theorem.label}: {theorem.policy}", theorem.order, *(f"{growths[name].fits[order]:.4f}" for order in ORDERS)]
+        for name, theorem in THEOREMS.items()
+    ]
+    columns = ["", "order in the theorem", *ORDERS]
+    return Table("R² of a + b·order fitted to the mean regret over the last tenfold of rounds", columns, rows)
+
+
+def _sizes(factors: dict[str, Factors], bound_factors: dict[str, Factors]) -> Table:
+    rows = [
+        [
+            theorem.policy,
+            *(f"{here:.2f} ({said:.3g})" for here, said in zip(factors[name], bound_factors[name], strict=True)),
+        ]
+        for name, theorem in THEOREMS.items()
+    ]
+    caption = (
+        "By how much median regret grows when one number doubles, from N = 2, M = 8, K = 2; in brackets, by how "
+        "much the median bound does"
+    )
+    return Table(caption, ["", "N doubled", "M doubled", "K doubled"], rows)
+
+
+def _picture(growths: dict[str, Growth]) -> Picture:
+    def draw(figure: "Figure") -> None:
+        for axes, (name, growth) in zip(figure.subplots(2, 2).ravel(), growths.items(), strict=True):
+            theorem = THEOREMS[name]
+            late = growth.rounds >= growth.rounds[-1] / 10
+            t = growth.rounds.astype(np.float64)
+            order = ORDERS[theorem.order](t)
+            order *= growth.mean[late][0] / order[late][0]
+            axes.plot(t, growth.bound, color="C1", label="the theorem's bound")
+            axes.plot(t[late], order[late], "--", color="C2", label=f"a multiple of {theorem.order}")
+            axes.plot(t, growth.mean, color="C0", linewidth=1.8, label="mean regret")
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_title(f"{theorem.label}: {theorem.policy}", fontsize="medium", loc="left")
+            axes.set_xlabel("round")
+            axes.set_ylabel("regret")
+            tidy(axes)
+        figure.axes[0].legend(frameon=False, fontsize="small")
+
+    caption = "Mean regret with the theorems' own schedules on Table 1's world, and the theorems' right-hand sides."
+    return Picture("theorems", caption, draw, height=7.0)

@@ -1,0 +1,92 @@
+"""How the data are read."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from banditrank.experiments.curves import at_round, draw_curves, growth
+from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
+from banditrank.experiments.synthetic.sweep import EQUAL, PERSONALIZED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUBLINEAR = 0.9  # the exponent below which growth is not taken for linear
+LABELS = {
+    "greedy-personalized": "PT-GreedyRank",
+    "ucb-personalized": "PT-UCBRank",
+    "baseline": "baseline (one type)",
+    "greedy-utilitarian": "ET-GreedyRank",
+    "ucb-utilitarian": "ET-UCBRank",
+    "greedy-nash": "ET-GreedyRank, Nash",
+    "ucb-nash": "ET-UCBRank, Nash",
+}
+
+
+def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
+    """Return what the curves say."""
+    horizon = int(frames["baseline"]["round"].max())
+    final = {name: at_round(frames[name], horizon) for name in LABELS}
+    exponents = {name: float(np.median(growth(frames[name], horizon // 10, horizon))) for name in LABELS}
+    medians = {name: float(np.median(values)) for name, values in final.items()}
+    proposed = [name for name in LABELS if name != "baseline"]
+    linear = [LABELS[name] for name in proposed if exponents[name] >= SUBLINEAR]
+    best_personalized = max(medians["greedy-personalized"], medians["ucb-personalized"])
+    checks = [
+        Check(
+            f"The regret of every proposed policy is sub-linear: over the last tenfold of rounds its median "
+            f"grows with an exponent below {SUBLINEAR}.",
+            not linear,
+            "; ".join(f"{LABELS[name]} {exponents[name]:.2f}" for name in proposed),
+        ),
+        Check(
+            f"The baseline's is not, and it ends above both personalized policies.",
+            exponents["baseline"] >= SUBLINEAR and medians["baseline"] > best_personalized,
+            f"exponent {exponents['baseline']:.2f}, regret {medians['baseline']:,.0f} against "
+            f"{medians['greedy-personalized']:,.0f} and {medians['ucb-personalized']:,.0f}",
+        ),
+        *(_greedy_is_better(frames, medians, utility) for utility in ("utilitarian", "nash")),
+    ]
+    word = "All" if not linear else f"All but {' and '.join(linear)}"
+    findings = (
+        f"{word} of the six proposed policies are sub-linear up to {horizon:,} rounds, and the baseline's "
+        f"exponent is {exponents['baseline']:.2f}. GreedyRank ends at "
+        f"{medians['greedy-utilitarian'] / medians['ucb-utilitarian']:.2f} times UCBRank's regret under the "
+        f"utilitarian criterion and at {medians['greedy-nash'] / medians['ucb-nash']:.2f} times under Nash's."
+    )
+    return Reading(findings, checks, [_picture(frames)], [_table(final, exponents)], {"regret": medians})
+
+
+def _greedy_is_better(frames: Frames, medians: dict[str, float], utility: str) -> Check:
+    greedy, ucb = (frames[f"worlds-{name}-{utility}"]["regret"].to_numpy() for name in ("greedy", "ucb"))
+    wins = f"better in {(greedy < ucb).sum()} of {len(greedy)} other worlds"
+    lower = medians[f"greedy-{utility}"] < medians[f"ucb-{utility}"]
+    evidence = f"{medians[f'greedy-{utility}']:,.0f} against {medians[f'ucb-{utility}']:,.0f}; {wins}"
+    if utility == "utilitarian":
+        return Check("Under the utilitarian criterion ET-GreedyRank has less regret than ET-UCBRank.", lower, evidence)
+    return Check("Under Nash's criterion ET-GreedyRank has more regret than ET-UCBRank.", not lower, evidence)
+
+
+def _table(final: "dict[str, np.ndarray]", exponents: dict[str, float]) -> Table:
+    rows = []
+    for name, label in LABELS.items():
+        low, median, high = np.quantile(final[name], (0.1, 0.5, 0.9))
+        figures = (median, low, high, final[name].mean())
+        rows.append([label, *(f"{value:,.0f}" for value in figures), f"{exponents[name]:.2f}"])
+    return Table("Regret at the end", ["policy", "median", "10%", "90%", "mean", "exponent"], rows)
+
+
+def _picture(frames: Frames) -> Picture:
+    def draw(figure: "Figure") -> None:
+        left, right = figure.subplots(1, 2)
+        utilitarian = [*PERSONALIZED, *(name for name in EQUAL if name.endswith("utilitarian"))]
+        nash = [name for name in EQUAL if name.endswith("nash")]
+        for axes, names in ((left, utilitarian), (right, nash)):
+            draw_curves(axes, {LABELS[name]: frames[name] for name in names})
+            axes.set_ylabel("regret")
+            axes.legend(frameon=False, fontsize="small")
+        left.set_title("personalized, and equal by the utilitarian criterion", fontsize="medium", loc="left")
+        right.set_title("equal by Nash's criterion", fontsize="medium", loc="left")
+
+    caption = "Regret over rounds: medians, in bands from the 10% to the 90% quantile of the replications."
+    return Picture("regret", caption, draw)

@@ -1,0 +1,81 @@
+"""What is run: the paper's policies and its baseline, with the coefficients of its section 5.1."""
+
+from banditrank.experiments.simulation_part import SimulationPart
+from banditrank.model.generators import generate
+from banditrank.model.problem import Problem
+from banditrank.model.rewards import Beta
+from banditrank.policies.base import CompiledPolicy
+from banditrank.policies.greedy_rank import GreedyRank
+from banditrank.policies.type_blind import TypeBlindUCB
+from banditrank.policies.ucb_rank import UCBRank
+
+WORLD_SEED = 0
+REWARDS = Beta()
+HORIZON, QUICK_HORIZON = 1_000_000, 50_000
+REPLICATIONS, QUICK_REPLICATIONS = 20, 4
+OTHER_WORLDS, QUICK_OTHER_WORLDS = 20, 4
+WORLDS_HORIZON, QUICK_WORLDS_HORIZON = 200_000, 20_000
+CUT = (
+    f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds, and "
+    f"{QUICK_OTHER_WORLDS} of {OTHER_WORLDS} other worlds for {QUICK_WORLDS_HORIZON:,} of "
+    f"{WORLDS_HORIZON:,} rounds"
+)
+
+PERSONALIZED: dict[str, CompiledPolicy] = {
+    "greedy-personalized": GreedyRank(1.0),
+    "ucb-personalized": UCBRank(1.0),
+    "baseline": TypeBlindUCB(1.0),
+}
+EQUAL: dict[str, CompiledPolicy] = {
+    f"{name}-{utility}": policy(5.0, treatment="equal", utility=utility)
+    for utility in ("utilitarian", "nash")
+    for name, policy in (("greedy", GreedyRank), ("ucb", UCBRank))
+}
+MICROSECONDS = {"greedy-nash": 1.5, "ucb-nash": 4.0, "ucb-utilitarian": 1.0}
+
+
+def world(seed: int = WORLD_SEED) -> Problem:
+    """Return a world of the paper's size."""
+    return generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=seed)
+
+
+def sweep(seed: int, quick: bool) -> list[SimulationPart]:  # noqa: FBT001 - as `Study` has it
+    """Return the parts: each policy on one world many times, and equal treatment on other worlds once each."""
+    horizon = QUICK_HORIZON if quick else HORIZON
+    parts = [
+        SimulationPart(
+            name=name,
+            policy=policy,
+            problems=(world(),),
+            horizon=horizon,
+            replications=QUICK_REPLICATIONS if quick else REPLICATIONS,
+            seed=seed,
+            rewards=REWARDS,
+            checkpoints=_checkpoints(horizon),
+            microseconds=MICROSECONDS.get(name, 0.3),
+        )
+        for name, policy in {**PERSONALIZED, **EQUAL}.items()
+    ]
+    count = QUICK_OTHER_WORLDS if quick else OTHER_WORLDS
+    horizon = QUICK_WORLDS_HORIZON if quick else WORLDS_HORIZON
+    others = tuple(world(WORLD_SEED + number) for number in range(1, count + 1))
+    return parts + [
+        SimulationPart(
+            name=f"worlds-{name}",
+            policy=policy,
+            problems=others,
+            horizon=horizon,
+            replications=1,
+            seed=seed,
+            rewards=REWARDS,
+            checkpoints=(horizon,),
+            microseconds=MICROSECONDS.get(name, 0.3),
+        )
+        for name, policy in EQUAL.items()
+    ]
+
+
+def _checkpoints(horizon: int) -> tuple[int, ...]:
+    from banditrank.simulation.simulate import default_checkpoints
+
+    return tuple(sorted({*default_checkpoints(horizon).tolist(), horizon // 10}))

@@ -1,0 +1,15 @@
+"""Table 2 of the paper: equal treatment solved exactly and by sampling, regret and running time."""
+
+from banditrank.experiments.study import Study
+from banditrank.experiments.table2.analysis import read
+from banditrank.experiments.table2.sweep import CUT, sweep
+
+STUDY = Study(
+    "table2",
+    "Table 2: exact and sampled equal treatment",
+    "Choosing among a random share of the rankings takes less time than choosing the best of all, and costs "
+    "regret. On an Apple M1 a run of 600,000 rounds took 68 to 188 seconds.",
+    sweep,
+    read,
+    CUT,
+)
