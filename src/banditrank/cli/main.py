@@ -13,6 +13,7 @@ from banditrank import __version__
 from banditrank.cli.data import data_commands
 from banditrank.cli.frontier import frontier_command
 from banditrank.cli.problem import problem_commands
+from banditrank.cli.reproduce import reproduce_command
 from banditrank.cli.simulate import simulate_command
 from banditrank.cli.solve import solve_command
 from banditrank.errors import BanditRankError
@@ -29,6 +30,7 @@ application = typer.Typer(
 application.command("simulate")(simulate_command)
 application.command("solve")(solve_command)
 application.command("frontier")(frontier_command)
+application.command("reproduce")(reproduce_command)
 application.add_typer(problem_commands, name="problem")
 application.add_typer(data_commands, name="data")
 

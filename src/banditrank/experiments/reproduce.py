@@ -22,7 +22,7 @@ def reproduce(
     *,
     quick: bool = False,
     seed: int = 0,
-    workers: int = 2,
+    workers: int | None = None,
     progress: bool | None = None,
     on_part: Callable[[str, bool], None] | None = None,
 ) -> Report:
@@ -41,7 +41,7 @@ def reproduce(
     seed
         Of all randomness: the same seed gives the same data, to the byte.
     workers
-        Threads; the data do not depend on it.
+        Threads, one a processor when left out; the data do not depend on it.
     progress
         Whether to show a progress bar; when left out, if standard error is a terminal.
     on_part

@@ -1,0 +1,79 @@
+"""``banditrank reproduce``: the paper's figures, tables, lemmas and theorems, and a page to hold beside it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banditrank.cli.output import make_console
+
+if TYPE_CHECKING:
+    from banditrank.experiments.report import Report
+
+
+def reproduce_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, or all.",
+            show_default="all",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run less of each study, in about a minute; the page says what is cut.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where to write; finished parts that are there are not run again.",
+            show_default="output/reproduction, or output/reproduction-quick",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
+    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+) -> None:
+    """Reproduce the paper: run its studies and write data, figures and a page."""
+    from banditrank.experiments.catalog import find_studies
+    from banditrank.experiments.report import PAGE_FILE
+    from banditrank.experiments.reproduce import reproduce
+
+    studies = find_studies(names or [])
+    directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
+    done: list[str] = []
+    try:
+        report = reproduce(
+            studies,
+            directory,
+            quick=quick,
+            seed=seed,
+            workers=workers,
+            on_part=lambda name, _: done.append(name),
+        )
+    except KeyboardInterrupt:
+        typer.echo(f"banditrank: interrupted after {len(done)} parts; the same command goes on", err=True)
+        raise typer.Exit(130) from None
+    _print_report(report)
+    typer.echo(f"page: {directory / PAGE_FILE}")
+
+
+def _print_report(report: "Report") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    kind = "a quick run" if report.quick else "a full run"
+    title = f"The paper, reproduced: {kind}, seed {report.seed}, banditrank {report.version}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("study", no_wrap=True)
+    table.add_column("", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    for study in report.studies:
+        checks = [check.holds for check in study.reading.checks]
+        held = f"{sum(holds is True for holds in checks)} of {len(checks)}"
+        table.add_row(study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}")
+    console = make_console()
+    console.print(table)
+    console.print("checks: statements of the paper that the data bear out", style="dim")
