@@ -1,9 +1,10 @@
-# Two commands do everything on a fresh machine: `make run` and `make test`. Each sets up .venv first.
+# Two commands do everything on a fresh machine: `make run` and `make test`. Each sets up .venv first, and
+# `make test` a browser.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTANCES ?= 100000
 
-.PHONY: setup run test lint types layers unit bench certify requirements clean
+.PHONY: setup run test lint types layers unit browser bench certify requirements clean
 
 setup: .venv/ready
 
@@ -30,7 +31,11 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports
 
-unit: setup
+# Chromium, unless there is it or Chrome already; the only thing that is installed outside .venv.
+browser:
+	tools/install_browser
+
+unit: setup browser
 	$(BIN)/pytest --numprocesses=auto --cov --cov-report=term:skip-covered
 
 bench: setup
