@@ -1,0 +1,75 @@
+"""What a test measures on a page that is open in a browser."""
+
+from typing import Any
+
+from playwright.sync_api import Page
+
+# Of every element with text of its own: its contrast to what is behind it, as WCAG 2 has it.
+_CONTRASTS = r"""() => {
+  const numbers = colour => colour.match(/[\d.]+/g).map(Number);
+  const brightness = colour => numbers(colour).slice(0, 3)
+    .map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = element => {
+    const colour = getComputedStyle(element).backgroundColor;
+    return numbers(colour)[3] === 0 ? behind(element.parentElement) : colour;
+  };
+  return [...document.body.querySelectorAll("*")]
+    .filter(element => [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+    .map(element => {
+      const [a, b] = [brightness(getComputedStyle(element).color), brightness(behind(element))];
+      return [element.outerHTML.slice(0, 100), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
+    });
+}"""
+
+_PICTURES = """() => [...document.images].filter(image => image.checkVisibility()).map(image => {
+  const place = element => {
+    const box = element.getBoundingClientRect();
+    return [box.left, box.right, box.height];
+  };
+  return {
+    loaded: image.complete && image.naturalWidth > 0, kind: image.className, alt: image.alt,
+    place: place(image), box: place(image.parentElement),
+    scrolls: getComputedStyle(image.parentElement).overflowX === "auto",
+  };
+})"""
+
+_OVERHANGING = """() => [...document.body.querySelectorAll("*")]
+  .filter(element => element.checkVisibility())
+  .filter(element => {
+    for (let outer = element.parentElement; outer; outer = outer.parentElement)
+      if (getComputedStyle(outer).overflowX === "auto") return false;
+    return element.getBoundingClientRect().right > innerWidth + 0.5;
+  })
+  .map(element => element.outerHTML.slice(0, 100))"""
+
+
+def contrasts(page: Page) -> dict[str, float]:
+    """Return the contrast of each element with text of its own to what is behind it, by its beginning."""
+    return dict(sorted(page.evaluate(_CONTRASTS), key=lambda pair: -pair[1]))
+
+
+def heading_levels(page: Page) -> list[int]:
+    """Return the headings' levels, in order."""
+    return [
+        int(name[1])
+        for name in page.locator("h1, h2, h3, h4, h5, h6").evaluate_all("all => all.map(h => h.tagName)")
+    ]
+
+
+def overhanging(page: Page) -> list[str]:
+    """Return what reaches over the right side of the page, but for what scrolls in a box of its own."""
+    return page.evaluate(_OVERHANGING)
+
+
+def pictures(page: Page) -> list[dict[str, Any]]:
+    """Return what is known of the pictures that are shown: places are left, right and height."""
+    return page.evaluate(_PICTURES)
+
+
+def scrolls_sideways(page: Page) -> bool:
+    """Return whether the page as a whole can be moved sideways."""
+    return page.evaluate(
+        "() => { scrollTo(10000, 0); const moved = scrollX > 0; scrollTo(0, 0);"
+        " return moved || document.documentElement.scrollWidth > innerWidth }"
+    )
