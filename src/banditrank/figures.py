@@ -67,7 +67,14 @@ def theme(*, dark: bool = False) -> Iterator[None]:
     import matplotlib as mpl  # noqa: PLC0415 - heavy
 
     ink = "#e6e6e6" if dark else "#1f2328"
-    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color")
+    inks = (
+        "text.color",
+        "axes.labelcolor",
+        "axes.edgecolor",
+        "axes.titlecolor",
+        "xtick.color",
+        "ytick.color",
+    )
     settings = {
         **dict.fromkeys(inks, ink),
         "axes.prop_cycle": mpl.cycler(color=COLOURS_ON_DARK if dark else COLOURS),

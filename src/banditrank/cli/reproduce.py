@@ -21,7 +21,8 @@ def reproduce_command(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Run less of each study, in about a minute; the page says what is cut.")
+        bool,
+        typer.Option("--quick", help="Run less of each study, in about a minute; the page says what is cut."),
     ] = False,
     output: Annotated[
         Path | None,
@@ -33,13 +34,22 @@ def reproduce_command(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    training: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="For table1: training.txt of KDD Cup 2012 track 2, if you have it."
+        ),
+    ] = None,
+    profiles: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For table1: userid_profile.txt, with --training.")
+    ] = None,
 ) -> None:
     """Reproduce the paper: run its studies and write data, figures and a page."""
     from banditrank.experiments.catalog import find_studies
     from banditrank.experiments.report import PAGE_FILE
     from banditrank.experiments.reproduce import reproduce
 
-    studies = find_studies(names or [])
+    studies = find_studies(names or [], training=training, profiles=profiles)
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
     done: list[str] = []
     try:
@@ -73,7 +83,9 @@ def _print_report(report: "Report") -> None:
     for study in report.studies:
         checks = [check.holds for check in study.reading.checks]
         held = f"{sum(holds is True for holds in checks)} of {len(checks)}"
-        table.add_row(study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}")
+        table.add_row(
+            study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}"
+        )
     console = make_console()
     console.print(table)
     console.print("checks: statements of the paper that the data bear out", style="dim")

@@ -1,8 +1,9 @@
 """The studies by name."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from banditrank.errors import UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.experiments import kdd2012, lemmas, lock_in, regret_order, synthetic, table1, table2
 from banditrank.experiments.study import Study
 
@@ -12,8 +13,17 @@ STUDIES = {
 }
 
 
-def find_studies(names: Sequence[str]) -> list[Study]:
+def find_studies(
+    names: Sequence[str] = (), *, training: Path | None = None, profiles: Path | None = None
+) -> list[Study]:
     """Return studies by name, in the order of the paper; all of them for ``all`` or for none.
+
+    Parameters
+    ----------
+    names
+        Keys of `STUDIES`.
+    training, profiles
+        The raw files of KDD Cup 2012 track 2, for ``table1``.
 
     Examples
     --------
@@ -23,5 +33,8 @@ def find_studies(names: Sequence[str]) -> list[Study]:
     for name in names:
         if name != "all" and name not in STUDIES:
             raise UnknownNameError("study", name, ("all", *STUDIES))
+    if (training is None) != (profiles is None):
+        raise InvalidInputError("training and profiles", "must be given together", (training, profiles))
     wanted = set(STUDIES) if not names or "all" in names else set(names)
-    return [study for name, study in STUDIES.items() if name in wanted]
+    found = {**STUDIES, "table1": table1.make_study(training, profiles)}
+    return [study for name, study in found.items() if name in wanted]

@@ -34,13 +34,13 @@ class Part(ABC):
         """Return plain values that the data depend on."""
 
     @abstractmethod
-    def run(self, *, workers: int, advance: Advance) -> "pd.DataFrame":
+    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":
         """Return the data.
 
         Parameters
         ----------
         workers
-            Threads; the data do not depend on it.
+            Threads, one a processor for None; the data do not depend on it.
         advance
             Called with the steps just made, of `steps` in all. It may raise, to stop.
         """

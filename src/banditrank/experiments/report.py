@@ -116,7 +116,11 @@ def _summary(report: StudyReport) -> dict[str, Any]:
             for check in reading.checks
         ],
         "tables": [
-            {"caption": table.caption, "columns": list(table.columns), "rows": [list(row) for row in table.rows]}
+            {
+                "caption": table.caption,
+                "columns": list(table.columns),
+                "rows": [list(row) for row in table.rows],
+            }
             for table in reading.tables
         ],
         "figures": dict(reading.figures),

@@ -67,7 +67,7 @@ class SimulationPart(Part):
             "checkpoints": None if self.checkpoints is None else [int(t) for t in self.checkpoints],
         }
 
-    def run(self, *, workers: int, advance: Advance) -> "pd.DataFrame":
+    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":
         """Return one row for each world, replication and checkpoint."""
         import pandas as pd  # noqa: PLC0415 - heavy
 
@@ -80,7 +80,7 @@ class SimulationPart(Part):
         return pd.concat(frames, ignore_index=True)
 
     def simulate(
-        self, problem: Problem, *, workers: int, advance: Advance, keep_counts: bool = False
+        self, problem: Problem, *, workers: int | None, advance: Advance, keep_counts: bool = False
     ) -> SimulationResult:
         """Return the result of all replications, or raise `Interrupted`."""
         result = simulate(

@@ -90,8 +90,8 @@ class Reading:
     @property
     def verdict(self) -> Verdict:
         """Agreement in a word."""
-        answers = {check.holds for check in self.checks} - {None}
-        if not answers:
+        answers = {check.holds for check in self.checks}
+        if answers <= {None}:
             return "not checked"
         if answers == {True}:
             return "agrees"

@@ -3,8 +3,8 @@
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np

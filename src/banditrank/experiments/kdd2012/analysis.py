@@ -32,9 +32,7 @@ LABELS = {
 def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
     """Return what the curves say."""
     horizon = int(frames["ucb-equal"]["round"].max())
-    found = {
-        name: float((between(frames[name], horizon // 2, horizon) >= OPTIMAL).mean()) for name in LABELS
-    }
+    found = {name: float((between(frames[name], horizon // 2, horizon) >= OPTIMAL).mean()) for name in LABELS}
     near = {name: float((_loss(frames[name], name, horizon) <= NEARLY).mean()) for name in LABELS}
     checks = [
         Check(
@@ -75,7 +73,9 @@ def _list(words: Iterable[str]) -> str:
 def _falls(frames: Frames, name: str, label: str, horizon: int) -> Check:
     halfway, final = (np.median(at_round(frames[name], t)) / t for t in (horizon // 2, horizon))
     evidence = f"median {halfway:.2e} halfway, {final:.2e} at the end"
-    return Check(f"{label}'s average regret falls in the last half of rounds.", bool(final < halfway), evidence)
+    return Check(
+        f"{label}'s average regret falls in the last half of rounds.", bool(final < halfway), evidence
+    )
 
 
 def _table(frames: Frames, found: dict[str, float], near: dict[str, float], horizon: int) -> Table:
@@ -84,9 +84,13 @@ def _table(frames: Frames, found: dict[str, float], near: dict[str, float], hori
         final = at_round(frames[name], horizon)
         low, median, high = np.quantile(final, (0.1, 0.5, 0.9))
         figures = (median, low, high, final.mean(), final.max())
-        rows.append([label, *(f"{value:,.0f}" for value in figures), f"{found[name]:.0%}", f"{near[name]:.0%}"])
+        rows.append(
+            [label, *(f"{value:,.0f}" for value in figures), f"{found[name]:.0%}", f"{near[name]:.0%}"]
+        )
     columns = ["policy", "median", "10%", "90%", "mean", "max", "found", "within 1%"]
-    return Table(f"Regret after {horizon:,} rounds, and how many replications found the optimum", columns, rows)
+    return Table(
+        f"Regret after {horizon:,} rounds, and how many replications found the optimum", columns, rows
+    )
 
 
 def _picture(frames: Frames) -> Picture:

@@ -3,8 +3,6 @@
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from banditrank.experiments.lemmas.sweep import PROMISES
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
 from banditrank.figures import tidy

@@ -82,14 +82,14 @@ def _radii(
     for promise in PROMISES:
         epsilon = math.log(problem.n_items * problem.n_positions / promise) / (2 * log_t)
         radii = position_preference_radius(counts, problem.item_means, epsilon)
-        yield 1, promise, off_positions, radii, np.full(radii.shape, True)  # noqa: FBT003
+        yield 1, promise, off_positions, radii, np.full(radii.shape, True)
         epsilon = _invert(promise / log_t)
         room = position_preference_radius(counts, problem.item_means, epsilon / log_t).max(axis=1)
         applies = np.abs(estimates.exposure - known) < counts.displays.sum(axis=2) * room[:, None]
         yield 2, promise, off_means, item_mean_radius(counts, estimates.exposure, epsilon), applies
         radius = math.sqrt(math.log(1 / promise) / (2 * counts.rounds))
         radii = np.full(off_arrivals.shape, radius)
-        yield 3, promise, off_arrivals, radii, np.full(radii.shape, True)  # noqa: FBT003
+        yield 3, promise, off_arrivals, radii, np.full(radii.shape, True)
 
 
 def _invert(value: float) -> float:

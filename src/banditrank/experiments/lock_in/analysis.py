@@ -126,7 +126,18 @@ def _coefficients(runs: "pd.DataFrame") -> Table:
                 *reasons,
             ]
         )
-    columns = ["policy", "c", "linear", "median", "90%", "99%", "max", "mean", "wrong belief", *CURES.values()]
+    columns = [
+        "policy",
+        "c",
+        "linear",
+        "median",
+        "90%",
+        "99%",
+        "max",
+        "mean",
+        "wrong belief",
+        *CURES.values(),
+    ]
     caption = (
         "Runs that are linear at the end and regret, by coefficient; how many of the linear runs believe in a wrong "
         "ranking, and how many of these would not"
@@ -141,8 +152,19 @@ def _phase_table(phases: "dict[str, pd.DataFrame]") -> Table:
             low, median, high = group["initial_rounds"].quantile([0.1, 0.5, 0.9])
             bound = initial_phase(scaled(make(), float(rate)))
             figures = (median, low, high, bound)
-            rows.append([label, f"× {rate:g}", *(f"{value:,.0f}" for value in figures), f"{group['ended'].mean():.0%}"])
-    return Table("Rounds of the initial phase", ["world", "click rates", "median", "10%", "90%", "bound", "ended"], rows)
+            rows.append(
+                [
+                    label,
+                    f"× {rate:g}",
+                    *(f"{value:,.0f}" for value in figures),
+                    f"{group['ended'].mean():.0%}",
+                ]
+            )
+    return Table(
+        "Rounds of the initial phase",
+        ["world", "click rates", "median", "10%", "90%", "bound", "ended"],
+        rows,
+    )
 
 
 def _picture(runs: "pd.DataFrame") -> Picture:
@@ -153,7 +175,9 @@ def _picture(runs: "pd.DataFrame") -> Picture:
             shares, regrets = groups["linear"].mean(), groups["regret"].quantile([0.1, 0.5, 0.9]).unstack()
             left.plot(shares.index, 100 * shares, "o-", color=f"C{number}", label=label)
             right.plot(regrets.index, regrets[0.5], "o-", color=f"C{number}", label=label)
-            right.fill_between(regrets.index, regrets[0.1], regrets[0.9], color=f"C{number}", alpha=0.15, linewidth=0)
+            right.fill_between(
+                regrets.index, regrets[0.1], regrets[0.9], color=f"C{number}", alpha=0.15, linewidth=0
+            )
         for axes in (left, right):
             axes.set_xscale("log", base=2)
             axes.set_xlabel("coefficient c")
@@ -163,7 +187,9 @@ def _picture(runs: "pd.DataFrame") -> Picture:
         right.set_ylabel("regret at the end")
         left.legend(frameon=False, fontsize="small")
 
-    caption = "How many runs are linear at the end, and regret with its 10% and 90% quantiles, by coefficient."
+    caption = (
+        "How many runs are linear at the end, and regret with its 10% and 90% quantiles, by coefficient."
+    )
     return Picture("lock-in", caption, draw)
 
 
@@ -175,7 +201,9 @@ def _phase_picture(phases: "dict[str, pd.DataFrame]") -> Picture:
             bounds = [initial_phase(scaled(make(), float(rate))) for rate in quantiles.index]
             axes.plot(quantiles.index, quantiles[0.5], "o-", color=f"C{number}", label=label)
             axes.fill_between(quantiles.index, quantiles[0.1], quantiles[0.9], color=f"C{number}", alpha=0.2)
-            axes.plot(quantiles.index, bounds, "--", color=f"C{number}", linewidth=1, label=f"{label}: the bound")
+            axes.plot(
+                quantiles.index, bounds, "--", color=f"C{number}", linewidth=1, label=f"{label}: the bound"
+            )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("click rates, as a multiple of the world's")

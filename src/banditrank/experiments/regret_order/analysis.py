@@ -101,7 +101,9 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
         f"little about its size. Of ln t, √(t ln t), √t ln t and t the order that fits best is {_list(best)}."
     )
     tables = [_fits(growths), _sizes(factors, bound_factors)]
-    figures = {name: {"least_room": growth.least_room, "best_order": best[name]} for name, growth in growths.items()}
+    figures = {
+        name: {"least_room": growth.least_room, "best_order": best[name]} for name, growth in growths.items()
+    }
     return Reading(findings, checks, [_picture(growths)], tables, figures)
 
 
@@ -142,7 +144,8 @@ def _bound_factors(frames: Frames, name: str) -> Factors:
         frame = frames[f"{size}-{name}"]
         rounds = np.array([frame["round"].max()])
         values = [
-            THEOREMS[name].bound(problem, rounds)[0] for problem in worlds(size, int(frame["world"].max()) + 1)
+            THEOREMS[name].bound(problem, rounds)[0]
+            for problem in worlds(size, int(frame["world"].max()) + 1)
         ]
         medians.append(float(np.median(values)))
     return _over_base(medians)
@@ -160,7 +163,11 @@ def _compare(here: Factors, said: Factors) -> str:
 
 def _fits(growths: dict[str, Growth]) -> Table:
     rows = [
-        [f"{theorem.label}: {theorem.policy}", theorem.order, *(f"{growths[name].fits[order]:.4f}" for order in ORDERS)]
+        [
+            f"{theorem.label}: {theorem.policy}",
+            theorem.order,
+            *(f"{growths[name].fits[order]:.4f}" for order in ORDERS),
+        ]
         for name, theorem in THEOREMS.items()
     ]
     columns = ["", "order in the theorem", *ORDERS]
@@ -171,7 +178,10 @@ def _sizes(factors: dict[str, Factors], bound_factors: dict[str, Factors]) -> Ta
     rows = [
         [
             theorem.policy,
-            *(f"{here:.2f} ({said:.3g})" for here, said in zip(factors[name], bound_factors[name], strict=True)),
+            *(
+                f"{here:.2f} ({said:.3g})"
+                for here, said in zip(factors[name], bound_factors[name], strict=True)
+            ),
         ]
         for name, theorem in THEOREMS.items()
     ]
@@ -201,5 +211,7 @@ def _picture(growths: dict[str, Growth]) -> Picture:
             tidy(axes)
         figure.axes[0].legend(frameon=False, fontsize="small")
 
-    caption = "Mean regret with the theorems' own schedules on Table 1's world, and the theorems' right-hand sides."
+    caption = (
+        "Mean regret with the theorems' own schedules on Table 1's world, and the theorems' right-hand sides."
+    )
     return Picture("theorems", caption, draw, height=7.0)

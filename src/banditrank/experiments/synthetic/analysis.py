@@ -40,7 +40,7 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
             "; ".join(f"{LABELS[name]} {exponents[name]:.2f}" for name in proposed),
         ),
         Check(
-            f"The baseline's is not, and it ends above both personalized policies.",
+            "The baseline's is not, and it ends above both personalized policies.",
             exponents["baseline"] >= SUBLINEAR and medians["baseline"] > best_personalized,
             f"exponent {exponents['baseline']:.2f}, regret {medians['baseline']:,.0f} against "
             f"{medians['greedy-personalized']:,.0f} and {medians['ucb-personalized']:,.0f}",
@@ -63,7 +63,9 @@ def _greedy_is_better(frames: Frames, medians: dict[str, float], utility: str) -
     lower = medians[f"greedy-{utility}"] < medians[f"ucb-{utility}"]
     evidence = f"{medians[f'greedy-{utility}']:,.0f} against {medians[f'ucb-{utility}']:,.0f}; {wins}"
     if utility == "utilitarian":
-        return Check("Under the utilitarian criterion ET-GreedyRank has less regret than ET-UCBRank.", lower, evidence)
+        return Check(
+            "Under the utilitarian criterion ET-GreedyRank has less regret than ET-UCBRank.", lower, evidence
+        )
     return Check("Under Nash's criterion ET-GreedyRank has more regret than ET-UCBRank.", not lower, evidence)
 
 

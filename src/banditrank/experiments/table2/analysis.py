@@ -53,11 +53,11 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
     regrets = {cell: at_round(frames[cell[0]], cell[1]) for cell in PRINTED}
     medians = {cell: float(np.median(values)) for cell, values in regrets.items()}
     speed_ups = {cell: printed.seconds / float(times[cell]) for cell, printed in PRINTED.items()}
-    inside = {
-        cell: abs(medians[cell] - printed.mean) <= printed.sd for cell, printed in PRINTED.items()
-    }
+    inside = {cell: abs(medians[cell] - printed.mean) <= printed.sd for cell, printed in PRINTED.items()}
     spans = {cell: np.quantile(values, (0.025, 0.975)) for cell, values in regrets.items()}
-    covered = {cell: bool(spans[cell][0] <= printed.regret <= spans[cell][1]) for cell, printed in PRINTED.items()}
+    covered = {
+        cell: bool(spans[cell][0] <= printed.regret <= spans[cell][1]) for cell, printed in PRINTED.items()
+    }
     exact = min(ratio for cell, ratio in speed_ups.items() if cell[0].endswith("exact"))
     checks = [
         Check(
@@ -68,7 +68,9 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
         Check(
             "The paper's regrets are ones that a replication may well have: within the middle 95%.",
             all(covered.values()),
-            "all cells" if all(covered.values()) else f"not {_cells(cell for cell, ok in covered.items() if not ok)}",
+            "all cells"
+            if all(covered.values())
+            else f"not {_cells(cell for cell, ok in covered.items() if not ok)}",
         ),
         *(_sampling_costs(medians, policy) for policy in ("greedy", "ucb")),
         *(_sampling_saves(times, policy) for policy in ("greedy", "ucb")),
@@ -99,7 +101,9 @@ def _cells(cells: Iterable[Cell]) -> str:
 def _sampling_costs(medians: dict[Cell, float], policy: str) -> Check:
     name = LABELS[f"{policy}-exact"].partition(",")[0]
     sampled, exact = (medians[f"{policy}-{kind}", ROUNDS[-1]] for kind in ("sampled", "exact"))
-    return Check(f"Sampling costs {name} regret.", sampled > exact, f"median {sampled:,.0f} against {exact:,.0f}")
+    return Check(
+        f"Sampling costs {name} regret.", sampled > exact, f"median {sampled:,.0f} against {exact:,.0f}"
+    )
 
 
 def _sampling_saves(times: "pd.Series[float]", policy: str) -> Check:

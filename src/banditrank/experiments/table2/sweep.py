@@ -58,7 +58,7 @@ class TimingPart(Part):
         """Return what is timed."""
         return {"rows": list(self.rows), "runs": self.runs, "seed": self.seed}
 
-    def run(self, *, workers: int, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one core, as the paper
+    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one core, as the paper
         """Return one row for each run: policy, rounds and seconds."""
         import pandas as pd  # noqa: PLC0415 - heavy
 

@@ -1,0 +1,109 @@
+"""What is run: the extraction, on a log drawn from Table 1 itself and on the raw files if there are any."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from banditrank.errors import InvalidInputError
+from banditrank.experiments.part import Part
+from banditrank.logs.duckdb_session import import_duckdb
+from banditrank.logs.kdd2012.estimation import ESTIMATORS, estimated_problem
+from banditrank.logs.kdd2012.extraction import Extraction, extract
+from banditrank.logs.kdd2012.sample_log import write_sample_log
+from banditrank.model.catalog import kdd2012
+from banditrank.simulation.progress import Advance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS, QUICK_ROWS = 1_000_000, 50_000
+CUT = f"{QUICK_ROWS:,} of {ROWS:,} rows of the log that is drawn from the table"
+
+
+class RawFiles(NamedTuple):
+    """The user's own copies of the two files."""
+
+    training: Path
+    profiles: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleLogPart(Part):
+    """A log in the format of the raw files, drawn from Table 1, and what is extracted from it."""
+
+    rows: int
+    seed: int
+
+    @property
+    def work(self) -> float:
+        """Seconds, about."""
+        return self.rows * 6e-6
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the log depends on."""
+        return {"rows": self.rows, "seed": self.seed, "problem": kdd2012().to_dict()}
+
+    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one step
+        """Return the estimates."""
+        with TemporaryDirectory() as directory:
+            log = write_sample_log(kdd2012(), directory, n_rows=self.rows, seed=self.seed)
+            return _estimates(extract(log.training, log.profiles, threads=workers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawFilesPart(Part):
+    """What is extracted from the raw files."""
+
+    files: RawFiles
+
+    @property
+    def work(self) -> float:
+        """Seconds, about."""
+        return sum(_size(path) for path in self.files) * 3e-8
+
+    def settings(self) -> dict[str, Any]:
+        """Return what tells the files from others, without reading them."""
+        return {
+            field: [str(path.resolve()), _size(path), path.stat().st_mtime_ns]
+            for field, path in self.files._asdict().items()
+        }
+
+    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one step
+        """Return the estimates."""
+        return _estimates(extract(*self.files, threads=workers))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise InvalidInputError.from_os("KDD file", "must be readable", path, error) from None
+
+
+def _estimates(extraction: Extraction) -> "pd.DataFrame":
+    """Return one row for each figure of Table 1, by either estimator, and how many displays it rests on."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    displays = extraction.counts.displays  # (N, M, K)
+    rows: list[tuple[Any, ...]] = []
+    for name in ESTIMATORS:
+        problem = estimated_problem(extraction, name).problem
+        for i, user_type in enumerate(problem.user_types):
+            rate = float(problem.arrival_rates[i])
+            rows.append((name, "arrival rate", user_type, 0, "", rate, displays[i].sum()))
+            for j, mean in enumerate(problem.item_means[i]):
+                rows.append((name, "item mean", user_type, j, problem.items[j], mean, displays[i, j].min()))
+            for k, preference in enumerate(problem.position_preferences[i]):
+                label = f"position {extraction.positions[k]}"
+                least = displays[i, :, k].min()
+                rows.append((name, "position preference", user_type, k, label, preference, least))
+    columns = ["estimator", "figure", "user_type", "number", "label", "estimate", "displays"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def sweep(seed: int, quick: bool, *, files: RawFiles | None = None) -> list[Part]:  # noqa: FBT001
+    """Return the parts."""
+    import_duckdb()  # say now if it is missing, not after everything else has been run
+    parts: list[Part] = [SampleLogPart(name="sample-log", rows=QUICK_ROWS if quick else ROWS, seed=seed)]
+    return parts if files is None else [*parts, RawFilesPart(name="raw-files", files=files)]
