@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank import __version__
-from banditrank.cli.output import JsonOption, check_json_target, check_output_file, make_console, write_json
+from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def kdd2012_command(
     from banditrank.logs.duckdb_session import import_duckdb
 
     import_duckdb()
-    _check_output(output, json_file, (training, profiles))
+    check_targets(json_file, output=output)
+    _spare_the_log(output, json_file, (training, profiles))
     if estimator not in _ESTIMATORS:
         raise UnknownNameError("estimator", estimator, _ESTIMATORS)
     chosen = _positions(positions)
@@ -107,11 +108,8 @@ def kdd2012_command(
             typer.echo(f"{output}: the problem by the estimator {estimator}")
 
 
-def _check_output(output: Path | None, json_file: str | None, inputs: Sequence[Path]) -> None:
-    """Raise an error before the work if a result could not be written, or would replace the log."""
-    if output is not None:
-        check_output_file("--output", output)
-    check_json_target(json_file)
+def _spare_the_log(output: Path | None, json_file: str | None, inputs: Sequence[Path]) -> None:
+    """Raise an error before the work if a result would replace the log."""
     for option, target in (("--output", output), ("--json", json_file)):
         if target not in (None, "-") and Path(str(target)).exists():
             path = Path(str(target))

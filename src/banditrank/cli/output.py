@@ -22,8 +22,10 @@ JsonOption = Annotated[
 ]
 
 
-def check_targets(json_file: str | None, plot: Path | None = None) -> None:
+def check_targets(json_file: str | None, plot: Path | None = None, output: Path | None = None) -> None:
     """Raise an error before hours of work if its results could not be written where they are wanted."""
+    if output is not None:
+        _check_file("--output", output)
     if plot is not None:
         check_plot_path(plot)
         _check_file("--plot", plot)
