@@ -4,13 +4,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 # Okabe and Ito's colours: told apart by everybody, also in print.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -67,7 +68,7 @@ def theme(*, dark: bool = False) -> Iterator[None]:
     import matplotlib as mpl  # noqa: PLC0415 - heavy
 
     ink = "#e6e6e6" if dark else "#1f2328"
-    inks = (
+    inks: tuple[RcKeyType, ...] = (
         "text.color",
         "axes.labelcolor",
         "axes.edgecolor",
@@ -75,9 +76,9 @@ def theme(*, dark: bool = False) -> Iterator[None]:
         "xtick.color",
         "ytick.color",
     )
-    settings = {
+    settings: dict[RcKeyType, Any] = {
         **dict.fromkeys(inks, ink),
-        "axes.prop_cycle": mpl.cycler(color=COLOURS_ON_DARK if dark else COLOURS),
+        "axes.prop_cycle": f"cycler(color={list(COLOURS_ON_DARK if dark else COLOURS)})",
         "axes.facecolor": "none",
         "figure.facecolor": "none" if dark else "white",
         "savefig.facecolor": "auto",

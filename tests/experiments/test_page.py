@@ -42,7 +42,7 @@ def study(name: str, title: str, reading: Reading, seconds: float) -> StudyRepor
     claim = f"The paper says that {NASTY} is slow. It costs $5 and $6."
     cut = f"Two replications of {name} instead of forty."
     return StudyReport(
-        Study(name, title, claim, lambda *_: (), lambda *_: reading, cut), reading, (), seconds
+        Study(name, title, claim, lambda *_, **__: (), lambda _: reading, cut), reading, (), seconds
     )
 
 
@@ -152,7 +152,8 @@ def test_verdicts_are_words_in_the_overview_and_with_each_study(
 @pytest.mark.parametrize(
     ("checks", "word"),
     [
-        ([HOLDS, UNKNOWN], "Agrees"),
+        ([HOLDS, HOLDS], "Agrees"),
+        ([HOLDS, UNKNOWN], "Partly"),
         ([HOLDS, FAILS], "Partly"),
         ([FAILS], "Disagrees"),
         ([UNKNOWN], "Not checked"),

@@ -1,4 +1,4 @@
-"""``banditrank reproduce``: the paper's figures, tables, lemmas and theorems, and a page to hold beside it."""
+"""``banditrank reproduce``: the paper's figures, tables, lemmas and theorems, and a page to show them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""Where the data of finished parts are kept, so that a run that was stopped goes on and does not begin anew."""
+"""Where the data of finished parts are kept, so that a run that was stopped can go on."""
 
 import json
 from pathlib import Path
@@ -71,11 +71,11 @@ class Archive:
 
     def put(self, study: str, part: Part, frame: "pd.DataFrame", seconds: float) -> None:
         """Keep a part's data, and how long they took."""
-        import pyarrow  # noqa: PLC0415 - heavy
+        import pyarrow as pa  # noqa: PLC0415 - heavy
         from pyarrow import parquet  # noqa: PLC0415 - heavy
 
         path = self.path(study, part)
-        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        table = pa.Table.from_pandas(frame, preserve_index=False)
         table = table.replace_schema_metadata({**table.schema.metadata, _DIGEST: part.digest()})
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

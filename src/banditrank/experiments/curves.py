@@ -1,7 +1,6 @@
 """Curves over rounds, with bands: what most of the paper's figures are."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +8,16 @@ from numpy.typing import NDArray
 from banditrank.figures import tidy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
 BAND = (0.1, 0.9)
+SPREAD = ("median", "10%", "90%")
+"""The headings of what `spread` returns."""
 
 
 def curve(frame: "pd.DataFrame", column: str = "regret") -> tuple[NDArray[np.int64], Floats]:
@@ -40,6 +43,22 @@ def growth(frame: "pd.DataFrame", first: int, last: int) -> Floats:
     before, after = at_round(frame, first), at_round(frame, last)
     least = 1e-12 * max(1.0, float(after.max(initial=0.0)))
     return np.asarray(np.log(np.maximum(after, least) / np.maximum(before, least)) / np.log(last / first))
+
+
+def spread(values: Floats) -> list[str]:
+    """Return the median and the ends of the band, as they stand in a table.
+
+    Examples
+    --------
+    >>> spread(np.arange(10_001.0))
+    ['5,000', '1,000', '9,000']
+    """
+    return [f"{value:,.0f}" for value in np.quantile(values, (0.5, *BAND))]
+
+
+def groups(frame: "pd.DataFrame", column: str) -> "dict[Any, pd.DataFrame]":
+    """Return the rows of each value of a column, in the order in which the values first come."""
+    return {value: frame[frame[column] == value] for value in frame[column].unique().tolist()}
 
 
 def draw_curves(

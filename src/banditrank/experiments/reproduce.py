@@ -6,6 +6,8 @@ from pathlib import Path
 from threading import Lock
 
 from banditrank import __version__
+from banditrank.checks import check_whole
+from banditrank.errors import InvalidInputError
 from banditrank.experiments.archive import Archive
 from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
@@ -47,9 +49,12 @@ def reproduce(
     on_part
         Called with each part's id and whether it was there already.
     """
+    seed = check_whole("seed", seed, 0)
+    if workers is not None:
+        workers = check_whole("workers", workers, 1)
     directory = Path(output)
+    sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # before a directory is made
     archive = Archive(directory, {"version": __version__, "seed": seed, "quick": quick})
-    sweeps = [(study, study.sweep(seed, quick)) for study in studies]
     missing = {
         (study.name, part.name): part
         for study, parts in sweeps
@@ -66,17 +71,20 @@ def reproduce(
                 if on_part is not None:
                     on_part(f"{study.name}/{part.name}", not run)
     report = Report(
-        [_read(archive, study, parts, quick=quick) for study, parts in sweeps],
+        [_read(archive, study, parts) for study, parts in sweeps],
         seed,
         quick,
         __version__,
         machine(),
     )
-    report.write(directory)
+    try:
+        report.write(directory)
+    except OSError as error:
+        raise InvalidInputError.from_os("--output", "must be writable", directory, error) from None
     return report
 
 
-def _run(archive: Archive, study: Study, part: Part, workers: int, advance: Advance) -> None:
+def _run(archive: Archive, study: Study, part: Part, workers: int | None, advance: Advance) -> None:
     made, shown = 0, 0
     lock = Lock()
 
@@ -94,7 +102,7 @@ def _run(archive: Archive, study: Study, part: Part, workers: int, advance: Adva
     advance(round(_TICKS * part.work) - shown)
 
 
-def _read(archive: Archive, study: Study, parts: Sequence[Part], *, quick: bool) -> StudyReport:
+def _read(archive: Archive, study: Study, parts: Sequence[Part]) -> StudyReport:
     frames = {}
     for part in parts:
         frame = archive.get(study.name, part)
@@ -102,4 +110,4 @@ def _read(archive: Archive, study: Study, parts: Sequence[Part], *, quick: bool)
             raise RuntimeError(f"the data of {study.name}/{part.name} are gone")
         frames[part.name] = frame
     names = [part.name for part in parts]
-    return StudyReport(study, study.read(frames, quick), names, archive.seconds(study.name))
+    return StudyReport(study, study.read(frames), names, archive.seconds(study.name))

@@ -1,7 +1,7 @@
 """The part that most studies are made of: a policy learns a world, or several, some number of times."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from banditrank.experiments.part import Part
@@ -10,7 +10,7 @@ from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.result import SimulationResult
-from banditrank.simulation.simulate import simulate
+from banditrank.simulation.simulate import default_checkpoints, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 class Interrupted(KeyboardInterrupt):
     """Somebody stopped a part before its end."""
+
+
+def checkpoints_with(horizon: int, another: int) -> tuple[int, ...]:
+    """Return the checkpoints that a simulation has by itself, and one more.
+
+    Examples
+    --------
+    >>> checkpoints_with(5, 3)
+    (1, 2, 3, 4, 5)
+    """
+    return tuple(sorted({*default_checkpoints(horizon).tolist(), another}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +52,7 @@ class SimulationPart(Part):
     horizon: int
     replications: int
     seed: int
-    rewards: Rewards = Bernoulli()
+    rewards: Rewards = field(default_factory=Bernoulli)
     checkpoints: Sequence[int] | None = None
     microseconds: float = 0.3
 

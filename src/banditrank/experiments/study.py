@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from banditrank.experiments.part import Part
 
@@ -33,6 +33,10 @@ class Check:
     statement: str
     holds: bool | None
     evidence: str
+
+    def __post_init__(self) -> None:
+        """Take NumPy's booleans too, which JSON does not."""
+        object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,13 @@ class Reading:
         return "partly" if True in answers else "disagrees"
 
 
+class Sweep(Protocol):
+    """What is run."""
+
+    def __call__(self, seed: int, *, quick: bool) -> Sequence[Part]:
+        """Return the parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Study:
     """A study of the paper.
@@ -111,7 +122,7 @@ class Study:
     sweep
         Returns the parts, given the seed and whether it is to be quick.
     read
-        Returns what their data say, given whether it was quick.
+        Returns what their data say.
     cut
         What a quick run leaves out, in words.
     """
@@ -119,6 +130,6 @@ class Study:
     name: str
     title: str
     claim: str
-    sweep: Callable[[int, bool], Sequence[Part]]
-    read: Callable[[Frames, bool], Reading]
+    sweep: Sweep
+    read: Callable[[Frames], Reading]
     cut: str

@@ -1,14 +1,14 @@
 """How the data are read."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.experiments.curves import at_round, between, draw_curves
-from banditrank.experiments.kdd2012.sweep import POLICIES
+from banditrank.experiments.curves import SPREAD, at_round, between, draw_curves, spread
+from banditrank.experiments.paper_policies import LABELS, POLICIES
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
+from banditrank.experiments.words import listed
 from banditrank.model.catalog import kdd2012
 from banditrank.solvers.optimum import best_values
 
@@ -21,15 +21,9 @@ Floats = NDArray[np.float64]
 OPTIMAL = 0.9  # of the rounds in the last half: then a replication has found the optimal rankings
 NEARLY = 0.01  # of the best value lost in the last half: then it has found them but for near ties
 MOST = 0.95  # of the replications: then a policy finds them
-LABELS = {
-    "greedy-personalized": "PT-GreedyRank",
-    "ucb-personalized": "PT-UCBRank",
-    "greedy-equal": "ET-GreedyRank",
-    "ucb-equal": "ET-UCBRank",
-}
 
 
-def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
+def read(frames: Frames) -> Reading:
     """Return what the curves say."""
     horizon = int(frames["ucb-equal"]["round"].max())
     found = {name: float((between(frames[name], horizon // 2, horizon) >= OPTIMAL).mean()) for name in LABELS}
@@ -44,12 +38,13 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
         for name, label in LABELS.items()
     ]
     checks += [_falls(frames, name, label, horizon) for name, label in LABELS.items()]
-    shares = _list(f"{found[name]:.0%} of {label}'s" for name, label in LABELS.items())
-    nearly = _list(f"{near[name]:.0%}" for name in LABELS)
+    shares = listed(f"{found[name]:.0%} of {label}'s" for name, label in LABELS.items())
+    nearly = listed(f"{near[name]:.0%}" for name in LABELS)
+    women = kdd2012().item_means[1]
     findings = (
         f"By {horizon:,} rounds {shares} replications have found the optimal rankings. Ads 3 and 4 differ by "
-        f".001 for women, which hardly costs a click: rankings within {NEARLY:.0%} of the best have been found by "
-        f"{nearly}; the study lock-in says why the others have not."
+        f"{women[2] - women[3]:.3f} for women, which hardly costs a click: rankings within {NEARLY:.0%} of "
+        f"the best have been found by {nearly}, and the study of lock-in says why the others have not."
     )
     table = _table(frames, found, near, horizon)
     return Reading(findings, checks, [_picture(frames)], [table], {"found": found, "nearly_found": near})
@@ -65,16 +60,12 @@ def _loss(frame: "pd.DataFrame", name: str, horizon: int) -> Floats:
     return (at_round(frame, horizon) - at_round(frame, half)) / (horizon - half) / best
 
 
-def _list(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}"
-
-
 def _falls(frames: Frames, name: str, label: str, horizon: int) -> Check:
     halfway, final = (np.median(at_round(frames[name], t)) / t for t in (horizon // 2, horizon))
-    evidence = f"median {halfway:.2e} halfway, {final:.2e} at the end"
     return Check(
-        f"{label}'s average regret falls in the last half of rounds.", bool(final < halfway), evidence
+        f"{label}'s average regret falls in the last half of rounds.",
+        bool(final < halfway),
+        f"median {halfway:.2g} halfway, {final:.2g} at the end",
     )
 
 
@@ -82,14 +73,12 @@ def _table(frames: Frames, found: dict[str, float], near: dict[str, float], hori
     rows = []
     for name, label in LABELS.items():
         final = at_round(frames[name], horizon)
-        low, median, high = np.quantile(final, (0.1, 0.5, 0.9))
-        figures = (median, low, high, final.mean(), final.max())
-        rows.append(
-            [label, *(f"{value:,.0f}" for value in figures), f"{found[name]:.0%}", f"{near[name]:.0%}"]
-        )
-    columns = ["policy", "median", "10%", "90%", "mean", "max", "found", "within 1%"]
+        extremes = [f"{final.mean():,.0f}", f"{final.max():,.0f}"]
+        rows.append([label, *spread(final), *extremes, f"{found[name]:.0%}", f"{near[name]:.0%}"])
     return Table(
-        f"Regret after {horizon:,} rounds, and how many replications found the optimum", columns, rows
+        f"Regret after {horizon:,} rounds, and how many replications found the optimal rankings",
+        ["policy", *SPREAD, "mean", "largest", "found", f"within {NEARLY:.0%}"],
+        rows,
     )
 
 

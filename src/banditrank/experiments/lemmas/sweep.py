@@ -1,7 +1,6 @@
 """What is run: the paper's policies on Table 1's world, stopped at several rounds, many times."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +9,17 @@ from numpy.typing import NDArray
 
 from banditrank.estimators.confidence import item_mean_radius, position_preference_radius
 from banditrank.estimators.estimates import estimate
+from banditrank.experiments import paper_policies
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
-from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.greedy_rank import GreedyRank
-from banditrank.policies.ucb_rank import UCBRank
 from banditrank.simulation.result import SimulationResult
 from banditrank.statistics.counts import Counts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
 Floats = NDArray[np.float64]
@@ -29,11 +28,7 @@ ROUNDS = (1_000, 10_000, 100_000)
 REPLICATIONS, QUICK_REPLICATIONS = 1_000, 100
 PROMISES = (0.5, 0.2, 0.1, 0.05, 0.01)
 CUT = f"{QUICK_REPLICATIONS} of {REPLICATIONS:,} replications"
-POLICIES: dict[str, CompiledPolicy] = {
-    "greedy-equal": GreedyRank(0.5, treatment="equal"),
-    "ucb-equal": UCBRank(0.5, treatment="equal"),
-    "ucb-personalized": UCBRank(0.25),
-}
+POLICIES = {name: paper_policies.POLICIES[name] for name in ("greedy-equal", "ucb-equal", "ucb-personalized")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +95,7 @@ def _invert(value: float) -> float:
     return epsilon
 
 
-def sweep(seed: int, quick: bool) -> list[Part]:  # noqa: FBT001 - as `Study` has it
+def sweep(seed: int, *, quick: bool) -> list[Part]:
     """Return the parts: each policy stopped at each number of rounds."""
     return [
         CoveragePart(

@@ -7,8 +7,9 @@ from banditrank.experiments.study import Study
 STUDY = Study(
     "lock-in",
     "Lock-in, and the initial phase",
-    "All proposed policies have sub-linear regret, and the results show that they find the optimal rankings over "
-    "time. The initial phase lasts no more than Σ MK/(λμ) rounds on average and adds a constant to the regret.",
+    "All proposed policies have sub-linear regret, and the results show that they find the optimal rankings "
+    "over time. The initial phase lasts no more than Σ MK/(λμ) rounds on average and adds a constant to the "
+    "regret.",
     sweep,
     read,
     CUT,

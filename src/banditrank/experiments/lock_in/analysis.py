@@ -1,18 +1,26 @@
 """How the data are read."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from banditrank.experiments.lock_in.sweep import POLICIES, scaled, synthetic
+from banditrank.experiments.curves import SPREAD, groups, spread
+from banditrank.experiments.lock_in.sweep import scaled
+from banditrank.experiments.paper_policies import COEFFICIENTS, LABELS
 from banditrank.experiments.regret_order.bounds import initial_phase
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
+from banditrank.experiments.synthetic.sweep import world as synthetic
+from banditrank.experiments.words import listed
 from banditrank.figures import tidy
 from banditrank.model.catalog import kdd2012
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
 
 LINEAR = 0.9  # the exponent, over the last doubling of rounds, from which on a run counts as linear
 WRONG = 0.01  # of the best value lost: then a belief is wrong
@@ -21,69 +29,46 @@ CURES = {
     "without_rare": "without rarely shown items",
     "likelihood": "by likelihood",
 }
-LABELS = {
-    "greedy-personalized": "PT-GreedyRank",
-    "ucb-personalized": "PT-UCBRank",
-    "greedy-equal": "ET-GreedyRank",
-    "ucb-equal": "ET-UCBRank",
-}
 WORLDS = {"table1": ("Table 1", kdd2012), "synthetic": ("N = 3, M = 20, K = 4", synthetic)}
-PAPERS_OWN = {"personalized": 0.25, "equal": 0.5}
 MEASURED_ROUNDS = 74_000  # of the initial phase on the synthetic world, by an independent implementation
 
 
-def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
+def read(frames: Frames) -> Reading:
     """Return how often runs turn linear and why, and how long the initial phase lasts."""
-    import pandas as pd  # noqa: PLC0415 - heavy
-
-    runs = pd.concat({name: _runs(frames, name) for name in POLICIES}, names=["policy"]).reset_index("policy")
+    runs = {name: _runs(frames, name) for name in LABELS}
+    own = {name: _share(groups(runs[name], "coefficient")[COEFFICIENTS[name]]["linear"]) for name in LABELS}
     phases = {world: _phases(frames, world) for world in WORLDS}
-    shares = runs.groupby(["policy", "coefficient"])["linear"].mean()
-    own = {name: float(shares[name, PAPERS_OWN[name.split("-")[1]]]) for name in POLICIES}
-    linear = runs[runs["linear"]]
-    wrong = linear[linear["loss_believed"] > WRONG]
-    cured = {name: _share(wrong[f"loss_{name}"] <= WRONG) for name in CURES}
-    phase = phases["synthetic"].loc[phases["synthetic"]["rate"] == 1.0, "initial_rounds"]
-    chance = 3 * float(phase.sem())
+    means = {rate: float(group["initial_rounds"].mean()) for rate, group in phases["synthetic"].items()}
+    least = min(means)
     checks = [
         *(
             Check(
-                f"No run of {label} is linear with the paper's own coefficient.",
+                f"No run of {label} is linear at the end with the paper's own coefficient.",
                 own[name] == 0.0,
                 f"{own[name]:.1%} are",
             )
             for name, label in LABELS.items()
         ),
         *(_phase_check(phases[world], world) for world in WORLDS),
-        Check(
-            f"With clicks, the initial phase of the synthetic world lasts about {MEASURED_ROUNDS:,} rounds, as an "
-            "independent implementation found (within a tenth, or three standard errors).",
-            abs(phase.mean() - MEASURED_ROUNDS) <= max(0.1 * MEASURED_ROUNDS, chance),
-            f"mean {phase.mean():,.0f}, standard error {phase.sem():,.0f}",
-        ),
+        _independent_check(phases["synthetic"][1.0]),
     ]
+    shares = listed(f"{share:.1%} of {LABELS[name]}'s" for name, share in own.items())
+    wrong, cured = _reasons(runs)
     findings = (
-        f"With the paper's own coefficients {_list(own)} runs are linear at the end; of all linear runs "
-        f"{_share(linear['loss_believed'] > WRONG):.0%} believe in a wrong ranking, and of these {cured['known_positions']:.0%} "
-        f"would not if they knew where users look, {cured['without_rare']:.0%} if Algorithm 1 left out rarely shown items and "
-        f"{cured['likelihood']:.0%} if they estimated by likelihood. The initial phase takes {phase.mean():,.0f} rounds on the "
-        "synthetic world, and in inverse proportion more at lower click rates."
+        f"With the paper's own coefficients {shares} runs are linear at the end; of all linear runs "
+        f"{wrong:.0%} believe in a wrong ranking, and of these {cured['known_positions']:.0%} would not if "
+        f"they knew where users look, {cured['without_rare']:.0%} if Algorithm 1 left out rarely shown items "
+        f"and {cured['likelihood']:.0%} if they estimated by likelihood. The initial phase takes "
+        f"{means[1.0]:,.0f} rounds on the synthetic world, and {means[least] / means[1.0]:.1f} times as many "
+        f"when click rates are {least:g} times as high."
     )
     tables = [_coefficients(runs), _phase_table(phases)]
     pictures = [_picture(runs), _phase_picture(phases)]
     return Reading(findings, checks, pictures, tables, {"linear": own, "cured": cured})
 
 
-def _share(condition: "pd.Series[bool]") -> float:
-    return float(condition.mean()) if len(condition) else 0.0
-
-
-def _list(own: dict[str, float]) -> str:
-    *first, last = (f"{share:.1%} of {LABELS[name]}'s" for name, share in own.items())
-    return f"{', '.join(first)} and {last}"
-
-
 def _runs(frames: Frames, name: str) -> "pd.DataFrame":
+    """Return the runs of a policy with all coefficients, and which are linear at the end."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
     data = pd.concat([frame for part, frame in frames.items() if part.startswith(f"{name}-")])
@@ -91,93 +76,114 @@ def _runs(frames: Frames, name: str) -> "pd.DataFrame":
     return data.assign(linear=growth >= LINEAR)
 
 
-def _phases(frames: Frames, world: str) -> "pd.DataFrame":
+def _phases(frames: Frames, world: str) -> "dict[float, pd.DataFrame]":
+    """Return the initial phases of a world by click rate."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
-    return pd.concat([frame for part, frame in frames.items() if part.startswith(f"initial-phase-{world}-")])
+    parts = [frame for part, frame in frames.items() if part.startswith(f"initial-phase-{world}-")]
+    return groups(pd.concat(parts), "rate")
 
 
-def _phase_check(phases: "pd.DataFrame", world: str) -> Check:
-    label, make = WORLDS[world]
-    means = phases.groupby("rate")["initial_rounds"].mean()
-    rooms = {rate: initial_phase(scaled(make(), rate)) / mean for rate, mean in means.items()}
+def _share(condition: "pd.Series[bool]") -> float:
+    return float(condition.mean()) if len(condition) else 0.0
+
+
+def _reasons(runs: "dict[str, pd.DataFrame]") -> tuple[float, dict[str, float]]:
+    """Return which share of linear runs believe in a wrong ranking, and of these how many each cure helps."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    everything = pd.concat(runs.values())
+    linear = everything[everything["linear"]]
+    wrong = linear[linear["loss_believed"] > WRONG]
+    cured = {name: _share(wrong[f"loss_{name}"] <= WRONG) for name in CURES}
+    return _share(linear["loss_believed"] > WRONG), cured
+
+
+def _bounds(world: str, rates: Iterable[float]) -> Floats:
+    """Return the proofs' bound on the initial phase at each click rate."""
+    _, make = WORLDS[world]
+    return np.array([initial_phase(scaled(make(), rate)) for rate in rates])
+
+
+def _phase_check(phases: "dict[float, pd.DataFrame]", world: str) -> Check:
+    means = np.array([group["initial_rounds"].mean() for group in phases.values()])
+    rooms = _bounds(world, phases) / means
     return Check(
-        f"{label}: the initial phase is on average within the proofs' bound at every click rate.",
-        min(rooms.values()) >= 1.0,
-        f"the bound is {min(rooms.values()):.1f} to {max(rooms.values()):.1f} times the mean",
+        f"{WORLDS[world][0]}: the initial phase is on average within the proofs' bound at every click rate.",
+        bool(rooms.min() >= 1.0),
+        f"the bound is {rooms.min():.1f} to {rooms.max():.1f} times the mean",
     )
 
 
-def _coefficients(runs: "pd.DataFrame") -> Table:
+def _independent_check(phases: "pd.DataFrame") -> Check:
+    rounds = phases["initial_rounds"].to_numpy(dtype=np.float64)
+    mean, error = float(rounds.mean()), float(rounds.std(ddof=1) / np.sqrt(len(rounds)))
+    return Check(
+        f"With clicks, the initial phase of the synthetic world lasts about {MEASURED_ROUNDS:,} rounds, as "
+        "an independent implementation found (within a tenth, or three standard errors).",
+        abs(mean - MEASURED_ROUNDS) <= max(0.1 * MEASURED_ROUNDS, 3 * error),
+        f"mean {mean:,.0f}, standard error {error:,.0f}",
+    )
+
+
+def _coefficients(runs: "dict[str, pd.DataFrame]") -> Table:
     rows = []
-    for (name, coefficient), group in runs.groupby(["policy", "coefficient"], sort=False):
-        linear = group[group["linear"]]
-        wrong = linear[linear["loss_believed"] > WRONG]
-        reasons = [f"{len(wrong) / len(linear):.0%}" if len(linear) else "–"]
-        reasons += [f"{_share(wrong[f'loss_{name}'] <= WRONG):.0%}" if len(wrong) else "–" for name in CURES]
-        quantiles = group["regret"].quantile([0.5, 0.9, 0.99])
-        figures = (*quantiles, group["regret"].max(), group["regret"].mean())
-        rows.append(
-            [
-                LABELS[str(name)],
-                f"{coefficient:g}",
-                f"{group['linear'].mean():.1%}",
-                *(f"{value:,.0f}" for value in figures),
-                *reasons,
+    for name, label in LABELS.items():
+        for coefficient, group in groups(runs[name], "coefficient").items():
+            linear = group[group["linear"]]
+            wrong = linear[linear["loss_believed"] > WRONG]
+            reasons = [f"{len(wrong) / len(linear):.0%}" if len(linear) else "–"]
+            reasons += [
+                f"{_share(wrong[f'loss_{cure}'] <= WRONG):.0%}" if len(wrong) else "–" for cure in CURES
             ]
-        )
-    columns = [
-        "policy",
-        "c",
-        "linear",
-        "median",
-        "90%",
-        "99%",
-        "max",
-        "mean",
-        "wrong belief",
-        *CURES.values(),
-    ]
-    caption = (
-        "Runs that are linear at the end and regret, by coefficient; how many of the linear runs believe in a wrong "
-        "ranking, and how many of these would not"
-    )
-    return Table(caption, columns, rows)
-
-
-def _phase_table(phases: "dict[str, pd.DataFrame]") -> Table:
-    rows = []
-    for world, (label, make) in WORLDS.items():
-        for rate, group in phases[world].groupby("rate", sort=False):
-            low, median, high = group["initial_rounds"].quantile([0.1, 0.5, 0.9])
-            bound = initial_phase(scaled(make(), float(rate)))
-            figures = (median, low, high, bound)
+            regret = group["regret"].to_numpy(dtype=np.float64)
+            figures = (*np.quantile(regret, (0.5, 0.9, 0.99)), regret.max(), regret.mean())
             rows.append(
                 [
                     label,
-                    f"× {rate:g}",
+                    f"{coefficient:g}",
+                    f"{_share(group['linear']):.1%}",
                     *(f"{value:,.0f}" for value in figures),
-                    f"{group['ended'].mean():.0%}",
+                    *reasons,
                 ]
             )
-    return Table(
-        "Rounds of the initial phase",
-        ["world", "click rates", "median", "10%", "90%", "bound", "ended"],
-        rows,
+    headings = ["policy", "c", "linear", "median", "90%", "99%", "largest", "mean", "wrong belief"]
+    caption = (
+        "Runs that are linear at the end, and regret, by coefficient; how many of the linear runs believe in "
+        "a wrong ranking, and how many of these would not"
     )
+    return Table(caption, [*headings, *CURES.values()], rows)
 
 
-def _picture(runs: "pd.DataFrame") -> Picture:
+def _phase_table(phases: "dict[str, dict[float, pd.DataFrame]]") -> Table:
+    rows = []
+    for world, (label, _) in WORLDS.items():
+        bounds = _bounds(world, phases[world])
+        for (rate, group), bound in zip(phases[world].items(), bounds, strict=True):
+            rounds = spread(group["initial_rounds"].to_numpy(dtype=np.float64))
+            ended = f"{_share(group['ended']):.0%}"
+            rows.append([label, f"× {rate:g}", *rounds, f"{bound:,.0f}", ended])
+    headings = ["world", "click rates", *SPREAD, "bound on the mean", "ended"]
+    return Table("Rounds of the initial phase", headings, rows)
+
+
+def _quantiles(data: "dict[float, pd.DataFrame]", column: str) -> Floats:
+    """Return the 10%, 50% and 90% quantiles, a row each and a column for each group."""
+    values = [group[column].to_numpy(dtype=np.float64) for group in data.values()]
+    return np.array([np.quantile(each, (0.1, 0.5, 0.9)) for each in values]).T
+
+
+def _picture(runs: "dict[str, pd.DataFrame]") -> Picture:
     def draw(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2)
         for number, (name, label) in enumerate(LABELS.items()):
-            groups = runs[runs["policy"] == name].groupby("coefficient")
-            shares, regrets = groups["linear"].mean(), groups["regret"].quantile([0.1, 0.5, 0.9]).unstack()
-            left.plot(shares.index, 100 * shares, "o-", color=f"C{number}", label=label)
-            right.plot(regrets.index, regrets[0.5], "o-", color=f"C{number}", label=label)
-            right.fill_between(
-                regrets.index, regrets[0.1], regrets[0.9], color=f"C{number}", alpha=0.15, linewidth=0
-            )
+            by_coefficient = groups(runs[name], "coefficient")
+            shares = [100 * _share(group["linear"]) for group in by_coefficient.values()]
+            low, median, high = _quantiles(by_coefficient, "regret")
+            style = {"color": f"C{number}"}
+            left.plot(list(by_coefficient), shares, "o-", label=label, **style)
+            right.plot(list(by_coefficient), median, "o-", label=label, **style)
+            right.fill_between(list(by_coefficient), low, high, alpha=0.15, linewidth=0, **style)
         for axes in (left, right):
             axes.set_xscale("log", base=2)
             axes.set_xlabel("coefficient c")
@@ -188,21 +194,22 @@ def _picture(runs: "pd.DataFrame") -> Picture:
         left.legend(frameon=False, fontsize="small")
 
     caption = (
-        "How many runs are linear at the end, and regret with its 10% and 90% quantiles, by coefficient."
+        "How many runs are linear at the end (left), and the median of regret in a band from the 10% to the "
+        "90% quantile (right), by coefficient."
     )
     return Picture("lock-in", caption, draw)
 
 
-def _phase_picture(phases: "dict[str, pd.DataFrame]") -> Picture:
+def _phase_picture(phases: "dict[str, dict[float, pd.DataFrame]]") -> Picture:
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        for number, (world, (label, make)) in enumerate(WORLDS.items()):
-            quantiles = phases[world].groupby("rate")["initial_rounds"].quantile([0.1, 0.5, 0.9]).unstack()
-            bounds = [initial_phase(scaled(make(), float(rate))) for rate in quantiles.index]
-            axes.plot(quantiles.index, quantiles[0.5], "o-", color=f"C{number}", label=label)
-            axes.fill_between(quantiles.index, quantiles[0.1], quantiles[0.9], color=f"C{number}", alpha=0.2)
+        for number, (world, (label, _)) in enumerate(WORLDS.items()):
+            rates, colour = list(phases[world]), f"C{number}"
+            low, median, high = _quantiles(phases[world], "initial_rounds")
+            axes.plot(rates, median, "o-", color=colour, label=label)
+            axes.fill_between(rates, low, high, color=colour, alpha=0.2)
             axes.plot(
-                quantiles.index, bounds, "--", color=f"C{number}", linewidth=1, label=f"{label}: the bound"
+                rates, _bounds(world, rates), "--", color=colour, linewidth=1, label=f"{label}: the bound"
             )
         axes.set_xscale("log")
         axes.set_yscale("log")

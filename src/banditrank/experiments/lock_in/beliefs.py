@@ -1,9 +1,9 @@
 """Why a run has locked in: what it would lose by acting on what it believes, and on better beliefs.
 
-The counts at the end of a run are read in several ways. If knowing where users look would have led to the right
-ranking, the estimated position preferences are to blame; if leaving rarely shown items out of Algorithm 1 would
-have, these have spoilt them; if nothing helps, the counts themselves are misleading: a good item had bad luck and
-was never shown again.
+The counts at the end of a run are read in several ways. If knowing where users look would have led to the
+right ranking, the estimated position preferences are to blame; if leaving rarely shown items out of
+Algorithm 1 would have, these have spoilt them; if nothing helps, the counts themselves are misleading: a good
+item had bad luck and was never shown again.
 """
 
 import numpy as np

@@ -1,17 +1,15 @@
 """What is run: the paper's policies with many coefficients, and their initial phase at many click rates."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from banditrank.experiments.lock_in.beliefs import losses_of_beliefs
+from banditrank.experiments.paper_policies import WITH_COEFFICIENT
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart
+from banditrank.experiments.synthetic.sweep import world as synthetic
 from banditrank.model.catalog import kdd2012
-from banditrank.model.generators import generate
 from banditrank.model.problem import Problem
-from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.simulation.result import SimulationResult
 
@@ -27,15 +25,9 @@ QUICK_RATES = (1.0, 0.5)
 PHASES, QUICK_PHASES = 40, 8
 CUT = (
     f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds, "
-    f"{len(QUICK_COEFFICIENTS)} of {len(COEFFICIENTS)} coefficients, and {QUICK_PHASES} of {PHASES} initial phases "
-    f"at {len(QUICK_RATES)} of {len(RATES)} click rates"
+    f"{len(QUICK_COEFFICIENTS)} of {len(COEFFICIENTS)} coefficients, and {QUICK_PHASES} of {PHASES} initial "
+    f"phases at {len(QUICK_RATES)} of {len(RATES)} click rates"
 )
-POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
-    "greedy-personalized": GreedyRank,
-    "ucb-personalized": UCBRank,
-    "greedy-equal": lambda c: GreedyRank(c, treatment="equal"),
-    "ucb-equal": lambda c: UCBRank(c, treatment="equal"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,17 +80,12 @@ class InitialPhasePart(SimulationPart):
         )
 
 
-def synthetic() -> Problem:
-    """Return the world of Figure 2."""
-    return generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
-
-
 def scaled(problem: Problem, rate: float) -> Problem:
     """Return a problem with all click rates multiplied."""
     return replace(problem, item_means=rate * problem.item_means, name=f"{problem.name}-rate{rate:g}")
 
 
-def sweep(seed: int, quick: bool) -> list[Part]:  # noqa: FBT001 - as `Study` has it
+def sweep(seed: int, *, quick: bool) -> list[Part]:
     """Return the parts: each policy with each coefficient, and initial phases at each click rate."""
     horizon = QUICK_HORIZON if quick else HORIZON
     parts: list[Part] = [
@@ -112,7 +99,7 @@ def sweep(seed: int, quick: bool) -> list[Part]:  # noqa: FBT001 - as `Study` ha
             checkpoints=(horizon // 2, horizon),
             coefficient=coefficient,
         )
-        for name, policy in POLICIES.items()
+        for name, policy in WITH_COEFFICIENT.items()
         for coefficient in (QUICK_COEFFICIENTS if quick else COEFFICIENTS)
     ]
     for rate in QUICK_RATES if quick else RATES:

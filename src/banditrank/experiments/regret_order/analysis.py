@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.experiments.curves import curve
+from banditrank.experiments.paper_policies import LABELS
 from banditrank.experiments.regret_order import bounds
 from banditrank.experiments.regret_order.sweep import SIZES, worlds
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
+from banditrank.experiments.words import listed
 from banditrank.figures import tidy
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
@@ -50,10 +52,10 @@ class Theorem(NamedTuple):
 
 
 THEOREMS = {
-    "theorem-1": Theorem("Theorem 1", "PT-GreedyRank", bounds.theorem_1, "√t ln t"),
-    "theorem-2": Theorem("Theorem 2", "PT-UCBRank", bounds.theorem_2, "√(t ln t)"),
-    "theorem-3": Theorem("Theorem 3", "ET-GreedyRank", bounds.theorem_3, "√t ln t"),
-    "theorem-4": Theorem("Theorem 4", "ET-UCBRank", bounds.theorem_4, "√(t ln t)"),
+    "theorem-1": Theorem("Theorem 1", LABELS["greedy-personalized"], bounds.theorem_1, "√t ln t"),
+    "theorem-2": Theorem("Theorem 2", LABELS["ucb-personalized"], bounds.theorem_2, "√(t ln t)"),
+    "theorem-3": Theorem("Theorem 3", LABELS["greedy-equal"], bounds.theorem_3, "√t ln t"),
+    "theorem-4": Theorem("Theorem 4", LABELS["ucb-equal"], bounds.theorem_4, "√(t ln t)"),
 }
 
 
@@ -67,8 +69,13 @@ class Growth(NamedTuple):
     slowing: float  # regret over order at the end, over the same a tenth of the way
     least_room: float  # bound over regret, where that is least
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the bound holds at every checkpoint."""
+        return bool((self.mean <= self.bound).all())
 
-def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
+
+def read(frames: Frames) -> Reading:
     """Return what the curves say."""
     growths = {name: _growth(frames, name) for name in THEOREMS}
     factors = {name: _factors(frames, name) for name in THEOREMS}
@@ -79,36 +86,34 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
         checks += [
             Check(
                 f"{theorem.label}: mean regret stays below the bound.",
-                bool((growth.mean <= growth.bound).all()),
+                growth.is_bounded,
                 f"the bound is never less than {growth.least_room:,.0f} times the regret",
             ),
             Check(
-                f"{theorem.label}: regret grows no faster than {theorem.order} over the last tenfold of rounds.",
+                f"{theorem.label}: over the last tenfold of rounds mean regret grows no faster than "
+                f"{theorem.order}.",
                 growth.slowing <= 1.0,
-                f"regret over {theorem.order} changes by a factor of {growth.slowing:.2f}",
+                f"regret divided by {theorem.order} changes by a factor of {growth.slowing:.2f}",
             ),
             Check(
-                f"{theorem.label}: doubling N, M or K makes regret grow by no more than the bound.",
+                f"{theorem.label}: doubling N, M or K makes median regret grow by no more than the bound.",
                 all(here <= said for here, said in zip(factors[name], bound_factors[name], strict=True)),
                 _compare(factors[name], bound_factors[name]),
             ),
         ]
-    below = sum(bool((growth.mean <= growth.bound).all()) for growth in growths.values())
+    below = sum(growth.is_bounded for growth in growths.values())
     room = min(growth.least_room for growth in growths.values())
     best = {name: max(growth.fits, key=lambda order: growth.fits[order]) for name, growth in growths.items()}
     findings = (
-        f"{below} of the four bounds hold on Table 1's world, and the nearest is {room:,.0f} times the regret: they say "
-        f"little about its size. Of ln t, √(t ln t), √t ln t and t the order that fits best is {_list(best)}."
+        f"{'All' if below == len(THEOREMS) else below} of the {len(THEOREMS)} bounds hold on Table 1's "
+        f"world, and the closest is {room:,.0f} times the regret. Of {listed(ORDERS)} the order that fits "
+        f"best is {listed(f'{order} for {THEOREMS[name].policy}' for name, order in best.items())}."
     )
     tables = [_fits(growths), _sizes(factors, bound_factors)]
     figures = {
         name: {"least_room": growth.least_room, "best_order": best[name]} for name, growth in growths.items()
     }
     return Reading(findings, checks, [_picture(growths)], tables, figures)
-
-
-def _list(best: dict[str, str]) -> str:
-    return ", ".join(f"{order} for {THEOREMS[name].policy}" for name, order in best.items())
 
 
 def _growth(frames: Frames, name: str) -> Growth:
@@ -170,8 +175,8 @@ def _fits(growths: dict[str, Growth]) -> Table:
         ]
         for name, theorem in THEOREMS.items()
     ]
-    columns = ["", "order in the theorem", *ORDERS]
-    return Table("R² of a + b·order fitted to the mean regret over the last tenfold of rounds", columns, rows)
+    caption = "R² of a + b·order, fitted to mean regret over the last tenfold of rounds, by order"
+    return Table(caption, ["", "the theorem's order", *ORDERS], rows)
 
 
 def _sizes(factors: dict[str, Factors], bound_factors: dict[str, Factors]) -> Table:
@@ -185,11 +190,12 @@ def _sizes(factors: dict[str, Factors], bound_factors: dict[str, Factors]) -> Ta
         ]
         for name, theorem in THEOREMS.items()
     ]
+    n, m, k = SIZES["base"]
     caption = (
-        "By how much median regret grows when one number doubles, from N = 2, M = 8, K = 2; in brackets, by how "
-        "much the median bound does"
+        f"How many times as large median regret is when one number doubles, from N = {n}, M = {m}, K = {k}; "
+        "in brackets, how many times as large the median bound is"
     )
-    return Table(caption, ["", "N doubled", "M doubled", "K doubled"], rows)
+    return Table(caption, ["policy", "N doubled", "M doubled", "K doubled"], rows)
 
 
 def _picture(growths: dict[str, Growth]) -> Picture:
@@ -212,6 +218,6 @@ def _picture(growths: dict[str, Growth]) -> Picture:
         figure.axes[0].legend(frameon=False, fontsize="small")
 
     caption = (
-        "Mean regret with the theorems' own schedules on Table 1's world, and the theorems' right-hand sides."
+        "Mean regret with the theorems' own schedules on Table 1's world, and what the theorems bound it by."
     )
     return Picture("theorems", caption, draw, height=7.0)

@@ -31,7 +31,7 @@ def theorem_1(problem: Problem, rounds: Rounds) -> Floats:
     t = rounds.astype(np.float64)
     scale = 8 * displays_per_look(problem) * m * k / (1 - 1 / n) / problem.item_means.min(axis=1)  # (N,)
     order = np.sqrt(problem.arrival_rates[:, None] * t) * np.log(t)  # (N, C)
-    return 2 * n * np.sqrt(t) + scale @ order + initial_phase(problem)
+    return np.asarray(2 * n * np.sqrt(t) + scale @ order + initial_phase(problem))
 
 
 def theorem_2(problem: Problem, rounds: Rounds) -> Floats:

@@ -24,15 +24,22 @@ CUT = (
 SIZES = {"base": (2, 8, 2), "types": (4, 8, 2), "items": (2, 16, 2), "positions": (2, 8, 4)}  # N, M, K
 """One number doubled at a time."""
 
+SAME_FOR_ALL_SIZES: dict[str, CompiledPolicy] = {
+    "theorem-1": GreedyRank(1.0),
+    "theorem-2": UCBRank(1.0),
+    "theorem-3": GreedyRank(1.0, treatment="equal"),
+    "theorem-4": UCBRank(1.0, treatment="equal"),
+}
+"""With schedules that do not change with the size themselves."""
+
 
 def policies(problem: Problem) -> dict[str, CompiledPolicy]:
     """Return each theorem's policy with the theorem's schedule; for Theorem 1 that of its proof."""
-    equal = {"treatment": "equal"}
     return {
         "theorem-1": GreedyRank(schedules.theorem_1(problem, reading="proof")),
         "theorem-2": UCBRank(schedules.theorem_2(problem)),
-        "theorem-3": GreedyRank(schedules.theorem_3(problem), **equal),
-        "theorem-4": UCBRank(schedules.theorem_4(problem, lipschitz=1.0), **equal),
+        "theorem-3": GreedyRank(schedules.theorem_3(problem), treatment="equal"),
+        "theorem-4": UCBRank(schedules.theorem_4(problem, lipschitz=1.0), treatment="equal"),
     }
 
 
@@ -45,7 +52,7 @@ def worlds(size: str, count: int) -> tuple[Problem, ...]:
     )
 
 
-def sweep(seed: int, quick: bool) -> list[Part]:  # noqa: FBT001 - as `Study` has it
+def sweep(seed: int, *, quick: bool) -> list[Part]:
     """Return the parts: each theorem on Table 1's world, and the paper's policies on each size."""
     horizon = QUICK_HORIZON if quick else HORIZON
     checkpoints = tuple(np.unique(np.geomspace(10, horizon, 61).astype(np.int64)).tolist())
@@ -75,15 +82,6 @@ def sweep(seed: int, quick: bool) -> list[Part]:  # noqa: FBT001 - as `Study` ha
                 checkpoints=(horizon,),
                 microseconds=0.5,
             )
-            for name, policy in PAPER_POLICIES.items()
+            for name, policy in SAME_FOR_ALL_SIZES.items()
         ]
     return parts
-
-
-PAPER_POLICIES: dict[str, CompiledPolicy] = {
-    "theorem-1": GreedyRank(1.0),
-    "theorem-2": UCBRank(1.0),
-    "theorem-3": GreedyRank(1.0, treatment="equal"),
-    "theorem-4": UCBRank(1.0, treatment="equal"),
-}
-"""For the sizes: schedules that do not change with the size themselves."""

@@ -3,27 +3,30 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from banditrank.experiments.curves import at_round, draw_curves, growth
+from banditrank.experiments.curves import SPREAD, at_round, draw_curves, growth, spread
+from banditrank.experiments.paper_policies import LABELS as PAPER_LABELS
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
 from banditrank.experiments.synthetic.sweep import EQUAL, PERSONALIZED
+from banditrank.experiments.words import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUBLINEAR = 0.9  # the exponent below which growth is not taken for linear
 LABELS = {
-    "greedy-personalized": "PT-GreedyRank",
-    "ucb-personalized": "PT-UCBRank",
+    "greedy-personalized": PAPER_LABELS["greedy-personalized"],
+    "ucb-personalized": PAPER_LABELS["ucb-personalized"],
     "baseline": "baseline (one type)",
-    "greedy-utilitarian": "ET-GreedyRank",
-    "ucb-utilitarian": "ET-UCBRank",
-    "greedy-nash": "ET-GreedyRank, Nash",
-    "ucb-nash": "ET-UCBRank, Nash",
+    "greedy-utilitarian": PAPER_LABELS["greedy-equal"],
+    "ucb-utilitarian": PAPER_LABELS["ucb-equal"],
+    "greedy-nash": f"{PAPER_LABELS['greedy-equal']}, Nash",
+    "ucb-nash": f"{PAPER_LABELS['ucb-equal']}, Nash",
 }
 
 
-def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
+def read(frames: Frames) -> Reading:
     """Return what the curves say."""
     horizon = int(frames["baseline"]["round"].max())
     final = {name: at_round(frames[name], horizon) for name in LABELS}
@@ -34,27 +37,29 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
     best_personalized = max(medians["greedy-personalized"], medians["ucb-personalized"])
     checks = [
         Check(
-            f"The regret of every proposed policy is sub-linear: over the last tenfold of rounds its median "
-            f"grows with an exponent below {SUBLINEAR}.",
+            "The regret of every proposed policy is sub-linear: over the last tenfold of rounds it grows "
+            f"with an exponent whose median is below {SUBLINEAR}.",
             not linear,
             "; ".join(f"{LABELS[name]} {exponents[name]:.2f}" for name in proposed),
         ),
         Check(
-            "The baseline's is not, and it ends above both personalized policies.",
+            "The baseline's regret is not sub-linear, and ends above that of both personalized policies.",
             exponents["baseline"] >= SUBLINEAR and medians["baseline"] > best_personalized,
             f"exponent {exponents['baseline']:.2f}, regret {medians['baseline']:,.0f} against "
             f"{medians['greedy-personalized']:,.0f} and {medians['ucb-personalized']:,.0f}",
         ),
         *(_greedy_is_better(frames, medians, utility) for utility in ("utilitarian", "nash")),
     ]
-    word = "All" if not linear else f"All but {' and '.join(linear)}"
+    which = f"All but {listed(linear)}" if linear else "All"
     findings = (
-        f"{word} of the six proposed policies are sub-linear up to {horizon:,} rounds, and the baseline's "
-        f"exponent is {exponents['baseline']:.2f}. GreedyRank ends at "
-        f"{medians['greedy-utilitarian'] / medians['ucb-utilitarian']:.2f} times UCBRank's regret under the "
-        f"utilitarian criterion and at {medians['greedy-nash'] / medians['ucb-nash']:.2f} times under Nash's."
+        f"{which} of the six proposed policies are sub-linear up to {horizon:,} rounds, and the baseline's "
+        f"exponent is {exponents['baseline']:.2f}. Under equal treatment GreedyRank ends at "
+        f"{medians['greedy-utilitarian'] / medians['ucb-utilitarian']:.2f} times UCBRank's regret by the "
+        f"utilitarian criterion and at {medians['greedy-nash'] / medians['ucb-nash']:.2f} times by Nash's."
     )
-    return Reading(findings, checks, [_picture(frames)], [_table(final, exponents)], {"regret": medians})
+    return Reading(
+        findings, checks, [_picture(frames)], [_table(final, exponents, horizon)], {"regret": medians}
+    )
 
 
 def _greedy_is_better(frames: Frames, medians: dict[str, float], utility: str) -> Check:
@@ -64,18 +69,21 @@ def _greedy_is_better(frames: Frames, medians: dict[str, float], utility: str) -
     evidence = f"{medians[f'greedy-{utility}']:,.0f} against {medians[f'ucb-{utility}']:,.0f}; {wins}"
     if utility == "utilitarian":
         return Check(
-            "Under the utilitarian criterion ET-GreedyRank has less regret than ET-UCBRank.", lower, evidence
+            "By the utilitarian criterion ET-GreedyRank has less regret than ET-UCBRank.", lower, evidence
         )
-    return Check("Under Nash's criterion ET-GreedyRank has more regret than ET-UCBRank.", not lower, evidence)
+    return Check("By Nash's criterion ET-GreedyRank has more regret than ET-UCBRank.", not lower, evidence)
 
 
-def _table(final: "dict[str, np.ndarray]", exponents: dict[str, float]) -> Table:
-    rows = []
-    for name, label in LABELS.items():
-        low, median, high = np.quantile(final[name], (0.1, 0.5, 0.9))
-        figures = (median, low, high, final[name].mean())
-        rows.append([label, *(f"{value:,.0f}" for value in figures), f"{exponents[name]:.2f}"])
-    return Table("Regret at the end", ["policy", "median", "10%", "90%", "mean", "exponent"], rows)
+def _table(final: dict[str, NDArray[np.float64]], exponents: dict[str, float], horizon: int) -> Table:
+    rows = [
+        [label, *spread(final[name]), f"{final[name].mean():,.0f}", f"{exponents[name]:.2f}"]
+        for name, label in LABELS.items()
+    ]
+    return Table(
+        f"Regret after {horizon:,} rounds, and the exponent with which it grew over the last tenfold of them",
+        ["policy", *SPREAD, "mean", "exponent"],
+        rows,
+    )
 
 
 def _picture(frames: Frames) -> Picture:

@@ -1,6 +1,6 @@
 """What is run: the paper's policies and its baseline, with the coefficients of its section 5.1."""
 
-from banditrank.experiments.simulation_part import SimulationPart
+from banditrank.experiments.simulation_part import SimulationPart, checkpoints_with
 from banditrank.model.generators import generate
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Beta
@@ -39,8 +39,8 @@ def world(seed: int = WORLD_SEED) -> Problem:
     return generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=seed)
 
 
-def sweep(seed: int, quick: bool) -> list[SimulationPart]:  # noqa: FBT001 - as `Study` has it
-    """Return the parts: each policy on one world many times, and equal treatment on other worlds once each."""
+def sweep(seed: int, *, quick: bool) -> list[SimulationPart]:
+    """Return the parts: each policy on one world many times, and equal ones on other worlds once each."""
     horizon = QUICK_HORIZON if quick else HORIZON
     parts = [
         SimulationPart(
@@ -51,7 +51,7 @@ def sweep(seed: int, quick: bool) -> list[SimulationPart]:  # noqa: FBT001 - as 
             replications=QUICK_REPLICATIONS if quick else REPLICATIONS,
             seed=seed,
             rewards=REWARDS,
-            checkpoints=_checkpoints(horizon),
+            checkpoints=checkpoints_with(horizon, horizon // 10),
             microseconds=MICROSECONDS.get(name, 0.3),
         )
         for name, policy in {**PERSONALIZED, **EQUAL}.items()
@@ -73,9 +73,3 @@ def sweep(seed: int, quick: bool) -> list[SimulationPart]:  # noqa: FBT001 - as 
         )
         for name, policy in EQUAL.items()
     ]
-
-
-def _checkpoints(horizon: int) -> tuple[int, ...]:
-    from banditrank.simulation.simulate import default_checkpoints
-
-    return tuple(sorted({*default_checkpoints(horizon).tolist(), horizon // 10}))

@@ -15,8 +15,8 @@ def make_study(training: Path | None = None, profiles: Path | None = None) -> St
         "table1",
         "Table 1: statistics of KDD Cup 2012 track 2",
         "Of the five most frequent ads in positions 1 and 2 it gives the means for men and women, how often "
-        "either looks at a position, and how many there are of each. Both look at position 2 more often than at "
-        "position 1.",
+        "either looks at a position, and how many there are of each. Both look at position 2 more often than "
+        "at position 1.",
         partial(sweep, files=files),
         read,
         CUT,

@@ -1,8 +1,9 @@
 """How the data are read."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from banditrank.experiments.study import Check, Frames, Reading, Table
 from banditrank.model.catalog import kdd2012
@@ -10,11 +11,14 @@ from banditrank.model.catalog import kdd2012
 if TYPE_CHECKING:
     import pandas as pd
 
+Floats = NDArray[np.float64]
+
+NAMES = {"arrival rate": "arrival rate", "item mean": "mean of", "position preference": "looks at"}
 CLOSE = 0.01  # to the printed figure: then the raw files give it
 CHANCE = 5.0  # over the square root of the displays: an estimate is hardly ever off by more
 
 
-def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` has it
+def read(frames: Frames) -> Reading:
     """Return whether the extraction finds Table 1 again, and whether the raw files give it."""
     table = kdd2012()
     sample = frames["sample-log"]
@@ -31,17 +35,19 @@ def read(frames: Frames, _quick: bool) -> Reading:  # noqa: FBT001 - as `Study` 
             "From a log in the raw files' format that was drawn from Table 1, both estimators find all its "
             "figures again, within what chance allows.",
             found,
-            f"the furthest of {len(sample)} is off by {off.max():.4f}, on {sample['displays'].min():,.0f} displays or more",
+            f"the furthest of {len(sample)} is off by {off.max():.4f}, and each rests on "
+            f"{sample['displays'].min():,.0f} displays or more",
         ),
         _raw_check(frames.get("raw-files")),
     ]
     raw = checks[-1]
     seen = "Both estimators find" if found else "The estimators do not find"
-    findings = f"{seen} Table 1 again in a log that was drawn from it. " + (
-        "The raw files were not at hand: whether they give the table is not checked."
+    from_raw_files = (
+        "The raw files were not at hand, so whether they give the table is not checked"
         if raw.holds is None
-        else f"From the raw files {'the same table' if raw.holds else 'another table'} is extracted: {raw.evidence}."
+        else f"From the raw files {'the same' if raw.holds else 'another'} table is extracted: {raw.evidence}"
     )
+    findings = f"{seen} Table 1 again in a log that was drawn from it. {from_raw_files}."
     tables = [_table("Extracted from a log drawn from Table 1", sample)]
     if "raw-files" in frames:
         tables.append(_table("Extracted from the raw files", frames["raw-files"]))
@@ -54,42 +60,43 @@ def _raw_check(raw: "pd.DataFrame | None") -> Check:
         return Check(statement, None, "no files were given: --training and --profiles")
     own = raw[raw["estimator"] == "paper"]
     off = (own["estimate"] - _printed(own)).abs()
-    close = f"{(off <= CLOSE).sum()} of {len(own)} figures are within {CLOSE:g}, the furthest is off by {off.max():.3f}"
-    return Check(statement, bool((off <= CLOSE).all()), close)
+    close = f"{(off <= CLOSE).sum()} of {len(own)} figures are within {CLOSE:g}"
+    return Check(statement, bool((off <= CLOSE).all()), f"{close}, the furthest is off by {off.max():.3f}")
 
 
-def _printed(data: "pd.DataFrame") -> "pd.Series[float]":
+def _printed(data: "pd.DataFrame") -> Floats:
     """Return the printed figure beside each estimate; ads are told by their rank."""
     table = kdd2012()
     figures = {
-        "arrival rate": lambda i, _: table.arrival_rates[i],
-        "item mean": lambda i, j: table.item_means[i, j],
-        "position preference": lambda i, k: table.position_preferences[i, k],
+        "arrival rate": table.arrival_rates[:, None],
+        "item mean": table.item_means,
+        "position preference": table.position_preferences,
     }
-    types = list(table.user_types)
-    values = [
-        float(figures[figure](types.index(user_type), number))
-        for figure, user_type, number in zip(data["figure"], data["user_type"], data["number"], strict=True)
-    ]
-    return cast("pd.Series[float]", data["estimate"] * 0 + values)
+    rows = [table.user_types.index(user_type) for user_type in data["user_type"]]
+    cells = zip(data["figure"], rows, data["number"], strict=True)
+    return np.array([figures[figure][row, number] for figure, row, number in cells])
 
 
 def _table(caption: str, data: "pd.DataFrame") -> Table:
-    keys = ["figure", "user_type", "number", "label"]
-    wide = data.assign(printed=_printed(data)).pivot_table(
-        index=keys, columns="estimator", values="estimate", sort=False
+    """Return the estimates of both estimators side by side: each gives the same figures in the same order."""
+    paper, likelihood = (data[data["estimator"] == name] for name in ("paper", "likelihood"))
+    columns = zip(
+        paper["figure"],
+        paper["label"],
+        paper["user_type"],
+        _printed(paper),
+        paper["estimate"],
+        likelihood["estimate"],
+        paper["displays"],
+        strict=True,
     )
-    printed = data.assign(printed=_printed(data)).groupby(keys, sort=False)["printed"].first()
-    displays = data.groupby(keys, sort=False)["displays"].first()
     rows = [
         [
-            f"{figure} {label}".strip(),
+            f"{NAMES[figure]} {label}".strip(),
             user_type,
-            f"{printed[figure, user_type, number, label]:.3f}",
-            f"{wide.loc[(figure, user_type, number, label), 'paper']:.3f}",
-            f"{wide.loc[(figure, user_type, number, label), 'likelihood']:.3f}",
-            f"{displays[figure, user_type, number, label]:,.0f}",
+            *(f"{value:.3f}" for value in values),
+            f"{displays:,.0f}",
         ]
-        for figure, user_type, number, label in printed.index
+        for figure, label, user_type, *values, displays in columns
     ]
-    return Table(caption, ["", "user type", "printed", "Algorithm 1", "likelihood", "displays"], rows)
+    return Table(caption, ["figure", "user type", "printed", "Algorithm 1", "likelihood", "displays"], rows)

@@ -5,11 +5,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from banditrank.errors import InvalidInputError
 from banditrank.experiments.part import Part
 from banditrank.logs.duckdb_session import import_duckdb
 from banditrank.logs.kdd2012.estimation import ESTIMATORS, estimated_problem
 from banditrank.logs.kdd2012.extraction import Extraction, extract
+from banditrank.logs.kdd2012.files import profile_file, training_file
 from banditrank.logs.kdd2012.sample_log import write_sample_log
 from banditrank.model.catalog import kdd2012
 from banditrank.simulation.progress import Advance
@@ -60,25 +60,18 @@ class RawFilesPart(Part):
     @property
     def work(self) -> float:
         """Seconds, about."""
-        return sum(_size(path) for path in self.files) * 3e-8
+        return sum(path.stat().st_size for path in self.files) * 3e-8
 
     def settings(self) -> dict[str, Any]:
         """Return what tells the files from others, without reading them."""
         return {
-            field: [str(path.resolve()), _size(path), path.stat().st_mtime_ns]
+            field: [str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns]
             for field, path in self.files._asdict().items()
         }
 
     def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one step
         """Return the estimates."""
         return _estimates(extract(*self.files, threads=workers))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise InvalidInputError.from_os("KDD file", "must be readable", path, error) from None
 
 
 def _estimates(extraction: Extraction) -> "pd.DataFrame":
@@ -102,8 +95,12 @@ def _estimates(extraction: Extraction) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=columns)
 
 
-def sweep(seed: int, quick: bool, *, files: RawFiles | None = None) -> list[Part]:  # noqa: FBT001
+def sweep(seed: int, *, quick: bool, files: RawFiles | None = None) -> list[Part]:
     """Return the parts."""
     import_duckdb()  # say now if it is missing, not after everything else has been run
     parts: list[Part] = [SampleLogPart(name="sample-log", rows=QUICK_ROWS if quick else ROWS, seed=seed)]
-    return parts if files is None else [*parts, RawFilesPart(name="raw-files", files=files)]
+    if files is None:
+        return parts
+    training_file(files.training).check()
+    profile_file(files.profiles).check()
+    return [*parts, RawFilesPart(name="raw-files", files=files)]

@@ -20,8 +20,8 @@ ROUNDS = (300_000, 600_000)
 REPLICATIONS, QUICK_REPLICATIONS = 100, 12
 TIMED_RUNS, QUICK_TIMED_RUNS = 7, 3
 CUT = (
-    f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications, and {QUICK_TIMED_RUNS} of {TIMED_RUNS} runs for the "
-    "running time"
+    f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications, and {QUICK_TIMED_RUNS} of {TIMED_RUNS} runs for "
+    "the running time"
 )
 ROWS: dict[str, CompiledPolicy] = {
     "greedy-sampled": GreedyRank(0.5, treatment="equal", solver="sampling"),
@@ -80,7 +80,7 @@ class TimingPart(Part):
         return pd.DataFrame(records, columns=["row", "run", "rounds", "seconds"])
 
 
-def sweep(seed: int, quick: bool) -> list[Part]:  # noqa: FBT001 - as `Study` has it
+def sweep(seed: int, *, quick: bool) -> list[Part]:
     """Return the parts: the regret of each row, and the times of all."""
     parts: list[Part] = [
         SimulationPart(

@@ -1,0 +1,30 @@
+"""The paper's four policies, as the studies name them, and the coefficients of its section 5.2."""
+
+from collections.abc import Callable
+
+from banditrank.policies.base import CompiledPolicy
+from banditrank.policies.greedy_rank import GreedyRank
+from banditrank.policies.ucb_rank import UCBRank
+
+LABELS = {
+    "greedy-personalized": "PT-GreedyRank",
+    "ucb-personalized": "PT-UCBRank",
+    "greedy-equal": "ET-GreedyRank",
+    "ucb-equal": "ET-UCBRank",
+}
+"""What the paper calls them: PT for personalized treatment, ET for equal."""
+
+WITH_COEFFICIENT: dict[str, Callable[[float], CompiledPolicy]] = {
+    "greedy-personalized": GreedyRank,
+    "ucb-personalized": UCBRank,
+    "greedy-equal": lambda c: GreedyRank(c, treatment="equal"),
+    "ucb-equal": lambda c: UCBRank(c, treatment="equal"),
+}
+COEFFICIENTS = {
+    "greedy-personalized": 0.25,
+    "ucb-personalized": 0.25,
+    "greedy-equal": 0.5,
+    "ucb-equal": 0.5,
+}
+POLICIES = {name: make(COEFFICIENTS[name]) for name, make in WITH_COEFFICIENT.items()}
+"""With the paper's own coefficients."""
