@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from banditrank.cli.output import make_console
+from banditrank.cli.output import make_console, told_of_long_compiling
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import Report
@@ -53,16 +53,17 @@ def reproduce_command(
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
     done: list[str] = []
     try:
-        report = reproduce(
-            studies,
-            directory,
-            quick=quick,
-            seed=seed,
-            workers=workers,
-            on_part=lambda name, _: done.append(name),
-        )
+        with told_of_long_compiling():
+            report = reproduce(
+                studies,
+                directory,
+                quick=quick,
+                seed=seed,
+                workers=workers,
+                on_part=lambda name, _: done.append(name),
+            )
     except KeyboardInterrupt:
-        typer.echo(f"banditrank: interrupted after {len(done)} parts; the same command goes on", err=True)
+        typer.echo(f"banditrank: interrupted with {len(done)} parts done; the same command goes on", err=True)
         raise typer.Exit(130) from None
     _print_report(report)
     typer.echo(f"page: {directory / PAGE_FILE}")

@@ -1,6 +1,7 @@
 """Where the data of finished parts are kept, so that a run that was stopped can go on."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 MANIFEST_FILE = "reproduction.json"
 SECONDS_FILE = "seconds.json"
+DATA, TIMINGS = "data", "timings"
 _DIGEST = b"banditrank.digest"
 
 
@@ -28,20 +30,25 @@ class Archive:
         Made if it is missing.
     manifest
         What all parts have in common. A directory that holds another is refused.
+    others
+        What else will be written there. A directory that holds something else of that name is refused.
     """
 
-    def __init__(self, directory: Path, manifest: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, manifest: dict[str, Any], others: Sequence[str] = ()) -> None:
         self.directory = directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            self._claim(manifest)
+            self._claim(manifest, (DATA, TIMINGS, *others))
         except OSError as error:
             raise InvalidInputError.from_os("--output", "must be writable", directory, error) from None
         self._seconds: dict[str, float] = _read_json(directory / SECONDS_FILE)
 
-    def _claim(self, manifest: dict[str, Any]) -> None:
+    def _claim(self, manifest: dict[str, Any], names: Sequence[str]) -> None:
         path = self.directory / MANIFEST_FILE
         if not path.exists():
+            if taken := [name for name in names if (self.directory / name).exists()]:
+                rule = f"must be new or hold a reproduction, not another {taken[0]}"
+                raise InvalidInputError("--output", rule, str(self.directory))
             _write_json(path, manifest)
             return
         present = _read_json(path)
@@ -52,7 +59,7 @@ class Archive:
 
     def path(self, study: str, part: Part) -> Path:
         """Return where a part's data are."""
-        return self.directory / ("timings" if part.measures_time else "data") / study / f"{part.name}.parquet"
+        return self.directory / (TIMINGS if part.measures_time else DATA) / study / f"{part.name}.parquet"
 
     def get(self, study: str, part: Part) -> "pd.DataFrame | None":
         """Return a part's data if they are there and of the same settings."""

@@ -14,6 +14,7 @@ from banditrank.files import replacing
 
 SUMMARY_FILE = "summary.json"
 PAGE_FILE = "index.html"
+FIGURES = "figures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Report:
             for report in self.studies
         }
         for study, drawn in drawings.items():
-            figures = directory / "figures" / study
+            figures = directory / FIGURES / study
             figures.mkdir(parents=True, exist_ok=True)
             for drawing in drawn:
                 (figures / f"{drawing.picture.name}.png").write_bytes(drawing.png)

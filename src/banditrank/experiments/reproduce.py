@@ -11,7 +11,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.experiments.archive import Archive
 from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
-from banditrank.experiments.report import Report, StudyReport
+from banditrank.experiments.report import FIGURES, PAGE_FILE, SUMMARY_FILE, Report, StudyReport
 from banditrank.experiments.study import Study
 from banditrank.simulation.progress import Advance, progress_bar
 
@@ -54,7 +54,8 @@ def reproduce(
         workers = check_whole("workers", workers, 1)
     directory = Path(output)
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # before a directory is made
-    archive = Archive(directory, {"version": __version__, "seed": seed, "quick": quick})
+    manifest = {"version": __version__, "seed": seed, "quick": quick}
+    archive = Archive(directory, manifest, (PAGE_FILE, SUMMARY_FILE, FIGURES))
     missing = {
         (study.name, part.name): part
         for study, parts in sweeps

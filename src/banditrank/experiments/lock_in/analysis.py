@@ -213,6 +213,8 @@ def _phase_picture(phases: "dict[str, dict[float, pd.DataFrame]]") -> Picture:
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_xticks(list(phases["table1"]))
+        axes.minorticks_off()
         axes.set_xlabel("click rates, as a multiple of the world's")
         axes.set_ylabel("rounds of the initial phase")
         axes.legend(frameon=False, fontsize="small")
