@@ -11,6 +11,7 @@ import typer
 
 from banditrank import simulate, solve
 from banditrank.cli.main import application
+from banditrank.experiments.catalog import STUDIES
 from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
 from banditrank.policies.catalog import POLICY_NAMES
@@ -37,6 +38,7 @@ def parameters(path: str) -> dict[str, object]:
         ("simulate", "policy", ("", "; give several"), POLICY_NAMES),
         ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
+        ("reproduce", "names", ("", "."), ("all", *STUDIES)),
     ],
 )
 def test_the_names_in_a_list_are_those_that_there_are(
@@ -44,7 +46,7 @@ def test_the_names_in_a_list_are_those_that_there_are(
 ) -> None:
     before, after = map(re.escape, around)
     listed = re.search(f"^{before}(.*?){after}", parameters(command)[parameter].help)[1]
-    assert sorted(re.split(", | or ", listed)) == sorted(names)
+    assert sorted(re.split(", or |, | or ", listed)) == sorted(names)
     section = PAGE.split(f"## `banditrank {command}")[1].split("\n## ")[0]
     assert not {name for name in names if f"`{name}`" not in section}
 

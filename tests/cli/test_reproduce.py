@@ -1,0 +1,112 @@
+"""``banditrank reproduce``."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import check_refusal, contents, run
+from handwritten_log import GOOD, write_log
+from small_study import STUDY
+
+from banditrank import __version__, kdd2012
+from banditrank.experiments import catalog
+from banditrank.logs.kdd2012.sample_log import write_sample_log
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a directory of its own, with a study that takes no time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(catalog.STUDIES, STUDY.name, STUDY)
+
+
+def test_it_prints_a_verdict_and_says_where_the_page_is(capsys: pytest.CaptureFixture) -> None:
+    status, output, complaint = run(capsys, "reproduce", "small", "--output", "out")
+    assert (status, complaint) == (0, "")
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    assert lines[0] == f"The paper, reproduced: a full run, seed 0, banditrank {__version__}"
+    assert any(line.startswith("small A small study agrees 1 of 1 ") for line in lines)
+    assert lines[-1] == "page: out/index.html"
+    assert Path("out/index.html").read_text().startswith("<!doctype html>")
+
+
+def test_options_reach_the_studies(capsys: pytest.CaptureFixture) -> None:
+    options = ["--quick", "--seed", "3", "--workers", "1"]
+    assert run(capsys, "reproduce", "small", *options)[0] == 0
+    summary = json.loads(Path("output/reproduction-quick/summary.json").read_text())
+    assert (summary["seed"], summary["quick"]) == (3, True)
+    run(capsys, "reproduce", "small")
+    assert Path("output/reproduction/summary.json").exists()
+
+
+def test_a_second_run_changes_no_data(capsys: pytest.CaptureFixture) -> None:
+    run(capsys, "reproduce", "small", "--output", "out")
+    before = {path: path.stat().st_mtime_ns for path in Path("out").rglob("*.parquet")}
+    assert run(capsys, "reproduce", "small", "--output", "out")[0] == 0
+    assert {path: path.stat().st_mtime_ns for path in Path("out").rglob("*.parquet")} == before
+    assert len(before) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["smal"], r"study must be one of all, .*\(did you mean small\?\), got 'smal'"),
+        (["small", "--training", "training.txt"], "training and profiles must be given together"),
+        (["small", "--profiles", "p.txt"], "training and profiles must be given together"),
+        (
+            ["table1", "--training", "none.txt", "--profiles", "userid_profile.txt"],
+            r"training file must be readable \(no such file or directory\), got 'none.txt'",
+        ),
+        (
+            ["table1", "--training", "training.txt", "--profiles", "."],
+            "profile file must be a file, got '.'",
+        ),
+        (["small", "--seed", "-1"], "seed must be a whole number of at least 0, got -1"),
+        (["small", "--workers", "0"], "workers must be a whole number of at least 1, got 0"),
+        (["small", "--output", "training.txt"], "--output must be writable"),
+        (["small", "--output", "training.txt/below"], "--output must be writable"),
+        (["small", "--output", "out", "--seed", "1"], "--output .*, whose seed is 0 and not 1, got 'out'"),
+        (["small", "--output", "out", "--quick"], "--output .*, whose quick is False and not True"),
+        (["small", "--output", "mine"], "--output must be new or hold a reproduction, not another figures"),
+    ],
+)
+def test_bad_input_is_one_line_and_changes_nothing(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture
+) -> None:
+    write_log(Path(), GOOD)
+    Path("mine/figures").mkdir(parents=True)
+    run(capsys, "reproduce", "small", "--output", "out")
+    check_refusal(capsys, ["reproduce", *arguments], message)
+
+
+def test_data_of_another_version_are_refused(capsys: pytest.CaptureFixture) -> None:
+    run(capsys, "reproduce", "small", "--output", "out")
+    manifest = Path("out/reproduction.json")
+    manifest.write_text(manifest.read_text().replace(__version__, "0.0.1"))
+    check_refusal(capsys, ["reproduce", "small", "--output", "out"], "whose version is '0.0.1' and not")
+
+
+def test_table_1_is_extracted_from_files_of_the_users_own(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["banditrank.experiments.table1.sweep"], "QUICK_ROWS", 5000)
+    Path("log").mkdir()
+    log = write_sample_log(kdd2012(), Path("log"), n_rows=200_000, seed=4)
+    before = {path: content for path, content in contents().items() if path.parts[0] == "log"}
+    files = ["--training", str(log.training), "--profiles", str(log.profiles)]
+    status, output, complaint = run(capsys, "reproduce", "table1", "--quick", "--output", "out", *files)
+    assert (status, complaint) == (0, "")
+    found = json.loads(Path("out/summary.json").read_text())["studies"]["table1"]
+    assert found["parts"] == ["sample-log", "raw-files"]
+    assert found["checks"][2]["holds"] is not None
+    assert "From the raw files" in found["findings"]
+    assert "not checked" not in output
+    assert {path: content for path, content in contents().items() if path.parts[0] == "log"} == before
+
+
+def test_without_duckdb_it_says_how_to_install_it(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    check_refusal(capsys, ["reproduce", "table1"], r"pip install banditrank\[logs\]")

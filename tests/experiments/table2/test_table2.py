@@ -1,0 +1,78 @@
+"""Table 2: what is printed, and how what is measured is set beside it."""
+
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from banditrank.experiments.table2.analysis import PRINTED, read
+from banditrank.experiments.table2.sweep import ROUNDS, ROWS, TimingPart
+
+# Regret and seconds, as in the paper: at 3·10⁵, at 6·10⁵.
+PAPER = {
+    "greedy-sampled": ((512, 33), (581, 68)),
+    "greedy-exact": ((387, 41), (461, 87)),
+    "ucb-sampled": ((314, 75), (326, 162)),
+    "ucb-exact": ((238, 82), (249, 188)),
+}
+
+
+def frames(seconds: float, *, spread: float = 0.5) -> dict[str, pd.DataFrame]:
+    """Return data whose medians are what an independent implementation found."""
+    data = {}
+    for row in ROWS:
+        records = [
+            (number, rounds, PRINTED[row, rounds].mean * factor)
+            for rounds in ROUNDS
+            for number, factor in enumerate(np.linspace(1 - spread, 1 + 2 * spread, 7))
+        ]
+        data[row] = pd.DataFrame(records, columns=["replication", "round", "regret"])
+    times = [
+        (row, 0, rounds, seconds * rounds / ROUNDS[0] * (2 if row.endswith("exact") else 1))
+        for row in ROWS
+        for rounds in ROUNDS
+    ]
+    return {**data, "running-time": pd.DataFrame(times, columns=["row", "run", "rounds", "seconds"])}
+
+
+def test_the_printed_figures_are_the_papers() -> None:
+    for row, cells in PAPER.items():
+        for rounds, cell in zip(ROUNDS, cells, strict=True):
+            assert PRINTED[row, rounds][:2] == cell
+    assert len(PRINTED) == 8
+    assert ROUNDS == (300_000, 600_000)
+
+
+def test_the_checks_follow_the_data() -> None:
+    reading = read(frames(0.01))
+    inside, covered, costs_greedy, costs_ucb, saves_greedy, saves_ucb, faster = (
+        check.holds for check in reading.checks
+    )
+    assert (saves_greedy, saves_ucb, faster) == (True, True, True)
+    assert (costs_greedy, costs_ucb) == (False, True)  # of the independent means
+    assert inside is False  # UCBRank's bands are narrow
+    assert covered is True
+    assert reading.verdict == "partly"
+    assert len(reading.tables) == 2
+    assert [row[1] for row in reading.tables[0].rows] == ["512", "387", "314", "238"]
+
+
+def test_slow_runs_and_regrets_elsewhere_are_noticed() -> None:
+    reading = read(frames(1.0, spread=0.01))
+    assert reading.checks[-1].holds is False
+    assert reading.checks[0].holds is True
+    assert reading.checks[1].holds is False
+    assert "GreedyRank, approx. after 300,000 rounds" in reading.checks[1].evidence
+    assert reading.findings.startswith("Of the paper's 8 regrets 0 lie")
+
+
+def test_every_row_is_timed_for_either_number_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("banditrank.experiments.table2.sweep"), "ROUNDS", (200, 400))
+    part = TimingPart(name="running-time", rows=tuple(ROWS), runs=2, seed=0)
+    made: list[int] = []
+    data = part.run(workers=None, advance=made.append)
+    assert part.measures_time
+    assert sum(made) == part.steps == 2 * len(ROWS) * 600
+    assert (data["seconds"] > 0).all()
+    assert data.groupby(["row", "rounds"]).size().tolist() == [2] * 8

@@ -1,0 +1,115 @@
+"""All studies of the paper, run with hardly any rounds, and the page that shows them in a real browser."""
+
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from browser import OpenPage
+from page_measures import overhanging, pictures, scrolls_sideways
+
+from banditrank.experiments.catalog import STUDIES, find_studies
+from banditrank.experiments.reproduce import reproduce
+
+SIZES = {
+    "kdd2012": {"QUICK_HORIZON": 3000, "QUICK_REPLICATIONS": 3},
+    "synthetic": {
+        "QUICK_HORIZON": 2000,
+        "QUICK_REPLICATIONS": 2,
+        "QUICK_OTHER_WORLDS": 2,
+        "QUICK_WORLDS_HORIZON": 400,
+    },
+    "table1": {"QUICK_ROWS": 5000},
+    "table2": {"QUICK_REPLICATIONS": 2, "QUICK_TIMED_RUNS": 1, "ROUNDS": (300, 600)},
+    "regret_order": {
+        "QUICK_HORIZON": 2000,
+        "QUICK_REPLICATIONS": 2,
+        "QUICK_WORLDS": 2,
+        "QUICK_SIZES_HORIZON": 300,
+    },
+    "lemmas": {"ROUNDS": (300, 1000), "QUICK_REPLICATIONS": 4},
+    "lock_in": {"QUICK_HORIZON": 1000, "QUICK_REPLICATIONS": 3, "QUICK_PHASES": 2},
+}
+"""Constants of each study's sweep."""
+
+VERDICTS = {"Agrees", "Partly", "Disagrees", "Not checked"}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("all")
+    with pytest.MonkeyPatch.context() as patch:
+        for study, sizes in SIZES.items():
+            sweep = import_module(f"banditrank.experiments.{study}.sweep")
+            for name, size in sizes.items():
+                patch.setattr(sweep, name, size)
+        table2 = import_module("banditrank.experiments.table2.analysis")
+        printed = {(row, rounds // 1000): cell for (row, rounds), cell in table2.PRINTED.items()}
+        patch.setattr(table2, "PRINTED", printed)
+        patch.setattr(table2, "ROUNDS", SIZES["table2"]["ROUNDS"])
+        reproduce(find_studies(), path, quick=True, workers=2)
+    return path
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_shows_every_study(width: int, directory: Path, open_page: OpenPage) -> None:
+    page = open_page((directory / "index.html").as_uri(), width=width)
+    assert not scrolls_sideways(page)
+    assert overhanging(page) == []
+    summary = json.loads((directory / "summary.json").read_text())
+    drawn = [name for study in summary["studies"].values() for name in study["pictures"]]
+    shown = pictures(page)
+    assert len(shown) == len(drawn) >= 6
+    for picture in shown:
+        left, right, height = picture["place"]
+        assert picture["loaded"]
+        assert height > 100
+        assert picture["box"][0] <= left < right
+        assert right <= picture["box"][1] or picture["scrolls"]
+    studies = page.locator(".study")
+    assert studies.count() == len(STUDIES)
+    for number, (name, study) in enumerate(STUDIES.items()):
+        found = summary["studies"][name]
+        section = studies.nth(number)
+        text = re.sub(r"\s+", " ", section.inner_text())
+        assert section.locator("h2").inner_text() == study.title
+        assert section.locator(".verdict").inner_text().strip() == found["verdict"].capitalize()
+        assert section.locator(".verdict").inner_text().strip() in VERDICTS
+        assert study.claim in text
+        assert found["findings"] in text
+        assert study.cut in text
+        checks = section.locator(".checks li")
+        assert checks.count() == len(found["checks"]) >= 3
+        for place, check in enumerate(found["checks"]):
+            words = re.sub(r"\s+", " ", checks.nth(place).inner_text())
+            answer = {True: "Yes", False: "No", None: "Not checked"}[check["holds"]]
+            assert words == f"{answer} {check['statement']} {check['evidence']}"
+        for table in found["tables"]:
+            assert table["caption"] in text
+
+
+def test_findings_are_two_sentences(directory: Path) -> None:
+    for name, study in json.loads((directory / "summary.json").read_text())["studies"].items():
+        sentences = re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", study["findings"])
+        assert len(sentences) == 2, name
+        assert study["findings"].endswith(".")
+
+
+def test_tables_are_rectangular_and_no_figure_is_missing(directory: Path) -> None:
+    for study in json.loads((directory / "summary.json").read_text())["studies"].values():
+        for table in study["tables"]:
+            assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+            assert len(set(table["columns"])) == len(table["columns"])
+            assert not any("nan" in cell or "inf" in cell for row in table["rows"] for cell in row)
+
+
+def test_figures_and_data_are_written_for_every_study(directory: Path) -> None:
+    for name, study in json.loads((directory / "summary.json").read_text())["studies"].items():
+        for part in study["parts"]:
+            kind = "timings" if part == "running-time" else "data"
+            assert len(pd.read_parquet(directory / kind / name / f"{part}.parquet")) > 0
+        for picture in study["pictures"]:
+            assert (directory / "figures" / name / f"{picture}.png").stat().st_size > 1000
+            assert "<svg" in (directory / "figures" / name / f"{picture}.svg").read_text()

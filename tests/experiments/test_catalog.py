@@ -1,0 +1,55 @@
+"""Studies are found by name, in the order of the paper."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from banditrank import InvalidInputError
+from banditrank.errors import UnknownNameError
+from banditrank.experiments.catalog import STUDIES, find_studies
+
+ALL = ["synthetic", "kdd2012", "table1", "table2", "regret-order", "lemmas", "lock-in"]
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ([], ALL),
+        (["all"], ALL),
+        (["lemmas", "all"], ALL),
+        (["lock-in", "table1", "lock-in"], ["table1", "lock-in"]),
+    ],
+)
+def test_names_find_studies(names: list[str], found: list[str]) -> None:
+    assert [study.name for study in find_studies(names)] == found
+
+
+def test_an_unknown_name_is_refused_with_a_hint() -> None:
+    with pytest.raises(UnknownNameError, match=r"study must be one of all, .* \(did you mean table2\?\)"):
+        find_studies(["table3"])
+
+
+def test_files_come_in_pairs() -> None:
+    with pytest.raises(InvalidInputError, match="training and profiles must be given together"):
+        find_studies(training=Path("training.txt"))
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+def test_a_study_says_in_two_sentences_what_the_paper_claims(study: object) -> None:
+    assert len(re.findall(r"\.(?= |$)", study.claim)) == 2
+    assert study.cut
+    assert not study.cut.endswith(".")
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+def test_parts_have_names_of_their_own_and_settings_that_tell_quick_and_seeds_apart(study: object) -> None:
+    digests = {}
+    for seed, quick in ((0, False), (0, True), (1, False)):
+        parts = study.sweep(seed, quick=quick)
+        assert len({part.name for part in parts}) == len(parts)
+        assert all(part.work > 0 and part.steps >= 1 for part in parts)
+        digests[seed, quick] = [part.digest() for part in parts]
+    assert digests[0, False] == [part.digest() for part in study.sweep(0, quick=False)]
+    for other in ((0, True), (1, False)):
+        assert not set(digests[0, False]) & set(digests[other])

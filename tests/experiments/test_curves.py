@@ -1,0 +1,61 @@
+"""Numbers that are read from curves."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from banditrank.experiments.curves import at_round, between, curve, draw_curves, groups, growth
+
+ROUNDS = [10, 100, 1000]
+
+
+def frame(*regrets: list[float]) -> pd.DataFrame:
+    rows = [
+        {"world": number % 2, "replication": number // 2, "round": t, "regret": regret, "optimal_rate": 0.5}
+        for number, curve in enumerate(regrets)
+        for t, regret in zip(ROUNDS, curve, strict=True)
+    ]
+    return pd.DataFrame(rows).sample(frac=1, random_state=1)  # in any order
+
+
+def test_a_curve_has_a_row_for_each_world_and_replication() -> None:
+    rounds, values = curve(frame([1, 2, 3], [4, 5, 6], [7, 8, 9]))
+    assert rounds.tolist() == ROUNDS
+    assert values.tolist() == [[1, 2, 3], [7, 8, 9], [4, 5, 6]]
+
+
+def test_values_at_a_round_are_those_of_all_replications() -> None:
+    assert sorted(at_round(frame([1, 2, 3], [4, 5, 6]), 100)) == [2, 5]
+
+
+def test_a_share_between_rounds_follows_from_the_shares_up_to_them() -> None:
+    data = pd.DataFrame({"round": [50, 100], "optimal_rate": [0.2, 0.5]})
+    assert between(data, 50, 100).tolist() == [pytest.approx(0.8)]
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_growth_is_the_exponent(exponent: float) -> None:
+    data = frame([3 * t**exponent for t in ROUNDS])
+    assert growth(data, 10, 1000) == pytest.approx([exponent])
+
+
+def test_no_regret_does_not_grow() -> None:
+    assert growth(frame([0, 0, 0]), 10, 1000).tolist() == [0.0]
+
+
+def test_groups_come_in_the_order_of_the_rows_with_plain_keys() -> None:
+    data = pd.DataFrame({"rate": [1.0, 0.5, 1.0], "value": [1, 2, 3]})
+    found = groups(data, "rate")
+    assert {key: group["value"].tolist() for key, group in found.items()} == {1.0: [1, 3], 0.5: [2]}
+    assert [type(key) for key in found] == [float, float]
+
+
+def test_curves_are_drawn_as_a_median_in_a_band() -> None:
+    axes = Figure().subplots()
+    regrets = [[k, 2 * k, 4 * k] for k in range(1, 12)]
+    draw_curves(axes, {"a": frame(*regrets), "b": frame(*regrets)}, per_round=True)
+    assert [line.get_label() for line in axes.lines] == ["a", "b"]
+    assert np.allclose(axes.lines[0].get_ydata(), [6 / 10, 12 / 100, 24 / 1000])
+    band = axes.collections[0].get_paths()[0].vertices
+    assert {round(y * 10) for x, y in band if x == 10} == {2, 10}

@@ -1,0 +1,25 @@
+"""Times are shown with the machine they were taken on."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from banditrank.experiments.machine import machine
+
+
+def test_it_names_the_processor_its_cores_and_python() -> None:
+    processor, cores, *_ = machine().split(", ")
+    assert processor
+    assert cores.endswith(" cores")
+    assert machine().endswith(f"{platform.system()}, Python {platform.python_version()}")
+
+
+def test_it_can_do_without_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", fail)
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    monkeypatch.setattr(platform, "machine", lambda: "abacus")
+    assert machine.__wrapped__().startswith("abacus, ")

@@ -1,0 +1,79 @@
+"""A study that takes no time, to test what runs, keeps and shows studies."""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from banditrank.experiments.part import Part
+from banditrank.experiments.simulation_part import SimulationPart
+from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
+from banditrank.model.catalog import kdd2012
+from banditrank.policies.ucb_rank import UCBRank
+from banditrank.simulation.progress import Advance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STUCK_FILE = "BANDITRANK_TEST_STUCK_FILE"
+"""The environment variable that names a file to make, and then not to go on, in the part ``second``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumbersPart(Part):
+    """Some numbers, drawn at random."""
+
+    seed: int
+    timed: bool = False
+
+    @property
+    def work(self) -> float:
+        return 1.0
+
+    @property
+    def measures_time(self) -> bool:
+        return self.timed
+
+    def settings(self) -> dict[str, Any]:
+        return {"seed": self.seed}
+
+    def run(self, *, workers: int | None, advance: Advance) -> pd.DataFrame:  # noqa: ARG002
+        if self.name == "second" and STUCK_FILE in os.environ:
+            Path(os.environ[STUCK_FILE]).write_text("")
+            time.sleep(600)
+        advance(1)
+        return pd.DataFrame({"number": np.random.default_rng(self.seed).random(5)})
+
+
+def sweep(seed: int, *, quick: bool) -> list[Part]:
+    return [
+        NumbersPart(name="first", seed=seed),
+        NumbersPart(name="second", seed=seed + 1),
+        NumbersPart(name="clock", seed=seed + 2, timed=True),
+        SimulationPart(
+            name="simulated",
+            policy=UCBRank(0.25),
+            problems=(kdd2012(),),
+            horizon=500 if quick else 2000,
+            replications=5,
+            seed=seed,
+        ),
+    ]
+
+
+def read(frames: Frames) -> Reading:
+    total = frames["first"]["number"].sum() + frames["second"]["number"].sum()
+
+    def draw(figure: "Figure") -> None:
+        figure.subplots().plot(frames["first"]["number"])
+
+    table = Table("Sums", ["part", "sum"], [["both", f"{total:.3f}"]])
+    check = Check("The sum is positive.", total > 0, f"{total:.3f}")
+    return Reading("It is. So it is.", [check], [Picture("numbers", "Numbers", draw)], [table])
+
+
+STUDY = Study("small", "A small study", "It is positive. It is.", sweep, read, "everything")
