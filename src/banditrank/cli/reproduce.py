@@ -63,7 +63,7 @@ def reproduce_command(
                 on_part=lambda name, _: done.append(name),
             )
     except KeyboardInterrupt:
-        typer.echo(f"banditrank: interrupted with {len(done)} parts done; the same command goes on", err=True)
+        typer.echo(f"banditrank: interrupted, parts done: {len(done)}; the same command goes on", err=True)
         raise typer.Exit(130) from None
     _print_report(report)
     typer.echo(f"page: {directory / PAGE_FILE}")
@@ -74,8 +74,7 @@ def _print_report(report: "Report") -> None:
     from rich.table import Table
 
     kind = "a quick run" if report.quick else "a full run"
-    title = f"The paper, reproduced: {kind}, seed {report.seed}, banditrank {report.version}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("study", no_wrap=True)
     table.add_column("", overflow="fold")
     table.add_column("verdict", no_wrap=True)
@@ -88,5 +87,6 @@ def _print_report(report: "Report") -> None:
             study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}"
         )
     console = make_console()
+    console.print(f"The paper, reproduced: {kind}, seed {report.seed}, banditrank {report.version}")
     console.print(table)
     console.print("checks: statements of the paper that the data bear out", style="dim")
