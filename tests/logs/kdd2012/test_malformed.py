@@ -94,7 +94,7 @@ def test_a_file_that_was_cut_off_is_refused_even_between_columns(tmp_path: Path,
     ("content", "message"),
     [
         (b"", "training file must not be empty, got"),
-        (gzip.compress(b"0\t1"), "training file must be plain text, not gzip, got"),
+        (gzip.compress(b"0\t1", mtime=0), "training file must be plain text, not gzip, got"),
         (b"PK\x03\x04rest", "training file must be plain text, not zip, got"),
         (b"\xef\xbb\xbf0\t1\n", "training file must be plain text, not text with a byte order mark, got"),
         ("0\t1\n".encode("utf-16"), "training file must be plain text, not UTF-16, got"),
