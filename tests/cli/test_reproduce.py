@@ -25,7 +25,7 @@ def test_it_prints_a_verdict_and_says_where_the_page_is(capsys: pytest.CaptureFi
     status, output, complaint = run(capsys, "reproduce", "small", "--output", "out")
     assert (status, complaint) == (0, "")
     lines = [" ".join(line.split()) for line in output.splitlines()]
-    assert lines[0] == f"The paper, reproduced: a full run, seed 0, banditrank {__version__}"
+    assert lines[0] == f"Reproducing the paper: a full run, seed 0, banditrank {__version__}"
     assert any(line.startswith("small A small study agrees 1 of 1 ") for line in lines)
     assert lines[-1] == "page: out/index.html"
     assert Path("out/index.html").read_text().startswith("<!doctype html>")

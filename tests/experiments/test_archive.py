@@ -20,9 +20,10 @@ def test_what_was_put_in_is_given_back_in_another_process(tmp_path: Path) -> Non
     Archive(tmp_path, MANIFEST).put("small", PART, FRAME, 1.5)
     archive = Archive(tmp_path, MANIFEST)
     pd.testing.assert_frame_equal(archive.get("small", PART), FRAME)
-    assert archive.seconds("small") == 1.5
+    assert archive.seconds("small", [PART]) == 1.5
     assert archive.get("other", PART) is None
-    assert archive.seconds("other") == 0
+    assert archive.seconds("other", [PART]) == 0
+    assert archive.seconds("small", []) == 0
 
 
 def test_data_of_other_settings_are_not_given_back(tmp_path: Path) -> None:

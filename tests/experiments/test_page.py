@@ -110,7 +110,7 @@ def test_nothing_comes_from_elsewhere(file: Path) -> None:
 
 def test_the_head_says_what_was_run_and_where(file: Path, open_page: OpenPage) -> None:
     page = open_page(file.as_uri())
-    assert page.get_by_role("heading", level=1).inner_text() == "The paper, reproduced"
+    assert page.get_by_role("heading", level=1).inner_text() == "Reproducing the paper"
     head = text_of(page.locator("header"))
     for expected in (
         "“Bandit Learning to Rank with Position-Based Click Models: Personalized and Equal Treatments”",

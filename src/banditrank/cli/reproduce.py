@@ -53,7 +53,7 @@ def reproduce_command(
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
     done: list[str] = []
     try:
-        with told_of_long_compiling():
+        with told_of_long_compiling(), told_of_long_compiling("simulation", "loops"):
             report = reproduce(
                 studies,
                 directory,
@@ -81,12 +81,12 @@ def _print_report(report: "Report") -> None:
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     for study in report.studies:
-        checks = [check.holds for check in study.reading.checks]
+        checks = [check.holds for check in study.reading.checks if check.of == "paper"]
         held = f"{sum(holds is True for holds in checks)} of {len(checks)}"
         table.add_row(
             study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}"
         )
     console = make_console()
-    console.print(f"The paper, reproduced: {kind}, seed {report.seed}, banditrank {report.version}")
+    console.print(f"Reproducing the paper: {kind}, seed {report.seed}, banditrank {report.version}")
     console.print(table)
     console.print("checks: statements of the paper that the data bear out", style="dim")

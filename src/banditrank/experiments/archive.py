@@ -93,9 +93,9 @@ class Archive:
         except OSError as error:
             raise InvalidInputError.from_os("--output", "must be writable", path, error) from None
 
-    def seconds(self, study: str) -> float:
-        """Return how long the finished parts of a study took."""
-        return sum(seconds for name, seconds in self._seconds.items() if name.startswith(f"{study}/"))
+    def seconds(self, study: str, parts: Sequence[Part]) -> float:
+        """Return how long some finished parts of a study took."""
+        return sum(self._seconds.get(f"{study}/{part.name}", 0.0) for part in parts)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

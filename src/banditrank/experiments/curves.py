@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+SUBLINEAR = 0.9  # the exponent below which growth is not taken for linear
 BAND = (0.1, 0.9)
 SPREAD = ("median", "10%", "90%")
 """The headings of what `spread` returns."""

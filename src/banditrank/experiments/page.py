@@ -3,10 +3,11 @@
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from banditrank.experiments.study import Table, Verdict
+from banditrank.experiments.study import Check, Table, Verdict
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import Drawing, Report
@@ -48,8 +49,14 @@ def write_page(report: "Report", drawings: "Mapping[str, Sequence[Drawing]]", pa
         seconds=sum(study.seconds for study in report.studies),
         checks=[check for study in report.studies for check in study.reading.checks],
         verdicts=get_args(Verdict),
+        of_paper=partial(_checks_of, "paper"),
+        of_implementation=partial(_checks_of, "implementation"),
     )
     path.write_text(page, encoding="utf-8", newline="\n")
+
+
+def _checks_of(whose: str, checks: Sequence[Check]) -> list[Check]:
+    return [check for check in checks if check.of == whose]
 
 
 def data_uri(svg: bytes) -> str:

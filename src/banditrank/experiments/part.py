@@ -27,7 +27,7 @@ class Part(ABC):
     @property
     @abstractmethod
     def work(self) -> float:
-        """How long it takes, in millions of rounds of the simplest loop or so: for the estimate of time."""
+        """How many seconds it takes, about, on one core: for the estimate of the time left."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:

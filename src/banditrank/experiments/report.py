@@ -113,7 +113,7 @@ def _summary(report: StudyReport) -> dict[str, Any]:
         "claim": report.study.claim,
         "findings": reading.findings,
         "checks": [
-            {"statement": check.statement, "holds": check.holds, "evidence": check.evidence}
+            {"statement": check.statement, "holds": check.holds, "evidence": check.evidence, "of": check.of}
             for check in reading.checks
         ],
         "tables": [

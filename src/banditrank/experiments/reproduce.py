@@ -111,4 +111,4 @@ def _read(archive: Archive, study: Study, parts: Sequence[Part]) -> StudyReport:
             raise RuntimeError(f"the data of {study.name}/{part.name} are gone")
         frames[part.name] = frame
     names = [part.name for part in parts]
-    return StudyReport(study, study.read(frames), names, archive.seconds(study.name))
+    return StudyReport(study, study.read(frames), names, archive.seconds(study.name, parts))

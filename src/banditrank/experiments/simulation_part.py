@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from banditrank.experiments.part import Part
 from banditrank.model.problem import Problem
@@ -47,6 +47,8 @@ class SimulationPart(Part):
         About how long a round takes.
     """
 
+    keeps_counts: ClassVar[bool] = False  # whether `summarise` needs the counts at the end
+
     policy: CompiledPolicy
     problems: Sequence[Problem]
     horizon: int
@@ -90,9 +92,7 @@ class SimulationPart(Part):
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
-    def simulate(
-        self, problem: Problem, *, workers: int | None, advance: Advance, keep_counts: bool = False
-    ) -> SimulationResult:
+    def simulate(self, problem: Problem, *, workers: int | None, advance: Advance) -> SimulationResult:
         """Return the result of all replications, or raise `Interrupted`."""
         result = simulate(
             self.policy,
@@ -104,7 +104,7 @@ class SimulationPart(Part):
             checkpoints=self.checkpoints,
             workers=workers,
             progress=advance,
-            keep_counts=keep_counts,
+            keep_counts=self.keeps_counts,
         )
         if not result.complete:
             raise Interrupted

@@ -28,11 +28,14 @@ class Check:
         Whether it is so; None if the data do not tell.
     evidence
         The figures that decide it.
+    of
+        Whose statement it is. Only the paper's decide whether a study agrees with it.
     """
 
     statement: str
     holds: bool | None
     evidence: str
+    of: Literal["paper", "implementation"] = "paper"
 
     def __post_init__(self) -> None:
         """Take NumPy's booleans too, which JSON does not."""
@@ -94,7 +97,7 @@ class Reading:
     @property
     def verdict(self) -> Verdict:
         """Agreement in a word."""
-        answers = {check.holds for check in self.checks}
+        answers = {check.holds for check in self.checks if check.of == "paper"}
         if answers <= {None}:
             return "not checked"
         if answers == {True}:

@@ -9,7 +9,7 @@ import pytest
 from banditrank import Counts, UCBRank, kdd2012, simulate
 from banditrank.estimators.confidence import item_mean_error_rate, position_preference_error_rate
 from banditrank.experiments.lemmas.analysis import ERROR_RATE, _is_broken, read
-from banditrank.experiments.lemmas.sweep import PROMISES, CoveragePart, _invert, _radii
+from banditrank.experiments.lemmas.sweep import PROMISES, WITHOUT_T, CoveragePart, _invert, _radii
 
 
 @pytest.mark.parametrize("value", [0.999, 0.5, 0.01, 1e-6])
@@ -28,7 +28,7 @@ def test_radii_are_those_of_the_promised_rates(counts: Counts) -> None:
     problem = kdd2012()
     found = list(_radii(problem, counts))
     assert [(lemma, promise) for lemma, promise, *_ in found] == [
-        (lemma, promise) for promise in PROMISES for lemma in (1, 2, 3)
+        (lemma, promise) for promise in PROMISES for lemma in (1, 2, 3, WITHOUT_T)
     ]
     shapes = {1: (2, 2), 2: (2, 5), 3: (2,)}
     log_t = math.log(counts.rounds)
@@ -80,7 +80,7 @@ def test_coverage_counts_the_runs_a_lemma_speaks_of() -> None:
         name="a", policy=UCBRank(0.25), problems=(kdd2012(),), horizon=2000, replications=4, seed=1
     )
     data = part.run(workers=2, advance=lambda _: None)
-    assert len(data) == len(PROMISES) * (2 * 2 + 2 * 5 + 2)
+    assert len(data) == len(PROMISES) * (2 * 2 + 2 * 5 + 2 + 2)
     assert (data["misses"] <= data["runs"]).all()
     assert (data.loc[data["lemma"] != 2, "runs"] == 4).all()
     reading = read({"a": data})

@@ -7,8 +7,8 @@ from banditrank.experiments.study import Study
 STUDY = Study(
     "kdd2012",
     "Figure 3: the world of Table 1",
-    "All proposed policies find the optimal rankings over time. Their average regret falls, and the rate of "
-    "optimal actions rises, up to 600,000 rounds.",
+    "All proposed policies find the optimal rankings over time. The rewards are drawn, but all other "
+    "parameters come from the real world.",
     sweep,
     read,
     CUT,

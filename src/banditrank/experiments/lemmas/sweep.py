@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 ROUNDS = (1_000, 10_000, 100_000)
 REPLICATIONS, QUICK_REPLICATIONS = 1_000, 100
 PROMISES = (0.5, 0.2, 0.1, 0.05, 0.01)
+WITHOUT_T = 4  # stands for Lemma 3 without its factor t
 CUT = f"{QUICK_REPLICATIONS} of {REPLICATIONS:,} replications"
 POLICIES = {name: paper_policies.POLICIES[name] for name in ("greedy-equal", "ucb-equal", "ucb-personalized")}
 
@@ -35,13 +36,11 @@ POLICIES = {name: paper_policies.POLICIES[name] for name in ("greedy-equal", "uc
 class CoveragePart(SimulationPart):
     """How far estimates are from the truth at the end of each replication, beside the lemmas' radii."""
 
+    keeps_counts: ClassVar[bool] = True
+
     def settings(self) -> dict[str, Any]:
         """Return what the data depend on."""
         return {**super().settings(), "promises": list(PROMISES)}
-
-    def simulate(self, *arguments: Any, **options: Any) -> SimulationResult:
-        """Return a result that holds the final counts."""
-        return super().simulate(*arguments, **options, keep_counts=True)
 
     def summarise(self, result: SimulationResult) -> "pd.DataFrame":
         """Return how often each quantity is off by its radius: a row for each lemma, promise and quantity."""
@@ -85,6 +84,7 @@ def _radii(
         radius = math.sqrt(math.log(1 / promise) / (2 * counts.rounds))
         radii = np.full(off_arrivals.shape, radius)
         yield 3, promise, off_arrivals, radii, np.full(radii.shape, True)
+        yield WITHOUT_T, promise, off_arrivals / counts.rounds, radii, np.full(radii.shape, True)
 
 
 def _invert(value: float) -> float:

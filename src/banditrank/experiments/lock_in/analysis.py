@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LINEAR = 0.9  # the exponent, over the last doubling of rounds, from which on a run counts as linear
+RARE = 0.01  # of the runs: the paper's claims are of expectations, which one run in a hundred hardly moves
 WRONG = 0.01  # of the best value lost: then a belief is wrong
 CURES = {
     "known_positions": "if the positions were known",
@@ -43,8 +44,9 @@ def read(frames: Frames) -> Reading:
     checks = [
         *(
             Check(
-                f"No run of {label} is linear at the end with the paper's own coefficient.",
-                own[name] == 0.0,
+                f"With the paper's own coefficient at most {RARE:.0%} of the runs of {label} are linear: "
+                f"over the last half of rounds their regret grows with an exponent of {LINEAR} or more.",
+                own[name] <= RARE,
                 f"{own[name]:.1%} are",
             )
             for name, label in LABELS.items()
@@ -54,11 +56,15 @@ def read(frames: Frames) -> Reading:
     ]
     shares = listed(f"{share:.1%} of {LABELS[name]}'s" for name, share in own.items())
     wrong, cured = _reasons(runs)
+    reasons = (
+        f"; of all linear runs, with any coefficient, {wrong:.0%} believe in a wrong ranking, and of these "
+        f"{cured['known_positions']:.0%} would not if they knew where users look, "
+        f"{cured['without_rare']:.0%} if Algorithm 1 left out rarely shown items and "
+        f"{cured['likelihood']:.0%} if they estimated by likelihood"
+    )
     findings = (
-        f"With the paper's own coefficients {shares} runs are linear at the end; of all linear runs "
-        f"{wrong:.0%} believe in a wrong ranking, and of these {cured['known_positions']:.0%} would not if "
-        f"they knew where users look, {cured['without_rare']:.0%} if Algorithm 1 left out rarely shown items "
-        f"and {cured['likelihood']:.0%} if they estimated by likelihood. The initial phase takes "
+        f"With the paper's own coefficients {shares} runs are linear at the end{reasons if wrong else ''}. "
+        "The initial phase takes "
         f"{means[1.0]:,.0f} rounds on the synthetic world, and {means[least] / means[1.0]:.1f} times as many "
         f"when click rates are {least:g} times as high."
     )
@@ -108,10 +114,12 @@ def _bounds(world: str, rates: Iterable[float]) -> Floats:
 def _phase_check(phases: "dict[float, pd.DataFrame]", world: str) -> Check:
     means = np.array([group["initial_rounds"].mean() for group in phases.values()])
     rooms = _bounds(world, phases) / means
+    ended = all(group["ended"].all() for group in phases.values())  # if not, means are too small
+    holds = bool(rooms.min() >= 1.0)
     return Check(
         f"{WORLDS[world][0]}: the initial phase is on average within the proofs' bound at every click rate.",
-        bool(rooms.min() >= 1.0),
-        f"the bound is {rooms.min():.1f} to {rooms.max():.1f} times the mean",
+        None if holds and not ended else holds,
+        f"the bound is {rooms.min():.2g} to {rooms.max():.2g} times the mean",
     )
 
 
@@ -123,6 +131,7 @@ def _independent_check(phases: "pd.DataFrame") -> Check:
         "an independent implementation found (within a tenth, or three standard errors).",
         abs(mean - MEASURED_ROUNDS) <= max(0.1 * MEASURED_ROUNDS, 3 * error),
         f"mean {mean:,.0f}, standard error {error:,.0f}",
+        of="implementation",
     )
 
 

@@ -1,7 +1,7 @@
 """What is run: the paper's policies with many coefficients, and their initial phase at many click rates."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from banditrank.experiments.lock_in.beliefs import losses_of_beliefs
 from banditrank.experiments.paper_policies import WITH_COEFFICIENT
@@ -34,11 +34,9 @@ CUT = (
 class LockInPart(SimulationPart):
     """Each replication's regret halfway and at the end, and what it would lose by acting on its beliefs."""
 
-    coefficient: float
+    keeps_counts: ClassVar[bool] = True
 
-    def simulate(self, *arguments: Any, **options: Any) -> SimulationResult:
-        """Return a result that holds the final counts."""
-        return super().simulate(*arguments, **options, keep_counts=True)
+    coefficient: float
 
     def summarise(self, result: SimulationResult) -> "pd.DataFrame":
         """Return one row for each replication."""

@@ -34,12 +34,12 @@ SAME_FOR_ALL_SIZES: dict[str, CompiledPolicy] = {
 
 
 def policies(problem: Problem) -> dict[str, CompiledPolicy]:
-    """Return each theorem's policy with the theorem's schedule; for Theorem 1 that of its proof."""
+    """Return each theorem's policy with the theorem's schedule; for Theorems 1 and 4 that of its proof."""
     return {
         "theorem-1": GreedyRank(schedules.theorem_1(problem, reading="proof")),
         "theorem-2": UCBRank(schedules.theorem_2(problem)),
         "theorem-3": GreedyRank(schedules.theorem_3(problem), treatment="equal"),
-        "theorem-4": UCBRank(schedules.theorem_4(problem, lipschitz=1.0), treatment="equal"),
+        "theorem-4": UCBRank(schedules.theorem_4(problem, lipschitz=1.0, reading="proof"), treatment="equal"),
     }
 
 

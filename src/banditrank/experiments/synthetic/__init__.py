@@ -7,9 +7,9 @@ from banditrank.experiments.synthetic.sweep import CUT, sweep
 STUDY = Study(
     "synthetic",
     "Figure 2: a synthetic world",
-    "On a random world with 3 user types, 20 items and 4 positions all proposed policies have sub-linear "
-    "regret, and a baseline that takes all users for one type has not. Under equal treatment GreedyRank is "
-    "better than UCBRank by the utilitarian criterion, but not by Nash's.",
+    "On a random world with 3 user types, 20 items and 4 positions the regret of all proposed policies is "
+    "sub-linear. How good each is depends on the parameters: under equal treatment GreedyRank is the best by "
+    "the utilitarian criterion, but not by Nash's.",
     sweep,
     read,
     CUT,

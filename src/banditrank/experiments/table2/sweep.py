@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart
 from banditrank.model.catalog import kdd2012
@@ -76,8 +77,8 @@ class TimingPart(Part):
                         workers=1,
                         progress=advance,
                     )
-                    records.append((name, run, rounds, result.seconds))
-        return pd.DataFrame(records, columns=["row", "run", "rounds", "seconds"])
+                    records.append((name, run, rounds, result.seconds, machine()))
+        return pd.DataFrame(records, columns=["row", "run", "rounds", "seconds", "machine"])
 
 
 def sweep(seed: int, *, quick: bool) -> list[Part]:
