@@ -99,7 +99,7 @@ def test_table_1_is_extracted_from_files_of_the_users_own(
     assert (status, complaint) == (0, "")
     found = json.loads(Path("out/summary.json").read_text())["studies"]["table1"]
     assert found["parts"] == ["sample-log", "raw-files"]
-    assert found["checks"][2]["holds"] is not None
+    assert found["checks"][1]["holds"] is not None
     assert "From the raw files" in found["findings"]
     assert "not checked" not in output
     assert {path: content for path, content in contents().items() if path.parts[0] == "log"} == before

@@ -159,18 +159,9 @@ def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 def test_a_part_that_was_interrupted_is_not_kept(tmp_path: Path) -> None:
-    pressed: list[int] = []
-
-    def interrupt(_: int) -> None:
-        if not pressed:
-            pressed.append(1)
-            os.kill(os.getpid(), signal.SIGINT)
-
     part = SimulationPart(
         name="long", policy=UCBRank(0.25), problems=(kdd2012(),), horizon=5000, replications=500, seed=0
     )
-    with pytest.raises(KeyboardInterrupt):
-        part.run(workers=1, advance=interrupt)
     half = object.__new__(type("Half", (), {"complete": False}))
 
     def sweep(_: int, *, quick: bool) -> list[SimulationPart]:  # noqa: ARG001

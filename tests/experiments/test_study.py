@@ -25,6 +25,8 @@ from banditrank.experiments.study import Check, Reading
 def test_the_verdict_follows_from_the_checks(answers: list[bool | None], verdict: str) -> None:
     checks = [Check("It is so.", answer, "") for answer in answers]
     assert Reading("", checks).verdict == verdict
+    apart = Check("It is fast.", holds=False, evidence="", of="implementation")
+    assert Reading("", [*checks, apart]).verdict == verdict
 
 
 @pytest.mark.parametrize("holds", [True, False, None])

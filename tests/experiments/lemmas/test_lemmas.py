@@ -30,7 +30,7 @@ def test_radii_are_those_of_the_promised_rates(counts: Counts) -> None:
     assert [(lemma, promise) for lemma, promise, *_ in found] == [
         (lemma, promise) for promise in PROMISES for lemma in (1, 2, 3, WITHOUT_T)
     ]
-    shapes = {1: (2, 2), 2: (2, 5), 3: (2,)}
+    shapes = {1: (2, 2), 2: (2, 5), 3: (2,), WITHOUT_T: (2,)}
     log_t = math.log(counts.rounds)
     least = (problem.item_means[:, :, None] * np.sqrt(counts.displays)).min(axis=1)  # (N, K)
     for lemma, promise, errors, radii, applies in found:
@@ -84,5 +84,6 @@ def test_coverage_counts_the_runs_a_lemma_speaks_of() -> None:
     assert (data["misses"] <= data["runs"]).all()
     assert (data.loc[data["lemma"] != 2, "runs"] == 4).all()
     reading = read({"a": data})
-    assert [check.holds for check in reading.checks] == [True, True, False]
+    assert [check.holds for check in reading.checks] == [True, True, False, True]
+    assert [check.of for check in reading.checks] == ["paper", "paper", "paper", "implementation"]
     assert "bear out Lemma 1 and Lemma 2, and contradict Lemma 3." in reading.findings

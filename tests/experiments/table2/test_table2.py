@@ -29,11 +29,14 @@ def frames(seconds: float, *, spread: float = 0.5) -> dict[str, pd.DataFrame]:
         ]
         data[row] = pd.DataFrame(records, columns=["replication", "round", "regret"])
     times = [
-        (row, 0, rounds, seconds * rounds / ROUNDS[0] * (2 if row.endswith("exact") else 1))
+        (row, 0, rounds, seconds * rounds / ROUNDS[0] * (2 if row.endswith("exact") else 1), "abacus")
         for row in ROWS
         for rounds in ROUNDS
     ]
-    return {**data, "running-time": pd.DataFrame(times, columns=["row", "run", "rounds", "seconds"])}
+    return {
+        **data,
+        "running-time": pd.DataFrame(times, columns=["row", "run", "rounds", "seconds", "machine"]),
+    }
 
 
 def test_the_printed_figures_are_the_papers() -> None:
@@ -61,6 +64,7 @@ def test_the_checks_follow_the_data() -> None:
 def test_slow_runs_and_regrets_elsewhere_are_noticed() -> None:
     reading = read(frames(1.0, spread=0.01))
     assert reading.checks[-1].holds is False
+    assert reading.checks[-1].evidence.endswith("on one core of abacus")
     assert reading.checks[0].holds is True
     assert reading.checks[1].holds is False
     assert "GreedyRank, approx. after 300,000 rounds" in reading.checks[1].evidence
