@@ -21,5 +21,8 @@ def replacing(path: Path) -> Iterator[Path]:
     'new'
     """
     new = path.with_name(f"{path.name}.new")
-    yield new
-    new.replace(path)
+    try:
+        yield new
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)  # what was half written

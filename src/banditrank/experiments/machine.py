@@ -1,19 +1,16 @@
 """Which machine it was: times mean nothing without it."""
 
-import os
 import platform
 from functools import cache
 from pathlib import Path
+
+from banditrank.simulation.simulate import processors
 
 
 @cache
 def machine() -> str:
     """Return the processor, how many there are, and the Python that ran, in words."""
-    return f"{_processor()}, {_count()} cores, {platform.system()}, Python {platform.python_version()}"
-
-
-def _count() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"{_processor()}, {processors()} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def _processor() -> str:

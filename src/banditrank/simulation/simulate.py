@@ -84,7 +84,7 @@ def simulate(
     horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
     replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
     seed = check_whole("seed", seed, 0)
-    count = check_whole("workers", _processors() if workers is None else workers, 1)
+    count = check_whole("workers", processors() if workers is None else workers, 1)
     check_simulation(policy, problem, world_rewards)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
@@ -189,5 +189,6 @@ def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizo
     return np.unique(np.append(rounds, horizon)).astype(np.int64)
 
 
-def _processors() -> int:
+def processors() -> int:
+    """Return how many processors this program may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
