@@ -34,7 +34,8 @@ def find_studies(
         if name != "all" and name not in STUDIES:
             raise UnknownNameError("study", name, ("all", *STUDIES))
     if (training is None) != (profiles is None):
-        raise InvalidInputError("training and profiles", "must be given together", (training, profiles))
+        given = str(training or profiles)
+        raise InvalidInputError("training and profiles", "must be given together", given)
     wanted = set(STUDIES) if not names or "all" in names else set(names)
     found = {**STUDIES, "table1": table1.make_study(training, profiles)}
     return [study for name, study in found.items() if name in wanted]
