@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined
 from banditrank.errors import UnknownNameError
 from banditrank.model.rankings import Ranking
+from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
@@ -27,6 +28,8 @@ class Policy(ABC):
     """
 
     name: ClassVar[str] = "custom"
+    assumptions: ClassVar[Assumptions] = ASSUMES_NOTHING
+    own_statistics: ClassVar[str | None] = None  # what it learns from beside the counts, if anything
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
 
@@ -98,6 +101,8 @@ def policy_label(description: dict[str, Any]) -> str:
         parts.append(description["schedule"])
     if description.get("solver") not in (None, "auto"):
         parts.append(description["solver"])
+    if description.get("order") is not None:
+        parts.append("ordered")
     return "-".join(parts)
 
 
@@ -126,6 +131,20 @@ class CompiledPolicy(Policy):
     @abstractmethod
     def start(self, counts: Counts, scratch: Any) -> Any:
         """Return the state that the formulas work on, given what is known already."""
+
+    def resume(self, state: Any, counts: Counts, kept: NDArray[np.intp]) -> Any:  # noqa: ARG002 - as below
+        """Return the state for counts that items were added to, or taken from, during a run.
+
+        Parameters
+        ----------
+        state
+            What the formulas worked on until now.
+        counts
+            Those of the items that can be shown from now on.
+        kept
+            For each of these its number until now, −1 for a new one, shape (M,).
+        """
+        return self.start(counts, self.new_scratch())
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what changes with the round, shape (rounds, any number); nothing for most policies."""

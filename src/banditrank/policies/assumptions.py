@@ -1,0 +1,29 @@
+"""What a policy takes for granted about the world, said in a way that can be checked."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+KnownPositions: TypeAlias = Literal["nothing", "order", "examination"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What a policy takes for granted.
+
+    Parameters
+    ----------
+    positions
+        What it must be told of positions: ``nothing``; their ``order``, from the most to the least looked
+        at; or their ``examination``, how probably each is looked at.
+    click_models
+        Names of the click models that its paper's guarantees are for; empty if any will do.
+    graded_rewards
+        Whether rewards may be other than clicks (0 or 1).
+    """
+
+    positions: KnownPositions = "nothing"
+    click_models: tuple[str, ...] = ()
+    graded_rewards: bool = False
+
+
+ASSUMES_NOTHING = Assumptions(graded_rewards=True)

@@ -1,0 +1,1 @@
+"""The field's policies, each written from its paper, in one protocol."""
