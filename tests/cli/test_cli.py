@@ -12,6 +12,7 @@ from command_line import check_refusal, run
 from banditrank import Problem, __version__, kdd2012
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
+from banditrank.simulation.run import replicate
 
 QUICK = ["--horizon", "400", "--replications", "3", "--seed", "7"]
 
@@ -89,13 +90,12 @@ def test_save_goes_on_where_it_was_left(
     capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    replicate = Experiment.replicate
 
     def noted(experiment: Experiment, number: int, advance: Advance) -> Replication:
         made.append(number)
         return replicate(experiment, number, advance)
 
-    monkeypatch.setattr(Experiment, "replicate", noted)
+    monkeypatch.setattr("banditrank.simulation.simulate.replicate", noted)
     for count in ("2", "4"):
         settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
         status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))

@@ -5,7 +5,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from banditrank import NASH, Oracle, Problem, UCBRank, UniformRandom, UnsolvableError, generate, simulate
+from banditrank import (
+    NASH,
+    ClickModel,
+    Oracle,
+    Problem,
+    UCBRank,
+    UniformRandom,
+    UnsolvableError,
+    generate,
+    simulate,
+)
 from banditrank.compilation import inlined
 from banditrank.testing.click_models import CLICK_MODEL_CHECKS
 
@@ -28,9 +38,8 @@ def cascade_value(world, user_type, ranking):  # noqa: ANN001, ANN201
     return world.scale * (1.0 - missed)
 
 
-class Cascade:
-    name: ClassVar[str] = "cascade"
-    is_additive: ClassVar[bool] = False
+class Cascade(ClickModel):
+    name: ClassVar[str] = "my-cascade"
     draw = staticmethod(draw_cascade)
     value = staticmethod(cascade_value)
 
@@ -54,10 +63,10 @@ def test_regret_is_measured_against_the_models_own_optimum(treatment: str) -> No
         result = simulate(policy, **settings)
         assert (np.diff(result.regret, axis=1) >= -1e-9).all()
         assert result.final_regret.min() > 1
-    assert oracle.click_model == "cascade"
+    assert oracle.click_model == "my-cascade"
 
 
 def test_a_model_whose_optimum_would_take_too_long_is_refused() -> None:
     big = Problem([1.0], [[0.1] * 10], [[0.5] * 30])
-    with pytest.raises(UnsolvableError, match="click model cascade needs all rankings tried"):
+    with pytest.raises(UnsolvableError, match="click model my-cascade needs all rankings tried"):
         simulate(UCBRank(0.5), big, 100, 1, 0, click_model=MODEL)

@@ -20,8 +20,10 @@ from banditrank import (
 )
 from banditrank.policies.schedules import Schedule
 from banditrank.simulation import simulate as simulate_module
+from banditrank.simulation.progress import Advance
 from banditrank.simulation.regret import equal_regret, personalized_regret
-from banditrank.simulation.replication import Experiment
+from banditrank.simulation.replication import Experiment, Replication
+from banditrank.simulation.run import replicate
 from banditrank.simulation.simulate import default_checkpoints
 
 
@@ -108,13 +110,12 @@ def test_a_saved_result_is_read_back(tmp_path: Path) -> None:
 
 def test_finished_replications_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[int] = []
-    replicate = Experiment.replicate
 
-    def noted(self: Experiment, number: int, advance: object) -> object:
+    def noted(experiment: Experiment, number: int, advance: Advance) -> Replication:
         played.append(number)
-        return replicate(self, number, advance)
+        return replicate(experiment, number, advance)
 
-    monkeypatch.setattr(Experiment, "replicate", noted)
+    monkeypatch.setattr("banditrank.simulation.simulate.replicate", noted)
     for wanted in (3, 6, 6, 2):
         result = simulate(UCBRank(0.25), kdd2012(), 3000, wanted, 5, save_to=tmp_path)
     assert sorted(played) == [0, 1, 2, 3, 4, 5]

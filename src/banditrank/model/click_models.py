@@ -8,12 +8,11 @@ to the others:
 ``value(world, user_type, ranking)``
     The expected reward of showing the ranking to a user of the type.
 
-It also says whether that value is a sum over positions, ``scale · Σ_k ρ_ik μ_i,σ(k)``, for then the best
-rankings can be found without trying all of them.
+It also says what that value depends on, for the best rankings can often be found without trying all of them.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,38 +29,41 @@ class World(NamedTuple):
     arrival_limits: NDArray[np.float64]  # (N,) cumulative
     position_preferences: NDArray[np.float64]  # (N, K)
     position_limits: NDArray[np.float64]  # (N, K) cumulative
+    examination: NDArray[np.float64]  # (N, K) the preferences, relative to the largest
+    scan_order: NDArray[np.uintp]  # (N, K) positions by decreasing preference
     item_means: NDArray[np.float64]  # (N, M)
     concentration: float
     scale: float
+    click_parameter: float  # of the click model
 
 
-def make_world(problem: Problem, rewards: Rewards | None = None) -> World:
-    """Lay a problem out for the compiled formulas."""
-    rewards = rewards or Bernoulli()
-    return World(
-        problem.arrival_rates,
-        np.cumsum(problem.arrival_rates),
-        problem.position_preferences,
-        np.cumsum(problem.position_preferences, axis=1),
-        problem.item_means,
-        float(rewards.concentration),
-        float(rewards.scale),
-    )
+class ClickModel:
+    """How users look and click: a name, the two formulas above, and what is known of them.
 
-
-class ClickModel(Protocol):
-    """How users look and click: a name, the two formulas above, and what is known of them."""
+    Attributes
+    ----------
+    name
+        What to call it.
+    depends_on
+        What a ranking's value depends on. ``cells``: it is scale · Σ_k w_ik μ_i,σ(k) with the model's
+        `position_weights`. ``items``: it grows with the mean of every item shown, wherever that is shown.
+        ``ranking``: nothing is known.
+    parameter
+        A number of the model's own, which its formulas find in the world.
+    """
 
     name: ClassVar[str]
-    is_additive: ClassVar[bool]
+    depends_on: ClassVar[Literal["cells", "items", "ranking"]] = "ranking"
+    parameter: float = 0.0
+    draw: Callable[..., None]
+    value: Callable[..., Any]
 
-    @property
-    def draw(self) -> Callable[..., None]:
-        """Simulate one user."""
+    def position_weights(self, problem: Problem) -> NDArray[np.float64]:
+        """Return w, shape (N, K), where values depend on cells."""
+        return problem.position_preferences
 
-    @property
-    def value(self) -> Callable[..., Any]:
-        """Return a ranking's expected reward."""
+    def __str__(self) -> str:
+        return self.name
 
 
 @inlined
@@ -111,16 +113,36 @@ def _single_look_value(world: World, user_type: int, ranking: NDArray[np.uintp])
     return value * world.scale
 
 
-class SingleLook:
+class SingleLook(ClickModel):
     """The paper's click model: a user looks at exactly one position, and clicks the item there or not.
 
     A click tells the item and the position; no click tells nothing about where the user looked.
     """
 
     name: ClassVar[str] = "single-look"
-    is_additive: ClassVar[bool] = True
+    depends_on = "cells"
     draw = staticmethod(_draw_single_look)
     value = staticmethod(_single_look_value)
 
 
 SINGLE_LOOK = SingleLook()
+
+
+def make_world(
+    problem: Problem, rewards: Rewards | None = None, click_model: ClickModel = SINGLE_LOOK
+) -> World:
+    """Lay a problem out for the compiled formulas."""
+    rewards = rewards or Bernoulli()
+    preferences = problem.position_preferences
+    return World(
+        problem.arrival_rates,
+        np.cumsum(problem.arrival_rates),
+        preferences,
+        np.cumsum(preferences, axis=1),
+        preferences / preferences.max(axis=1, keepdims=True),
+        np.argsort(-preferences, axis=1, kind="stable").astype(np.uintp),
+        problem.item_means,
+        float(rewards.concentration),
+        float(rewards.scale),
+        float(click_model.parameter),
+    )

@@ -12,6 +12,7 @@ from banditrank.errors import UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
 from banditrank.statistics.counts import Counts
+from banditrank.statistics.memory import Memory
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
 Treatment: TypeAlias = Literal["personalized", "equal"]
@@ -32,6 +33,7 @@ class Policy(ABC):
     own_statistics: ClassVar[str | None] = None  # what it learns from beside the counts, if anything
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
+    memory: Memory | None = None  # what of the past it learns from; all of it if there is none
 
     @abstractmethod
     def rank(
@@ -103,6 +105,8 @@ def policy_label(description: dict[str, Any]) -> str:
         parts.append(description["solver"])
     if description.get("order") is not None:
         parts.append("ordered")
+    if description.get("memory") is not None:
+        parts.append(description["memory"].replace(":", ""))
     return "-".join(parts)
 
 

@@ -80,7 +80,8 @@ class Ledger:
             horizon=experiment.horizon,
             seed=experiment.seed,
             rewards=str(experiment.rewards),
-            click_model=experiment.click_model.name,
+            click_model=str(experiment.click_model),
+            delay=experiment.delay,
             version=__version__,
             fingerprint=experiment.policy.fingerprint(),
             requested=experiment.replications,
@@ -113,6 +114,7 @@ class Ledger:
             "seed",
             "rewards",
             "click_model",
+            "delay",
             "version",
         ):
             if getattr(saved, field) != getattr(now, field):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import specialise
+from banditrank.compilation import inlined, specialise
 from banditrank.model.click_models import ClickModel, World, draw_user_type
 from banditrank.policies.base import Kernel
 from banditrank.utilities.formulas import CompiledUtility, collective
@@ -37,6 +37,32 @@ class Tally(NamedTuple):
     last_gap: Floats  # (1,) what the last ranking lacked
 
 
+class Delay(NamedTuple):
+    """Rounds whose rewards have not arrived yet, in a ring."""
+
+    user_types: NDArray[np.intp]  # (D,) as the policy sees them; D is the delay
+    rankings: NDArray[np.uintp]  # (D, K)
+    rewards: Floats  # (D, K)
+
+
+def no_rewards_yet(delay: int, n_positions: int) -> Delay:
+    """Return room for the rounds of a delay; with none, for one round that is never used."""
+    rounds = max(delay, 1)
+    return Delay(
+        np.zeros(rounds, dtype=np.intp),
+        np.zeros((rounds, n_positions), dtype=np.uintp),
+        np.zeros((rounds, n_positions)),
+    )
+
+
+@inlined
+def _put_off(delay: Delay, place: int, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
+    delay.user_types[place] = user_type
+    for k in range(ranking.size):
+        delay.rankings[place, k] = ranking[k]
+        delay.rewards[place, k] = rewards[k]
+
+
 def start_tally(checkpoints: NDArray[np.int64], n_positions: int) -> Tally:
     """Return a tally of nothing."""
     return Tally(
@@ -49,31 +75,38 @@ def start_tally(checkpoints: NDArray[np.int64], n_positions: int) -> Tally:
     )
 
 
-def compiled_loop(kernel: Kernel, click_model: ClickModel, n_positions: int) -> Callable[..., None]:
+def compiled_loop(
+    kernel: Kernel, click_model: ClickModel, n_positions: int, *, delayed: bool
+) -> Callable[..., None]:
     """Return the loop for a policy's formulas and a click model's.
 
     Parameters
     ----------
+    delayed
+        Whether rewards arrive late.
     n_positions
         K to unroll the inner loops for, or 0 for a loop that serves every K. The results are the same to the
         last bit; the unrolled loop is a quarter faster and costs a compilation for each K.
     """
     formulas = (*kernel, click_model.draw, click_model.value)
-    return specialise(_build, *formulas, n_positions=n_positions)
+    return specialise(_build, *formulas, n_positions=n_positions, delayed=int(delayed))
 
 
-def _build(
+def _build(  # noqa: C901 - the loop in one piece
     rank: Callable[..., None],
     observe: Callable[..., None],
     draw: Callable[..., None],
     value: Callable[..., float],
     n_positions: int,
+    delayed: int,
 ) -> Callable[..., None]:
     def play(
         state: Any,
         world: World,
         objective: Objective,
         tally: Tally,
+        delay: Delay,
+        started: int,
         blind: bool,  # noqa: FBT001 - takes all users for type 0
         first_round: int,
         parameters: Floats,
@@ -93,7 +126,13 @@ def _build(
             seen = 0 if blind else user_type
             rank(state, seen, t, parameters[step], policy_rng, ranking)
             draw(world, user_type, ranking, clicks_rng, rewards)
-            observe(state, seen, t, ranking, rewards)
+            if delayed:
+                place = t % delay.user_types.size
+                if t - started >= delay.user_types.size:
+                    observe(state, delay.user_types[place], t, delay.rankings[place], delay.rewards[place])
+                _put_off(delay, place, seen, ranking, rewards)
+            else:
+                observe(state, seen, t, ranking, rewards)
             if objective.equal:
                 changed = False
                 for k in range(ranking.size):

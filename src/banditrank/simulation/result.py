@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from banditrank.errors import InvalidInputError
 from banditrank.files import replacing
 from banditrank.model.problem import Problem
+from banditrank.model.timeline import Timeline
 from banditrank.policies.base import policy_label
 from banditrank.statistics.counts import Counts
 
@@ -34,7 +35,7 @@ class SimulationResult:
         The policy's name and parameters.
     problem
         The world.
-    horizon, seed, rewards, click_model, version
+    horizon, seed, rewards, click_model, delay, version
         What else is needed to get the same result again.
     fingerprint
         What tells the policy from others of the same description.
@@ -55,11 +56,12 @@ class SimulationResult:
     """
 
     policy: dict[str, Any]
-    problem: Problem
+    problem: Problem | Timeline
     horizon: int
     seed: int
     rewards: str
     click_model: str
+    delay: int
     version: str
     fingerprint: dict[str, Any]
     requested: int
@@ -194,12 +196,13 @@ class SimulationResult:
             replications = np.array(values.pop("replications"), dtype=np.int64)
             frame = frame[frame["replication"].isin(replications)]  # an interruption may leave newer curves
             shape = (len(replications), -1)
+            world = Timeline if "problems" in values["problem"] else Problem
             if not (np.isfinite(frame["regret"]).all() and frame["optimal_rate"].between(0, 1).all()):
                 raise ValueError("regret or optimal_rate out of range")  # noqa: TRY301 - told below
             return cls(
                 **{
                     **values,
-                    "problem": Problem.from_dict(values["problem"]),
+                    "problem": world.from_dict(values["problem"]),
                     "replications": replications,
                     "initial_rounds": np.array(values["initial_rounds"], dtype=np.int64),
                     "checkpoints": frame["round"].to_numpy().reshape(shape)[0],

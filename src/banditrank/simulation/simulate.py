@@ -15,20 +15,23 @@ from banditrank.errors import InvalidInputError
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
 from banditrank.simulation.ledger import Ledger
 from banditrank.simulation.progress import Advance, progress_bar
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.result import SimulationResult
+from banditrank.simulation.run import prepare, replicate
 from banditrank.utilities.utility import Utility
 
 LONGEST_HORIZON = 10**12
 MOST_REPLICATIONS = 10**6
+LONGEST_DELAY = 10**7
 
 
 def simulate(
     policy: Policy,
-    problem: Problem,
+    problem: Problem | Timeline,
     horizon: int,
     replications: int = 20,
     seed: int = 0,
@@ -40,6 +43,7 @@ def simulate(
     progress: bool | Advance | None = None,
     save_to: str | Path | None = None,
     keep_counts: bool = False,
+    delay: int = 0,
 ) -> SimulationResult:
     """Let a policy learn a problem from nothing, several times.
 
@@ -50,7 +54,7 @@ def simulate(
     Parameters
     ----------
     policy, problem
-        Who learns what.
+        Who learns what; a `Timeline` is a problem that changes.
     horizon
         Rounds in a replication.
     replications
@@ -72,6 +76,9 @@ def simulate(
         not run again.
     keep_counts
         Whether to keep what the policy had seen at the end of each replication. Not with ``save_to``.
+    delay
+        After how many rounds the policy learns what a ranking earned; at once when 0. When items come or go,
+        everything that is known by then is told first.
 
     Examples
     --------
@@ -85,6 +92,7 @@ def simulate(
     replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
     seed = check_whole("seed", seed, 0)
     count = check_whole("workers", processors() if workers is None else workers, 1)
+    delay = check_whole("delay", delay, 0, LONGEST_DELAY)
     check_simulation(policy, problem, world_rewards)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
@@ -98,9 +106,10 @@ def simulate(
         seed,
         replications,
         keep_counts,
+        delay,
     )
     ledger = Ledger(experiment, save_to)
-    experiment.prepare()
+    prepare(experiment)
     steps = len(ledger.missing) * horizon
     bar = nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
     with bar as advance, ledger.clock():
@@ -123,7 +132,7 @@ def _replicate(experiment: Experiment, ledger: Ledger, workers: int, advance: Ad
                 raise _Stopped
             advance(rounds)
 
-        return experiment.replicate(number, advance_or_stop)
+        return replicate(experiment, number, advance_or_stop)
 
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(play, number) for number in ledger.missing]
@@ -150,21 +159,23 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
     return np.unique(np.maximum(spaced.astype(np.int64), 1))
 
 
-def check_simulation(policy: Policy, problem: Problem, rewards: Rewards) -> None:
+def check_simulation(policy: Policy, problem: Problem | Timeline, rewards: Rewards) -> None:
     """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
     if not isinstance(policy, Policy):
         raise InvalidInputError("policy", "must be an instance of Policy", policy)
-    if not isinstance(problem, Problem):
-        raise InvalidInputError("problem", "must be a Problem (find_problem makes one from a name)", problem)
+    if not isinstance(problem, Problem | Timeline):
+        rule = "must be a Problem (find_problem makes one from a name) or a Timeline"
+        raise InvalidInputError("problem", rule, problem)
     check_treatment(policy.treatment)
     if not isinstance(policy.utility, Utility):
         raise InvalidInputError(
             "policy's utility", "must be a Utility (find_utility makes one)", policy.utility
         )
-    if isinstance(policy, CompiledPolicy):
-        policy.kernel(n_items=problem.n_items, n_positions=problem.n_positions)  # refuses what is too large
-    if policy.treatment == "equal":
-        _check_regret_is_finite(policy.utility, problem, rewards.scale)
+    for world in as_timeline(problem).problems:
+        if isinstance(policy, CompiledPolicy):
+            policy.kernel(n_items=world.n_items, n_positions=world.n_positions)  # refuses what is too large
+        if policy.treatment == "equal":
+            _check_regret_is_finite(policy.utility, world, rewards.scale)
 
 
 def _check_regret_is_finite(utility: Utility, problem: Problem, scale: float) -> None:

@@ -1,6 +1,8 @@
 """The best rankings of a known world, under either treatment and any click model."""
 
-from itertools import permutations
+from collections.abc import Iterator
+from itertools import combinations, islice, permutations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +12,17 @@ from banditrank.model.click_models import SINGLE_LOOK, ClickModel, make_world
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.model.values import best_personalized_rankings
-from banditrank.solvers.enumeration import ENUMERATION_LIMIT, number_of_rankings
+from banditrank.solvers.enumeration import ENUMERATION_LIMIT
 from banditrank.solvers.solve import best_equal_ranking
 from banditrank.utilities.utility import Utility
+
+
+class _Weighted(NamedTuple):
+    """A problem whose positions weigh what a click model says."""
+
+    arrival_rates: NDArray[np.float64]
+    position_preferences: NDArray[np.float64]
+    item_means: NDArray[np.float64]
 
 
 def best_rankings(
@@ -33,12 +43,18 @@ def best_rankings(
     array([[2, 3],
            [2, 3]])
     """
-    if not click_model.is_additive:
-        return _best_by_trying(problem, click_model, rewards, utility if equal else None)
-    if equal:
-        scale = (rewards or Bernoulli()).scale
-        return np.tile(best_equal_ranking(problem, utility, scale=scale), (problem.n_user_types, 1))
-    return best_personalized_rankings(problem)
+    if click_model.depends_on == "ranking":
+        tried = permutations(range(problem.n_items), problem.n_positions)
+        return _best_by_trying(tried, problem, click_model, rewards, utility if equal else None)
+    if not equal:  # where only the items count, the best items in any order
+        return best_personalized_rankings(problem)
+    if click_model.depends_on == "items":
+        chosen = combinations(range(problem.n_items), problem.n_positions)
+        return _best_by_trying(chosen, problem, click_model, rewards, utility)
+    scale = (rewards or Bernoulli()).scale
+    weights = click_model.position_weights(problem)
+    known = _Weighted(problem.arrival_rates, weights, problem.item_means)
+    return np.tile(best_equal_ranking(known, utility, scale=scale), (problem.n_user_types, 1))
 
 
 def best_values(
@@ -50,7 +66,7 @@ def best_values(
     rewards: Rewards | None = None,
 ) -> NDArray[np.float64]:
     """Return what the best rankings are worth: to each type, shape (N,), or collectively, shape (1,)."""
-    world = make_world(problem, rewards)
+    world = make_world(problem, rewards, click_model)
     rankings = best_rankings(
         problem, equal=equal, utility=utility, click_model=click_model, rewards=rewards
     ).astype(np.uintp)
@@ -59,23 +75,27 @@ def best_values(
 
 
 def _best_by_trying(
-    problem: Problem, click_model: ClickModel, rewards: Rewards | None, utility: Utility | None
+    rankings: Iterator[tuple[int, ...]],
+    problem: Problem,
+    click_model: ClickModel,
+    rewards: Rewards | None,
+    utility: Utility | None,
 ) -> NDArray[np.intp]:
-    """Return the best rankings of a click model of which nothing more is known than its values."""
-    count = number_of_rankings(problem.n_items, problem.n_positions)
-    if count > ENUMERATION_LIMIT:
-        size = f"{problem.n_items} items in {problem.n_positions} positions make {count:,}"
+    """Return the best of the rankings, of which nothing more is known than their values."""
+    tried = np.array(list(islice(rankings, ENUMERATION_LIMIT + 1)), dtype=np.uintp)
+    if len(tried) > ENUMERATION_LIMIT:
+        size = f"{problem.n_items} items in {problem.n_positions} positions"
         raise UnsolvableError(
-            f"click model {click_model.name} needs all rankings tried, at most {ENUMERATION_LIMIT:,}: {size}"
+            f"click model {click_model.name} needs all rankings tried, at most {ENUMERATION_LIMIT:,}: {size} "
+            "make more"
         )
-    world = make_world(problem, rewards)
-    rankings = np.array(list(permutations(range(problem.n_items), problem.n_positions)), dtype=np.uintp)
+    world = make_world(problem, rewards, click_model)
     values = np.array(  # (rankings, N)
-        [[click_model.value(world, i, ranking) for i in range(problem.n_user_types)] for ranking in rankings]
+        [[click_model.value(world, i, ranking) for i in range(problem.n_user_types)] for ranking in tried]
     )
     if utility is not None:
         totals = [utility.collective(problem.arrival_rates, row) for row in values]
         best = np.full(problem.n_user_types, np.argmax(totals))
     else:
         best = values.argmax(axis=0)
-    return rankings[best].astype(np.intp)
+    return tried[best].astype(np.intp)

@@ -148,6 +148,25 @@ class Counts:
             self.rounds,
         )
 
+    def of_items(self, items: Sequence[int] | NDArray[np.integer]) -> "Counts":
+        """Return the counts of some items, in the order given; arrivals and rounds stay."""
+        chosen = np.asarray(items, dtype=np.intp)
+        return Counts(
+            np.ascontiguousarray(self.displays_by_position[:, :, chosen]),
+            np.ascontiguousarray(self.rewards_by_position[:, :, chosen]),
+            self.arrivals.copy(),
+            self.rounds,
+        )
+
+    def scaled(self, weight: float) -> "Counts":
+        """Return the counts weighed, for a past that counts less; rounds are rounded."""
+        return Counts(
+            self.displays_by_position * weight,
+            self.rewards_by_position * weight,
+            self.arrivals * weight,
+            round(self.rounds * weight),
+        )
+
     def copy(self) -> "Counts":
         """Return counts that can be added to without changing these."""
         return Counts(

@@ -14,6 +14,7 @@ from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
+from banditrank.model.timeline import as_timeline
 from banditrank.simulation.result import SimulationResult
 from banditrank.statistics.counts import Counts
 
@@ -47,8 +48,9 @@ class CoveragePart(SimulationPart):
         import pandas as pd  # noqa: PLC0415 - heavy
 
         tallies: dict[tuple[int, float, str], list[int]] = {}
+        [problem] = as_timeline(result.problem).problems
         for counts in result.counts:
-            for lemma, promise, errors, radii, applies in _radii(result.problem, counts):
+            for lemma, promise, errors, radii, applies in _radii(problem, counts):
                 for index in np.ndindex(errors.shape):
                     quantity = "-".join(str(number + 1) for number in index)
                     tally = tallies.setdefault((lemma, promise, quantity), [0, 0])

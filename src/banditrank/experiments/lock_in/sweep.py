@@ -10,6 +10,7 @@ from banditrank.experiments.simulation_part import SimulationPart
 from banditrank.experiments.synthetic.sweep import world as synthetic
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
+from banditrank.model.timeline import as_timeline
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.simulation.result import SimulationResult
 
@@ -44,7 +45,8 @@ class LockInPart(SimulationPart):
 
         halfway, final = result.regret.T
         equal = self.policy.treatment == "equal"
-        losses = [losses_of_beliefs(result.problem, counts, equal=equal) for counts in result.counts]
+        [problem] = as_timeline(result.problem).problems
+        losses = [losses_of_beliefs(problem, counts, equal=equal) for counts in result.counts]
         return pd.DataFrame(
             {
                 "replication": result.replications,

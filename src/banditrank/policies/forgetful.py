@@ -1,0 +1,85 @@
+"""Any policy, with a memory that forgets."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.model.rankings import Ranking
+from banditrank.policies.base import CompiledPolicy, Kernel
+from banditrank.statistics.counts import Counts
+from banditrank.statistics.memory import Memory, find_memory
+
+
+@dataclass(frozen=True, init=False)
+class Forgetful(CompiledPolicy):
+    """A policy that learns from a window of the past, or from a past that counts less the older it is.
+
+    Parameters
+    ----------
+    inner
+        The policy. One that keeps statistics of its own cannot forget bit by bit: it starts afresh each time
+        as many rounds have passed as its memory is long.
+    memory
+        What it remembers: a `Memory`, or ``window:ROUNDS`` or ``discount:ROUNDS``.
+
+    Examples
+    --------
+    >>> from banditrank import UCBRank
+    >>> Forgetful(UCBRank(0.5), "window:20000").describe()["memory"]
+    'window:20000'
+    """
+
+    name: ClassVar[str] = "forgetful"
+
+    inner: CompiledPolicy
+    memory: Memory
+
+    def __init__(self, inner: CompiledPolicy, memory: Memory | str) -> None:
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "memory", find_memory(memory) if isinstance(memory, str) else memory)
+        for name in ("treatment", "utility", "assumptions", "own_statistics", "distinguishes_user_types"):
+            object.__setattr__(self, name, getattr(inner, name))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the inner policy's name and parameters, and the memory."""
+        return {**self.inner.describe(), "memory": str(self.memory)}
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the inner policy's, and the memory."""
+        return {**self.inner.fingerprint(), "memory": str(self.memory)}
+
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
+        """Return the inner policy's formulas."""
+        return self.inner.kernel(n_items=n_items, n_positions=n_positions)
+
+    def start(self, counts: Counts, scratch: Any) -> Any:
+        """Return the inner policy's state for the counts that are remembered."""
+        return self.inner.start(counts, scratch)
+
+    def resume(self, state: Any, counts: Counts, kept: NDArray[np.intp]) -> Any:
+        """Return the inner policy's state after items came or went."""
+        return self.inner.resume(state, counts, kept)
+
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the inner policy's, as if no more rounds had been played than are remembered."""
+        return self.inner.parameters(np.minimum(rounds, self.memory.rounds))
+
+    def new_scratch(self) -> Any:
+        """Return the inner policy's."""
+        return self.inner.new_scratch()
+
+    def random_scratch(self, counts: Counts, rng: np.random.Generator) -> Any:
+        """Return the inner policy's."""
+        return self.inner.random_scratch(counts, rng)
+
+    def initial_rounds(self, state: Any) -> int | None:
+        """Return how long the inner policy's initial phase took, None if it is still going on."""
+        return self.inner.initial_rounds(state)
+
+    def rank(
+        self, counts: Counts, user_type: int, *, rng: np.random.Generator, scratch: Any = None
+    ) -> Ranking:
+        """Return the inner policy's ranking; the counts are those that are remembered."""
+        return self.inner.rank(counts, user_type, rng=rng, scratch=scratch)
