@@ -19,11 +19,19 @@ class Assumptions:
         Names of the click models that its paper's guarantees are for; empty if any will do.
     graded_rewards
         Whether rewards may be other than clicks (0 or 1).
+    utilitarian_only
+        Whether under equal treatment it seeks the most clicks, whatever the utility.
     """
 
     positions: KnownPositions = "nothing"
     click_models: tuple[str, ...] = ()
     graded_rewards: bool = False
+    utilitarian_only: bool = True
 
 
-ASSUMES_NOTHING = Assumptions(graded_rewards=True)
+ASSUMES_NOTHING = Assumptions(graded_rewards=True, utilitarian_only=False)
+
+ONE_FACTOR_EACH = Assumptions(
+    click_models=("single-look", "position-based"), graded_rewards=True, utilitarian_only=False
+)
+"""Rewards are an item's factor times a position's: what the paper's estimators and ours rest on."""

@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError, UnsolvableError
+from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.equal import EQUAL, start_equal
 from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Learner
@@ -34,6 +35,8 @@ class PaperPolicy(CompiledPolicy):
     solver
         How equal treatment is solved; ``auto`` picks by the utility's shape.
     """
+
+    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
 
     schedule: Schedule
     treatment: Treatment

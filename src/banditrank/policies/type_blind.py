@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.statistics.counts import Counts
@@ -34,6 +35,7 @@ class TypeBlindUCB(CompiledPolicy):
 
     name: ClassVar[str] = "type-blind-ucb"
     distinguishes_user_types = False
+    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
 
     inner: UCBRank
     treatment: Treatment

@@ -9,6 +9,7 @@ import numpy as np
 
 from banditrank import __version__
 from banditrank.errors import InvalidInputError
+from banditrank.policies.violations import violations
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.result import SUMMARY_FILE, SimulationResult
 
@@ -91,6 +92,12 @@ class Ledger:
             optimal_rate=np.array([replication.optimal_rate for replication in done]),
             initial_rounds=np.array([replication.initial_rounds for replication in done]),
             seconds=self._seconds,
+            violations=violations(
+                experiment.policy,
+                experiment.problem,
+                rewards=experiment.rewards,
+                click_model=experiment.click_model,
+            ),
             counts=tuple(replication.counts for replication in done if replication.counts is not None),
         )
 

@@ -53,6 +53,8 @@ class SimulationResult:
         The time that replications took, compilation and saving apart.
     counts
         What the policy had seen at the end of each replication, if it was asked for.
+    violations
+        Where the world is not what the policy takes it for.
     """
 
     policy: dict[str, Any]
@@ -72,6 +74,7 @@ class SimulationResult:
     initial_rounds: NDArray[np.int64]
     seconds: float
     counts: tuple[Counts, ...] = ()
+    violations: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         count = f"{len(self.replications)} of {self.requested} replications of {self.horizon:,} rounds"
@@ -121,6 +124,7 @@ class SimulationResult:
         """Return the result as plain values, as in the output of ``banditrank simulate --json``."""
         return {
             **self.policy,
+            "violations": list(self.violations),
             "complete": self.complete,
             "checkpoints": self.checkpoints.tolist(),
             "regret": {
@@ -203,6 +207,7 @@ class SimulationResult:
                 **{
                     **values,
                     "problem": world.from_dict(values["problem"]),
+                    "violations": tuple(values["violations"]),
                     "replications": replications,
                     "initial_rounds": np.array(values["initial_rounds"], dtype=np.int64),
                     "checkpoints": frame["round"].to_numpy().reshape(shape)[0],

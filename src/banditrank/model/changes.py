@@ -1,0 +1,133 @@
+"""Ways in which a problem may change during a run."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.checks import check_whole
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model.problem import Problem
+from banditrank.model.timeline import Timeline
+
+Floats = NDArray[np.float64]
+
+DRIFT_STEPS = 200  # a smooth change is made of so many small ones
+
+
+def item_jumps(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
+    """Deal the items' means out anew, at evenly spaced rounds."""
+    deals = [problem.item_means[:, rng.permutation(problem.n_items)] for _ in range(times)]
+    return _timeline(problem, horizon, [_with(problem, means=means) for means in deals])
+
+
+def position_jumps(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
+    """Deal each type's position preferences out anew, at evenly spaced rounds."""
+    deals = [rng.permuted(problem.position_preferences, axis=1) for _ in range(times)]
+    return _timeline(problem, horizon, [_with(problem, preferences=preferences) for preferences in deals])
+
+
+def item_drift(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
+    """Let each item turn into another and back, so many times, along a sine."""
+    other = problem.item_means[:, rng.permutation(problem.n_items)]
+    blends = [_blend(problem.item_means, other, share) for share in _shares(times)]
+    return _timeline(problem, horizon, [_with(problem, means=means) for means in blends])
+
+
+def position_drift(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
+    """Let each type's positions change places and back, so many times, along a sine."""
+    other = rng.permuted(problem.position_preferences, axis=1)
+    blends = [_blend(problem.position_preferences, other, share) for share in _shares(times)]
+    return _timeline(problem, horizon, [_with(problem, preferences=preferences) for preferences in blends])
+
+
+def turnover(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
+    """Retire the oldest tenth of the items, and let as many new ones arrive, at evenly spaced rounds.
+
+    A new item's mean for a type is that of any of the items there were at the start.
+    """
+    count = max(1, problem.n_items // 10)
+    names, means = list(problem.items), problem.item_means
+    problems = []
+    for time in range(times):
+        fresh = rng.choice(problem.item_means, size=count, axis=1)
+        names = [*names[count:], *(f"new-{time * count + number + 1}" for number in range(count))]
+        means = np.hstack([means[:, count:], fresh])
+        problems.append(
+            Problem(
+                problem.arrival_rates,
+                problem.position_preferences,
+                means,
+                user_types=problem.user_types,
+                items=names,
+                name=problem.name,
+            )
+        )
+    return _timeline(problem, horizon, problems)
+
+
+CHANGES: dict[str, Callable[[Problem, int, int, np.random.Generator], Timeline]] = {
+    "item-jumps": item_jumps,
+    "position-jumps": position_jumps,
+    "item-drift": item_drift,
+    "position-drift": position_drift,
+    "turnover": turnover,
+}
+
+
+def changing(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Timeline:
+    """Return the problem with changes during so many rounds.
+
+    Parameters
+    ----------
+    problem
+        The world at the start.
+    changes
+        One of `CHANGES` and how often, such as ``item-jumps:3``.
+    horizon
+        The rounds that changes are spread over.
+    seed
+        Of what changes into what.
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> changing(kdd2012(), "item-jumps:2", 30_000).starts
+    (1, 10001, 20001)
+    """
+    name, _, times = changes.partition(":")
+    if name not in CHANGES:
+        raise UnknownNameError("changes", name, [f"{known}:TIMES" for known in CHANGES])
+    if not times.isascii() or not times.isdigit():
+        raise InvalidInputError("changes", f"must be {name}:TIMES with a whole number", changes)
+    count = check_whole("changes' times", int(times), 1, max(1, min(horizon - 1, 10_000)))
+    rng = np.random.default_rng(check_whole("seed", seed, 0))
+    return CHANGES[name](problem, check_whole("horizon", horizon, 2, 10**12), count, rng)
+
+
+def _with(problem: Problem, *, preferences: Floats | None = None, means: Floats | None = None) -> Problem:
+    return Problem(
+        problem.arrival_rates,
+        problem.position_preferences if preferences is None else preferences,
+        problem.item_means if means is None else means,
+        user_types=problem.user_types,
+        items=problem.items,
+        name=problem.name,
+    )
+
+
+def _shares(times: int) -> Floats:
+    """Return how far things have turned into others after each step: there and back, so many times."""
+    return np.asarray(np.sin(np.pi * times * np.arange(1, DRIFT_STEPS) / DRIFT_STEPS) ** 2)
+
+
+def _blend(before: Floats, after: Floats, share: float) -> Floats:
+    return np.asarray((1 - share) * before + share * after)
+
+
+def _timeline(problem: Problem, horizon: int, later: list[Problem]) -> Timeline:
+    """Spread problems evenly; where rounds are fewer than problems, the later ones are left out."""
+    starts = 1 + np.arange(len(later) + 1) * horizon // (len(later) + 1)
+    first = np.unique(starts, return_index=True)[1]
+    problems = [problem, *later]
+    return Timeline([problems[number] for number in first], [int(starts[number]) for number in first])

@@ -1,0 +1,207 @@
+"""Worlds that change, rewards that come late, and memories that forget."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from banditrank import (
+    Counts,
+    GreedyRank,
+    InvalidInputError,
+    Oracle,
+    Policy,
+    Problem,
+    SimulationResult,
+    UCBRank,
+    generate,
+    kdd2012,
+    simulate,
+)
+from banditrank.model.changes import CHANGES, changing
+from banditrank.model.timeline import Timeline
+from banditrank.policies.forgetful import Forgetful
+from banditrank.simulation.experience import Experience
+from banditrank.statistics.memory import Buckets, discount, find_memory, sliding_window
+
+SMALL = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+AFTER = Problem([0.3, 0.7], SMALL.position_preferences, SMALL.item_means[:, ::-1])
+SWAPPED = Timeline([SMALL, AFTER], [1, 1001])
+
+
+class FirstItems(Policy):
+    """Shows the first items, and notes what it is given."""
+
+    def __init__(self) -> None:
+        self.seen: list[Counts] = []
+
+    def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN201, ARG002
+        self.seen.append(counts.copy())
+        return np.arange(counts.n_positions)
+
+
+def test_a_world_that_never_changes_is_the_problem_itself() -> None:
+    same = Timeline([SMALL, SMALL, SMALL], [1, 300, 301])
+    for policy in (UCBRank(0.5), GreedyRank(0.5, treatment="equal", utility="nash")):
+        plain, changed = (simulate(policy, world, 2000, 3, 1) for world in (SMALL, same))
+        assert np.array_equal(plain.regret, changed.regret)
+
+
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+def test_regret_is_measured_against_the_world_of_the_round(treatment: str) -> None:
+    first, later = (Oracle(world, treatment=treatment) for world in (SMALL, AFTER))
+    assert simulate(first, SWAPPED, 1000, 2, 0).final_regret == pytest.approx(0, abs=1e-9)
+    knows_the_first = simulate(first, SWAPPED, 1500, 2, 0, checkpoints=[1000])
+    assert knows_the_first.regret[:, 0] == pytest.approx(0, abs=1e-9)
+    assert knows_the_first.final_regret.min() > 1
+    assert simulate(later, Timeline([AFTER, SMALL], [1, 1001]), 1000, 2, 0).final_regret.max() < 1e-9
+
+
+def test_compiled_and_interpreted_runs_of_a_changing_world_agree() -> None:
+    class Plain(Policy):
+        def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN202
+            return UCBRank(0.5).rank(counts, user_type, rng=rng, scratch=scratch)
+
+        def new_scratch(self) -> object:
+            return UCBRank(0.5).new_scratch()
+
+    world = changing(SMALL, "item-jumps:3", 800, seed=4)
+    compiled = simulate(UCBRank(0.5), world, 800, 2, 3)
+    plain = simulate(Plain(), world, 800, 2, 3)
+    assert plain.regret == pytest.approx(compiled.regret)
+
+
+def test_forgetful_compiled_and_interpreted_runs_agree() -> None:
+    class Plain(Policy):
+        memory = sliding_window(200)
+
+        def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN202
+            return Forgetful(UCBRank(0.5), self.memory).rank(counts, user_type, rng=rng, scratch=scratch)
+
+        def new_scratch(self) -> object:
+            return UCBRank(0.5).new_scratch()
+
+    one_type = generate("random", n_user_types=1, n_items=3, n_positions=1, seed=2)
+    policy = Forgetful(UCBRank(0.5), sliding_window(200))
+    compiled = simulate(policy, one_type, 190, 2, 3)  # as long as ln t is the same to both
+    plain = simulate(Plain(), one_type, 190, 2, 3)
+    assert plain.regret == pytest.approx(compiled.regret)
+
+
+def test_a_window_remembers_the_last_rounds_only() -> None:
+    policy = FirstItems()
+    policy.memory = sliding_window(100)
+    simulate(policy, SMALL, 1000, 1, 0, workers=1)
+    rounds = [counts.rounds for counts in policy.seen]
+    assert rounds[:96] == list(range(96))
+    assert max(rounds) == 99
+    assert min(rounds[100:]) == 95, "a twentieth is forgotten at once"
+
+
+def test_a_discount_weighs_by_age() -> None:
+    buckets = Buckets(discount(100))
+    one = Counts.from_arrays([[[5.0], [0.0]]], [[[2.0], [0.0]]], [5])
+    for _ in range(1000):
+        buckets.add(one)
+    past = buckets.remembered(one)
+    ages = np.arange(1, 139)
+    assert past.displays[0, 0, 0] == pytest.approx(5 * np.exp(-ages * 5 / 100).sum(), rel=1e-9)
+    assert past.rewards[0, 0, 0] == pytest.approx(past.displays[0, 0, 0] * 0.4)
+
+
+def test_a_policy_that_forgets_finds_its_way_after_a_jump() -> None:
+    # Both have the same arrivals and clicks; over 20 replications the forgetful one must lose less in sum.
+    world = Timeline(
+        [SMALL, Problem([0.5, 0.5], SMALL.position_preferences, 1 - SMALL.item_means)], [1, 40_001]
+    )
+    settings = {"problem": world, "horizon": 80_000, "replications": 20, "seed": 2}
+    policy = UCBRank(2.0)
+    keeps = simulate(policy, **settings).final_regret
+    forgets = simulate(Forgetful(policy, "window:8000"), **settings).final_regret
+    assert forgets.mean() < keeps.mean()
+
+
+def test_items_come_and_go_and_keep_what_was_learned_of_them() -> None:
+    old = Problem([1.0], [[1.0]], [[0.2, 0.6]], items=["a", "b"])
+    new = Problem([1.0], [[1.0]], [[0.6, 0.9]], items=["b", "c"])
+    experience = Experience(Timeline([old, new, old], [1, 11, 21]), None, 1)
+    experience.counts.record(0, [1], rewards=[1])
+    assert experience.enter(new).tolist() == [1, -1]
+    assert experience.counts.rewards[0, :, 0].tolist() == [1, 0]
+    experience.counts.record(0, [1], rewards=[1])
+    assert experience.enter(old).tolist() == [-1, 0]
+    assert experience.counts.rewards[0, :, 0].tolist() == [0, 1]
+    assert experience.counts.rounds == 2
+
+
+@pytest.mark.parametrize("delay", [0, 50])
+def test_a_new_item_is_found_without_starting_afresh(delay: int) -> None:
+    old = Problem([1.0], [[1.0]], [[0.3, 0.5]], items=["a", "b"])
+    new = Problem([1.0], [[1.0]], [[0.3, 0.5, 0.9]], items=["a", "b", "c"])
+    world = Timeline([old, new], [1, 5001])
+    result = simulate(UCBRank(1.0), world, 20_000, 5, 0, delay=delay, keep_counts=True)
+    for counts in result.counts:
+        assert counts.rounds == 20_000 - delay
+        assert counts.displays[0, 2, 0] > 12_000
+        assert counts.displays[0, 1, 0] > 4_000, "what was learned before is kept"
+
+
+def test_late_rewards_are_learned_from_late() -> None:
+    policy = FirstItems()
+    simulate(policy, SMALL, 100, 1, 0, delay=30, workers=1)
+    assert [counts.rounds for counts in policy.seen] == [0] * 30 + list(range(70))
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_changes_keep_types_and_positions_and_are_repeatable(changes: str) -> None:
+    world = changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
+    assert world == changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
+    assert world.problems[0] == kdd2012()
+    assert world.problems[1] != kdd2012()
+    assert world.user_types == kdd2012().user_types
+    assert (len(world.items) > 5) == (changes == "turnover")
+    for problem in world.problems:
+        assert problem.n_items == 5
+    if changes.endswith("drift"):
+        steps = [np.abs(b.item_means - a.item_means).max() for a, b in pairwise(world.problems)]
+        assert max(steps) < 0.02, "a drift is smooth"
+
+
+def test_a_saved_result_of_a_changing_world_is_read_back(tmp_path) -> None:  # noqa: ANN001
+    result = simulate(UCBRank(0.5), SWAPPED, 1500, 2, 1, delay=3, save_to=tmp_path)
+    back = SimulationResult.load(tmp_path)
+    assert back.problem == SWAPPED
+    assert back.delay == 3
+    assert back.violations == result.violations
+    assert len(result.violations) == 1
+
+
+@pytest.mark.parametrize(
+    ("problems", "starts", "message"),
+    [
+        ([], [], "at least one"),
+        ([SMALL], [2], "must begin with 1"),
+        ([SMALL, SMALL], [1, 1], "must begin with 1 and increase"),
+        ([SMALL, kdd2012()], [1, 5], "must have the user types"),
+        ([SMALL, SMALL], [1], "a round for each of the 2 problems"),
+    ],
+)
+def test_a_wrong_timeline_is_refused(problems: list, starts: list, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Timeline(problems, starts)
+
+
+@pytest.mark.parametrize(
+    "text", ["window", "window:0", "window:x", "forever:3", "discount:-1", "window:1.5", ""]
+)
+def test_a_wrong_memory_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="memory"):
+        find_memory(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["item-jumps", "jumps:3", "item-jumps:0", "item-drift:x", "turnover:99999999"]
+)
+def test_wrong_changes_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="changes"):
+        changing(SMALL, text, 1000)
