@@ -63,7 +63,7 @@ def test_the_best_rankings_are_the_best_of_all(name: str, equal: bool) -> None: 
     "text", ["cascades", "dependent-click:0", "dependent-click:x", "cascade:1", "dependent-click:nan"]
 )
 def test_a_wrong_click_model_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="click model|satisfaction"):
+    with pytest.raises(InvalidInputError, match=r"click model|satisfaction"):
         find_click_model(text)
 
 

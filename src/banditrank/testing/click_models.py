@@ -19,7 +19,7 @@ def check_rewards_average_to_the_value(click_model: ClickModel) -> None:
     problem = generate("random", n_user_types=2, n_items=4, n_positions=3, seed=3)
     families: tuple[Rewards, ...] = (Bernoulli(), Beta(2.0, 3.0))
     for rewards in families:
-        world = make_world(problem, rewards)
+        world = make_world(problem, rewards, click_model)
         for user_type in range(2):
             ranking = np.array([2, 0, 3], dtype=np.uintp)
             totals = _draws(click_model, world, user_type, ranking).sum(axis=1)
@@ -30,7 +30,7 @@ def check_rewards_average_to_the_value(click_model: ClickModel) -> None:
 def check_rewards_lie_in_range(click_model: ClickModel) -> None:
     """No reward is negative or above the scale."""
     problem = generate("random", n_user_types=1, n_items=3, n_positions=3, seed=5)
-    world = make_world(problem, Beta(0.5, 2.0))
+    world = make_world(problem, Beta(0.5, 2.0), click_model)
     drawn = _draws(click_model, world, 0, np.array([1, 2, 0], dtype=np.uintp))
     assert drawn.min() >= 0
     assert drawn.max() <= 2
@@ -39,7 +39,7 @@ def check_rewards_lie_in_range(click_model: ClickModel) -> None:
 def check_value_depends_on_the_ranking_only(click_model: ClickModel) -> None:
     """A value is a number for each type and ranking, the same each time, within the scale of the rewards."""
     problem = generate("conflict", n_user_types=2, n_items=4, n_positions=2, seed=1)
-    world = make_world(problem)
+    world = make_world(problem, click_model=click_model)
     for items in permutations(range(4), 2):
         ranking = np.array(items, dtype=np.uintp)
         first, second = (click_model.value(world, 1, ranking) for _ in range(2))
