@@ -1,0 +1,118 @@
+"""How sure the likelihood's estimates are: an interval for every preference and every mean.
+
+Around its largest value the logarithm of the likelihood falls off like a parabola in log ρ and log μ. A cell
+shown T times with chance ρ_k μ_j of a reward contributes the weight T ρ_k μ_j to the curvature in
+log ρ_k + log μ_j. The inverse of the whole gives the variances of log ρ_k and log μ_j, all else being unknown
+too; intervals are set up on the scale of log-odds, so that they stay within [0, 1].
+
+* Only products of ρ and μ are seen, but ρ sums to 1, which settles the rest, provided that items were shown
+  at several positions. What the displays leave open has the interval [0, 1].
+* What was looked at and never rewarded is surely small: its upper end is the largest value at which so little
+  would have been seen with half the error rate.
+* Rewards are taken for Poisson counts. For a user who looks at one position only, this is right where
+  positions are compared, and on the safe side for means that are large; so it is for graded rewards, which
+  spread less than clicks.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.checks import check_number
+from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.statistics.counts import Counts
+
+Floats = NDArray[np.float64]
+
+_SINGULAR = 1e-9  # curvature below this share of the largest is none
+_MOST = 1 - 1e-6  # chances are kept below 1, where a click would be certain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Where the truth lies with the given probability, for each quantity by itself.
+
+    Attributes
+    ----------
+    level
+        The probability.
+    position_preferences
+        Lower and upper ends for ρ, shape (N, K, 2).
+    item_means
+        Lower and upper ends for μ, shape (N, M, 2).
+    """
+
+    level: float
+    position_preferences: Floats
+    item_means: Floats
+
+
+def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
+    """Return intervals around `likelihood_estimate`.
+
+    Parameters
+    ----------
+    counts
+        T and S.
+    level
+        How probably each interval holds the truth, about, once there are some tens of rewards.
+
+    Examples
+    --------
+    >>> counts = Counts.from_arrays([[[900, 900], [400, 400]]], [[[300, 150], [40, 20]]], [1300])
+    >>> likelihood_intervals(counts).position_preferences.round(2)
+    array([[[0.62, 0.71],
+            [0.29, 0.38]]])
+    """
+    level = check_number("level", level, 0.01, 1 - 1e-9)
+    estimates = likelihood_estimate(counts)
+    preferences = np.empty((counts.n_user_types, counts.n_positions, 2))
+    means = np.empty((counts.n_user_types, counts.n_items, 2))
+    for i in range(counts.n_user_types):
+        rho, mu = estimates.position_preferences[i], np.minimum(estimates.item_means[i], _MOST)
+        displays, rewards = counts.displays[i], counts.rewards[i]
+        variances = _log_variances(displays, rho, mu)
+        preferences[i] = _ends(rho, variances[: rho.size], level)
+        means[i] = _ends(mu, variances[rho.size :], level)
+        expected = displays.T @ mu  # (K,) rewards if everybody looked there
+        _bound_unrewarded(preferences[i], rewards.sum(axis=0), expected, level)
+        _bound_unrewarded(means[i], rewards.sum(axis=1), displays @ rho, level)
+    return Intervals(level, preferences, means)
+
+
+def _log_variances(displays: Floats, rho: Floats, mu: Floats) -> Floats:
+    """Return the variances of log ρ and log μ, shape (K + M,); infinite where nothing settles them."""
+    weights = displays * np.outer(mu, rho)  # (M, K)
+    curvature = np.block([[np.diag(weights.sum(axis=0)), weights.T], [weights, np.diag(weights.sum(axis=1))]])
+    eigenvalues, directions = np.linalg.eigh(curvature)
+    informative = eigenvalues > _SINGULAR * max(eigenvalues[-1], 1e-300)
+    # log ρ_k = a_k − log Σ exp a and log μ_j = b_j + log Σ exp a: their derivatives by a and b.
+    derivatives = np.eye(rho.size + mu.size)
+    derivatives[:, : rho.size] -= np.where(np.arange(rho.size + mu.size) < rho.size, 1, -1)[:, None] * rho
+    along = derivatives @ directions
+    variances = (along[:, informative] ** 2 / eigenvalues[informative]).sum(axis=1)
+    open_ended = (along[:, ~informative] ** 2).sum(axis=1) > _SINGULAR
+    return np.where(open_ended, np.inf, variances)
+
+
+def _ends(estimates: Floats, variances: Floats, level: float) -> Floats:
+    width = NormalDist().inv_cdf((1 + level) / 2)
+    inside = (estimates > 0) & (estimates < 1)
+    chance = np.where(inside, estimates, 0.5)
+    log_odds = np.log(chance / (1 - chance))
+    half = width * np.sqrt(variances) / (1 - chance)
+    ends = np.stack([log_odds - half, log_odds + half], axis=1)
+    bounded = 0.5 * (1 + np.tanh(ends / 2))
+    certain = np.stack([estimates, estimates], axis=1)
+    unknown = np.where(np.isfinite(variances)[:, None], certain, np.array([0.0, 1.0]))
+    return np.where(inside[:, None], bounded, unknown)
+
+
+def _bound_unrewarded(ends: Floats, rewards: Floats, exposures: Floats, level: float) -> None:
+    """Write the intervals of what was never rewarded: e^(−exposure · value) is half the error rate."""
+    unrewarded = rewards <= 0
+    limit = -np.log((1 - level) / 2)
+    ends[unrewarded, 0] = 0.0
+    ends[unrewarded, 1] = np.minimum(1.0, limit / np.maximum(exposures[unrewarded], 1e-300))

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from banditrank import Counts, GreedyRank, InvalidInputError, Problem, generate, kdd2012, simulate
+from banditrank.estimators.intervals import likelihood_intervals
+from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.policies.schedules import constant
+
+EXPLORES = GreedyRank(constant(1.0))  # shows items in turn, at all positions
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [kdd2012(), generate("random", n_user_types=2, n_items=8, n_positions=3, seed=4)],
+    ids=["kdd", "random"],
+)
+def test_intervals_hold_the_truth_at_least_as_often_as_they_say(problem: Problem) -> None:
+    # 400 runs: a share of true coverage 0.9 has standard error 0.015. Preferences, whose intervals are to be
+    # exact, must be covered in [0.83, 0.965], means in 0.83 or more: error rate below 1e-3 if they are.
+    result = simulate(EXPLORES, problem, 4000, 400, 3, keep_counts=True)
+    intervals = [likelihood_intervals(counts, level=0.9) for counts in result.counts]
+    preferences = np.array([each.position_preferences for each in intervals])
+    means = np.array([each.item_means for each in intervals])
+    assert _coverage(preferences, problem.position_preferences).max() <= 0.965
+    assert _coverage(preferences, problem.position_preferences).min() >= 0.83
+    assert _coverage(means, problem.item_means).min() >= 0.83
+
+
+def _coverage(ends: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    return ((ends[..., 0] <= truth) & (truth <= ends[..., 1])).mean(axis=0)
+
+
+def test_intervals_hold_the_estimates_and_narrow_with_the_data() -> None:
+    counts = simulate(EXPLORES, kdd2012(), 5000, 1, 0, keep_counts=True).counts[0]
+    few, many = likelihood_intervals(counts), likelihood_intervals(counts.scaled(100))
+    estimates = likelihood_estimate(counts)
+    for name in ("position_preferences", "item_means"):
+        ends, narrow, value = getattr(few, name), getattr(many, name), getattr(estimates, name)
+        assert (ends[..., 0] < value).all()
+        assert (value < ends[..., 1]).all()
+        ratio = np.diff(narrow) / np.diff(ends)
+        assert ratio == pytest.approx(0.1, rel=0.15)
+
+
+def test_what_the_displays_leave_open_may_be_anything() -> None:
+    # Item 1 at position 1 only, item 2 at position 2 only: which is better, item or position?
+    counts = Counts.from_arrays([[[500, 0], [0, 500]]], [[[100, 0], [0, 50]]], [500])
+    intervals = likelihood_intervals(counts)
+    assert intervals.position_preferences.tolist() == [[[0, 1], [0, 1]]]
+    assert intervals.item_means.tolist() == [[[0, 1], [0, 1]]]
+
+
+def test_nothing_seen_is_nothing_known() -> None:
+    empty = likelihood_intervals(Counts.empty(n_user_types=2, n_items=3, n_positions=2))
+    assert (empty.item_means == [0, 1]).all()
+    assert (empty.position_preferences == [0, 1]).all()
+
+
+def test_never_clicked_is_surely_small() -> None:
+    counts = Counts.from_arrays([[[3000], [1000]]], [[[900], [0]]], [4000])
+    intervals = likelihood_intervals(counts, level=0.95)
+    assert intervals.item_means[0, 1] == pytest.approx([0, -np.log(0.025) / 1000])
+    assert intervals.position_preferences.tolist() == [[[1, 1]]], "there is only one place to look"
+
+
+@pytest.mark.parametrize("level", [0, 1, -1, float("nan"), "0.9", True])
+def test_a_wrong_level_is_refused(level: object) -> None:
+    with pytest.raises(InvalidInputError, match="level"):
+        likelihood_intervals(Counts.empty(n_user_types=1, n_items=2, n_positions=1), level=level)
