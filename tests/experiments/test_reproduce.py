@@ -154,7 +154,7 @@ def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     reproduce([STUDY], tmp_path)
     (tmp_path / "index.html").unlink()
     (tmp_path / "index.html").mkdir()
-    with pytest.raises(InvalidInputError, match="--output must be writable"):
+    with pytest.raises(InvalidInputError, match=r"^output must be writable"):
         reproduce([STUDY], tmp_path)
 
 

@@ -81,7 +81,7 @@ def reproduce(
     try:
         report.write(directory)
     except OSError as error:
-        raise InvalidInputError.from_os("--output", "must be writable", directory, error) from None
+        raise InvalidInputError.from_os("output", "must be writable", directory, error) from None
     return report
 
 
