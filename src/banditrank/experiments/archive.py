@@ -59,7 +59,7 @@ class Archive:
 
     def path(self, study: str, part: Part) -> Path:
         """Return where a part's data are."""
-        return self.directory / (TIMINGS if part.measures_time else DATA) / study / f"{part.name}.parquet"
+        return self.directory / folder(part) / study / f"{part.name}.parquet"
 
     def get(self, study: str, part: Part) -> "pd.DataFrame | None":
         """Return a part's data if they are there and of the same settings."""
@@ -96,6 +96,11 @@ class Archive:
     def seconds(self, study: str, parts: Sequence[Part]) -> float:
         """Return how long some finished parts of a study took."""
         return sum(self._seconds.get(f"{study}/{part.name}", 0.0) for part in parts)
+
+
+def folder(part: Part) -> str:
+    """Return where a part's data belong: with those that are the same each time, or with times."""
+    return TIMINGS if part.measures_time else DATA
 
 
 def _read_json(path: Path) -> dict[str, Any]:
