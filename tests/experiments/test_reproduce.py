@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,17 @@ def test_damaged_data_are_made_again_and_nothing_else(tmp_path: Path, uninterrup
     reproduce([STUDY], tmp_path, on_part=lambda name, was_there: None if was_there else made.append(name))
     assert made == ["small/second"]
     assert data(tmp_path) == data(uninterrupted)
+
+
+def test_the_page_is_of_the_studies_named_and_others_come_back_without_a_run(tmp_path: Path) -> None:
+    other = replace(STUDY, name="other")
+    reproduce([STUDY], tmp_path)
+    reproduce([other], tmp_path)
+    assert list(json.loads((tmp_path / "summary.json").read_text())["studies"]) == ["other"]
+    was_there: list[bool] = []
+    reproduce([STUDY, other], tmp_path, on_part=lambda _, there: was_there.append(there))
+    assert list(json.loads((tmp_path / "summary.json").read_text())["studies"]) == ["small", "other"]
+    assert all(was_there)
 
 
 def test_all_that_is_promised_is_written(uninterrupted: Path) -> None:
