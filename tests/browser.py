@@ -3,18 +3,14 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-NAMES = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)  # as in tools/install_browser
+NAMES = (Path(__file__).parents[1] / "tools" / "browser_names").read_text().split()
 SECONDS = 30  # for any step: a page that takes longer is broken
 THIS_MACHINE = {None, "", "localhost", "127.0.0.1"}
 

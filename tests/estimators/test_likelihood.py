@@ -155,7 +155,7 @@ def test_more_displays_weigh_more() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tolerance": -1.0}, "tolerance must be a number from 0 to below 1, got -1.0"),
+        ({"tolerance": -1.0}, "tolerance must be a number from 0 to 1, got -1.0"),
         ({"tolerance": math.nan}, "tolerance must be .*, got nan"),
         ({"max_passes": 0}, "max_passes must be a whole number of at least 1, got 0"),
         ({"max_passes": 1.5}, "max_passes must be a whole number .* got 1.5"),

@@ -85,10 +85,14 @@ def test_the_page_shows_every_study(width: int, directory: Path, open_page: Open
         in_order = sorted(found["checks"], key=lambda check: check["of"] != "paper")
         for place, check in enumerate(in_order):
             words = re.sub(r"\s+", " ", checks.nth(place).inner_text())
-            answer = {True: "Yes", False: "No", None: "Not checked"}[check["holds"]]
+            answer = {True: "Yes", False: "No", None: "Not decided"}[check["holds"]]
             assert words == f"{answer} {check['statement']} {check['evidence']}"
         for table in found["tables"]:
             assert table["caption"] in text
+        links = section.locator(".rail a").evaluate_all("links => links.map(a => a.getAttribute('href'))")
+        assert links == [
+            f"{kind}/{name}/" for kind in ("data", "timings") if (directory / kind / name).exists()
+        ]
 
 
 def test_findings_are_two_sentences(directory: Path) -> None:

@@ -142,7 +142,7 @@ def test_verdicts_are_words_in_the_overview_and_with_each_study(
     assert page.locator(".study").first.locator(".checks .status").all_inner_texts() == [
         "Yes",
         "No",
-        "Not checked",
+        "Not decided",
     ]
     assert (
         page.locator(".checks svg, .verdict svg, .studies svg").count() == 4 + 2 + 2

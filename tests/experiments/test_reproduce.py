@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,17 @@ def test_damaged_data_are_made_again_and_nothing_else(tmp_path: Path, uninterrup
     assert data(tmp_path) == data(uninterrupted)
 
 
+def test_the_page_is_of_the_studies_named_and_others_come_back_without_a_run(tmp_path: Path) -> None:
+    other = replace(STUDY, name="other")
+    reproduce([STUDY], tmp_path)
+    reproduce([other], tmp_path)
+    assert list(json.loads((tmp_path / "summary.json").read_text())["studies"]) == ["other"]
+    was_there: list[bool] = []
+    reproduce([STUDY, other], tmp_path, on_part=lambda _, there: was_there.append(there))
+    assert list(json.loads((tmp_path / "summary.json").read_text())["studies"]) == ["small", "other"]
+    assert all(was_there)
+
+
 def test_all_that_is_promised_is_written(uninterrupted: Path) -> None:
     files = {str(path.relative_to(uninterrupted)) for path in uninterrupted.rglob("*") if path.is_file()}
     assert files == {
@@ -154,7 +166,7 @@ def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     reproduce([STUDY], tmp_path)
     (tmp_path / "index.html").unlink()
     (tmp_path / "index.html").mkdir()
-    with pytest.raises(InvalidInputError, match="--output must be writable"):
+    with pytest.raises(InvalidInputError, match=r"^output must be writable"):
         reproduce([STUDY], tmp_path)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank import __version__
+from banditrank.cli.command import Command
 from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
 from banditrank.errors import InvalidInputError, UnknownNameError
 
@@ -32,7 +33,7 @@ def _help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@data_commands.command("kdd2012")
+@data_commands.command("kdd2012", cls=Command)
 def kdd2012_command(
     training: Annotated[Path, typer.Option(metavar="FILE", help="training.txt, unpacked: 12 columns.")],
     profiles: Annotated[Path, typer.Option(metavar="FILE", help="userid_profile.txt, unpacked: 3 columns.")],
@@ -58,7 +59,9 @@ def kdd2012_command(
             show_default="the system's temporary directory",
         ),
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--workers", help="Threads.", show_default="one a processor")
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Estimate the paper's Table 1 from the files of KDD Cup 2012 track 2, and say what they hold."""
@@ -92,7 +95,7 @@ def kdd2012_command(
             positions=chosen,
             memory_limit=memory_limit,
             temporary_directory=temporary_directory,
-            threads=workers,
+            threads=threads,
             on_progress=tell,
         )
     diagnosis = diagnose(found)

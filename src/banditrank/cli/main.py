@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from banditrank import __version__
+from banditrank.cli.command import Command
 from banditrank.cli.data import data_commands
 from banditrank.cli.frontier import frontier_command
 from banditrank.cli.problem import problem_commands
@@ -27,10 +28,10 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.command("simulate")(simulate_command)
-application.command("solve")(solve_command)
-application.command("frontier")(frontier_command)
-application.command("reproduce")(reproduce_command)
+application.command("simulate", cls=Command)(simulate_command)
+application.command("solve", cls=Command)(solve_command)
+application.command("frontier", cls=Command)(frontier_command)
+application.command("reproduce", cls=Command)(reproduce_command)
 application.add_typer(problem_commands, name="problem")
 application.add_typer(data_commands, name="data")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from banditrank.cli.command import Command
 from banditrank.cli.output import make_console
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ ProblemArgument = Annotated[
 ]
 
 
-@problem_commands.command("show")
+@problem_commands.command("show", cls=Command)
 def show_command(
     problem: ProblemArgument,
     toml: Annotated[bool, typer.Option("--toml", help="Print the problem as a TOML file instead.")] = False,
@@ -45,7 +46,7 @@ def show_command(
         _print_problem(found)
 
 
-@problem_commands.command("validate")
+@problem_commands.command("validate", cls=Command)
 def validate_command(problem: ProblemArgument) -> None:
     """Check a problem file; say what is wrong in one line, or what it holds."""
     from banditrank.model.catalog import find_problem
@@ -54,7 +55,7 @@ def validate_command(problem: ProblemArgument) -> None:
     typer.echo(f"{found.name}: {_size(found)}, valid")
 
 
-@problem_commands.command("generate")
+@problem_commands.command("generate", cls=Command)
 def generate_command(
     family: Annotated[
         str, typer.Argument(help="synthetic, random, conflict, ties, conflict-ties, common or common-log.")

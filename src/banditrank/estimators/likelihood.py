@@ -23,8 +23,8 @@ Where rewards cannot tell:
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.checks import check_number, check_whole
 from banditrank.compilation import compiled
-from banditrank.errors import InvalidInputError
 from banditrank.estimators.estimates import Estimates, arrival_rates
 from banditrank.estimators.item_means import exposure
 from banditrank.statistics.counts import Counts
@@ -140,10 +140,8 @@ def likelihood_estimate(counts: Counts, *, tolerance: float = 1e-12, max_passes:
     >>> estimate(counts).position_preferences.round(2)
     array([[0.46, 0.54]])
     """
-    if not 0 <= tolerance < 1:
-        raise InvalidInputError("tolerance", "must be a number from 0 to below 1", tolerance)
-    if isinstance(max_passes, bool) or not isinstance(max_passes, int) or max_passes < 1:
-        raise InvalidInputError("max_passes", "must be a whole number of at least 1", max_passes)
+    tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
+    max_passes = check_whole("max_passes", max_passes, 1)
     preferences = np.full((counts.n_user_types, counts.n_positions), 1 / counts.n_positions)
     means = np.zeros((counts.n_user_types, counts.n_items))
     raw = np.zeros(counts.n_positions)

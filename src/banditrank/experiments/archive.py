@@ -26,40 +26,40 @@ class Archive:
 
     Parameters
     ----------
-    directory
-        Made if it is missing.
+    output
+        The directory. Made if it is missing.
     manifest
         What all parts have in common. A directory that holds another is refused.
     others
         What else will be written there. A directory that holds something else of that name is refused.
     """
 
-    def __init__(self, directory: Path, manifest: dict[str, Any], others: Sequence[str] = ()) -> None:
-        self.directory = directory
+    def __init__(self, output: Path, manifest: dict[str, Any], others: Sequence[str] = ()) -> None:
+        self.directory = output
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            output.mkdir(parents=True, exist_ok=True)
             self._claim(manifest, (DATA, TIMINGS, *others))
         except OSError as error:
-            raise InvalidInputError.from_os("--output", "must be writable", directory, error) from None
-        self._seconds: dict[str, float] = _read_json(directory / SECONDS_FILE)
+            raise InvalidInputError.from_os("output", "must be writable", output, error) from None
+        self._seconds: dict[str, float] = _read_json(output / SECONDS_FILE)
 
     def _claim(self, manifest: dict[str, Any], names: Sequence[str]) -> None:
         path = self.directory / MANIFEST_FILE
         if not path.exists():
             if taken := [name for name in names if (self.directory / name).exists()]:
                 rule = f"must be new or hold a reproduction, not another {taken[0]}"
-                raise InvalidInputError("--output", rule, str(self.directory))
+                raise InvalidInputError("output", rule, str(self.directory))
             _write_json(path, manifest)
             return
         present = _read_json(path)
         for name, value in manifest.items():
             if present.get(name) != value:
                 rule = f"must be new or hold the same reproduction, whose {name} is {present.get(name)!r}"
-                raise InvalidInputError("--output", f"{rule} and not {value!r}", str(self.directory))
+                raise InvalidInputError("output", f"{rule} and not {value!r}", str(self.directory))
 
     def path(self, study: str, part: Part) -> Path:
         """Return where a part's data are."""
-        return self.directory / (TIMINGS if part.measures_time else DATA) / study / f"{part.name}.parquet"
+        return self.directory / folder(part) / study / f"{part.name}.parquet"
 
     def get(self, study: str, part: Part) -> "pd.DataFrame | None":
         """Return a part's data if they are there and of the same settings."""
@@ -91,11 +91,16 @@ class Archive:
             self._seconds[f"{study}/{part.name}"] = round(seconds, 3)
             _write_json(self.directory / SECONDS_FILE, self._seconds)
         except OSError as error:
-            raise InvalidInputError.from_os("--output", "must be writable", path, error) from None
+            raise InvalidInputError.from_os("output", "must be writable", path, error) from None
 
     def seconds(self, study: str, parts: Sequence[Part]) -> float:
         """Return how long some finished parts of a study took."""
         return sum(self._seconds.get(f"{study}/{part.name}", 0.0) for part in parts)
+
+
+def folder(part: Part) -> str:
+    """Return where a part's data belong: with those that are the same each time, or with times."""
+    return TIMINGS if part.measures_time else DATA
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -104,9 +109,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError:
-        raise InvalidInputError("--output", f"must hold a readable {path.name}", str(path)) from None
+        raise InvalidInputError("output", f"must hold a readable {path.name}", str(path)) from None
     if not isinstance(content, dict):
-        raise InvalidInputError("--output", f"must hold a readable {path.name}", str(path))
+        raise InvalidInputError("output", f"must hold a readable {path.name}", str(path))
     return content
 
 

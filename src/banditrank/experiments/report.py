@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from banditrank.experiments.archive import DATA
 from banditrank.experiments.page import write_page
 from banditrank.experiments.study import Picture, Reading, Study
 from banditrank.figures import any_script, theme
@@ -27,12 +28,15 @@ class StudyReport:
         The names of its parts.
     seconds
         How long these took.
+    folders
+        Where their files are.
     """
 
     study: Study
     reading: Reading
     parts: Sequence[str]
     seconds: float
+    folders: Sequence[str] = (DATA,)
 
 
 @dataclass(frozen=True, slots=True)

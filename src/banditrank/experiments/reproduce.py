@@ -8,7 +8,7 @@ from threading import Lock
 from banditrank import __version__
 from banditrank.checks import check_whole
 from banditrank.errors import InvalidInputError
-from banditrank.experiments.archive import Archive
+from banditrank.experiments.archive import Archive, folder
 from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
 from banditrank.experiments.report import FIGURES, PAGE_FILE, SUMMARY_FILE, Report, StudyReport
@@ -81,7 +81,7 @@ def reproduce(
     try:
         report.write(directory)
     except OSError as error:
-        raise InvalidInputError.from_os("--output", "must be writable", directory, error) from None
+        raise InvalidInputError.from_os("output", "must be writable", directory, error) from None
     return report
 
 
@@ -110,5 +110,10 @@ def _read(archive: Archive, study: Study, parts: Sequence[Part]) -> StudyReport:
         if frame is None:
             raise RuntimeError(f"the data of {study.name}/{part.name} are gone")
         frames[part.name] = frame
-    names = [part.name for part in parts]
-    return StudyReport(study, study.read(frames), names, archive.seconds(study.name, parts))
+    return StudyReport(
+        study,
+        study.read(frames),
+        [part.name for part in parts],
+        archive.seconds(study.name, parts),
+        sorted({folder(part) for part in parts}),
+    )

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from banditrank.checks import check_whole
 from banditrank.errors import BanditRankError, InvalidInputError
 
 OnProgress: TypeAlias = Callable[[float], None]
@@ -111,8 +112,8 @@ def open_session(
         One a processor when left out. Each has buffers of its own.
     """
     check_memory_limit(memory_limit)
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise InvalidInputError("threads", "must be a whole number of at least 1", threads)
+    if threads is not None:
+        threads = check_whole("threads", threads, 1)
     duckdb = import_duckdb()
     try:
         place = tempfile.TemporaryDirectory(prefix="banditrank-", dir=temporary_directory)

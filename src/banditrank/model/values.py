@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank.model.known import Known
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 
@@ -28,8 +29,8 @@ def weighted_means(
     return values
 
 
-def best_personalized_rankings(problem: Problem) -> NDArray[np.intp]:
-    """Return the best ranking of each user type, shape (N, K): best item to best position.
+def best_personalized_rankings(known: Known) -> NDArray[np.intp]:
+    """Return each user type's best ranking, known or estimated, shape (N, K): best item to best position.
 
     Ties go to the lower number.
 
@@ -40,8 +41,8 @@ def best_personalized_rankings(problem: Problem) -> NDArray[np.intp]:
     array([[2, 3],
            [3, 2]])
     """
-    items = np.argsort(-problem.item_means, axis=1, kind="stable")[:, : problem.n_positions]
-    positions = np.argsort(-problem.position_preferences, axis=1, kind="stable")
+    positions = np.argsort(-known.position_preferences, axis=1, kind="stable")  # (N, K)
+    items = np.argsort(-known.item_means, axis=1, kind="stable")[:, : positions.shape[1]]
     rankings = np.empty_like(positions)
     np.put_along_axis(rankings, positions, items, axis=1)
     return rankings

@@ -1,6 +1,6 @@
 """What equal treatment maximises: Σ_i λ_i f(u_i) + Σ_k b_σ(k), u_i = Σ_k ρ_ik μ_i,σ(k)."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,27 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
 from banditrank.errors import InvalidInputError
+from banditrank.model.known import Known
 from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 
 LARGEST = 1e100  # of any number in an instance: sums and products of such stay finite
-
-
-class Known(Protocol):
-    """What is known or estimated of a world: a `Problem`, or `Estimates`."""
-
-    @property
-    def arrival_rates(self) -> Floats:
-        """λ, shape (N,)."""
-
-    @property
-    def position_preferences(self) -> Floats:
-        """ρ, shape (N, K)."""
-
-    @property
-    def item_means(self) -> Floats:
-        """μ, shape (N, M)."""
 
 
 class Instance(NamedTuple):

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
+from banditrank.model.known import Known
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.solvers import assignment, enumeration
 from banditrank.solvers.branch_and_bound import search
 from banditrank.solvers.enumeration import number_of_rankings
 from banditrank.solvers.highs import outer_approximation, permutation_lp
-from banditrank.solvers.instance import Instance, Known, as_instance, total_value, values_of
+from banditrank.solvers.instance import Instance, as_instance, total_value, values_of
 from banditrank.solvers.method import Limits, Method, Outcome, Progress, go_on
 from banditrank.solvers.solution import Solution, gap_unit
 from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility

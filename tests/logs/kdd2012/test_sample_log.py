@@ -55,5 +55,9 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
         write_sample_log(large, tmp_path, n_rows=10, seed=0)
     with pytest.raises(InvalidInputError, match="n_rows must be a whole number of at least 1, got 0"):
         write_sample_log(kdd2012(), tmp_path, n_rows=0, seed=0)
+    with pytest.raises(InvalidInputError, match="n_users must be a whole number of at least 1, got 0"):
+        write_sample_log(kdd2012(), tmp_path, n_rows=10, seed=0, n_users=0)
+    with pytest.raises(InvalidInputError, match="seed must be a whole number of at least 0, got -1"):
+        write_sample_log(kdd2012(), tmp_path, n_rows=10, seed=-1)
     with pytest.raises(InvalidInputError, match="sample log must be writable"):
         write_sample_log(kdd2012(), tmp_path / "missing", n_rows=1, seed=0)

@@ -14,7 +14,11 @@ from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.likelihood import likelihood_estimate
 from banditrank.estimators.position_preferences import position_preferences
 from banditrank.model.problem import Problem
-from banditrank.model.values import best_personalized_values, user_type_values
+from banditrank.model.values import (
+    best_personalized_rankings,
+    best_personalized_values,
+    user_type_values,
+)
 from banditrank.solvers.solve import best_equal_ranking, equal_value
 from banditrank.statistics.counts import Counts
 
@@ -63,11 +67,7 @@ def _equal_loss(problem: Problem, estimates: Estimates) -> float:
 
 
 def _personalized_loss(problem: Problem, estimates: Estimates) -> float:
-    values = np.zeros(problem.n_user_types)
-    for i in range(problem.n_user_types):
-        ranking = np.zeros(problem.n_positions, dtype=np.intp)
-        items = np.argsort(-estimates.item_means[i], kind="stable")[: problem.n_positions]
-        ranking[np.argsort(-estimates.position_preferences[i], kind="stable")] = items
-        values[i] = user_type_values(problem, ranking)[i]
+    rankings = best_personalized_rankings(estimates)
+    values = [user_type_values(problem, ranking)[i] for i, ranking in enumerate(rankings)]
     rates = problem.arrival_rates
     return float(1 - (rates @ values) / (rates @ best_personalized_values(problem)))

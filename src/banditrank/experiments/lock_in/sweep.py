@@ -1,7 +1,8 @@
 """What is run: the paper's policies with many coefficients, and their initial phase at many click rates."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from banditrank.experiments.lock_in.beliefs import losses_of_beliefs
 from banditrank.experiments.paper_policies import WITH_COEFFICIENT
@@ -29,6 +30,20 @@ CUT = (
     f"{len(QUICK_COEFFICIENTS)} of {len(COEFFICIENTS)} coefficients, and {QUICK_PHASES} of {PHASES} initial "
     f"phases at {len(QUICK_RATES)} of {len(RATES)} click rates"
 )
+
+
+class World(NamedTuple):
+    """A world whose initial phase is looked at."""
+
+    label: str
+    make: Callable[[], Problem]
+    horizon: int  # long enough for the phase to end, with the world's own click rates
+
+
+WORLDS = {
+    "table1": World("Table 1", kdd2012, 5_000),
+    "synthetic": World("N = 3, M = 20, K = 4", synthetic, 300_000),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,13 +118,13 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
         for coefficient in (QUICK_COEFFICIENTS if quick else COEFFICIENTS)
     ]
     for rate in QUICK_RATES if quick else RATES:
-        for world, longest in ((kdd2012(), 5_000), (synthetic(), 300_000)):
-            horizon = round(longest / rate)
+        for name, world in WORLDS.items():
+            horizon = round(world.horizon / rate)
             parts.append(
                 InitialPhasePart(
-                    name=f"initial-phase-{'table1' if world.name == 'kdd2012' else 'synthetic'}-{rate:g}",
+                    name=f"initial-phase-{name}-{rate:g}",
                     policy=UCBRank(0.25),
-                    problems=(scaled(world, rate),),
+                    problems=(scaled(world.make(), rate),),
                     horizon=horizon,
                     replications=QUICK_PHASES if quick else PHASES,
                     seed=seed,

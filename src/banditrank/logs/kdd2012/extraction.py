@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from banditrank.checks import check_whole
 from banditrank.errors import InvalidInputError
 from banditrank.logs.duckdb_session import OnProgress, QueryError, Session, open_session
 from banditrank.logs.kdd2012 import queries
@@ -133,7 +134,7 @@ def extract(
     >>> found.items, found.counts.displays.shape, found.total.rows
     (('ad-1', 'ad-2', 'ad-3', 'ad-4', 'ad-5'), (2, 5, 2), 2000)
     """
-    _check_choice(n_ads, positions)
+    n_ads = _check_choice(n_ads, positions)
     training_log, profile_log = training_file(training), profile_file(profiles)
     for file in (profile_log, training_log):
         file.check()
@@ -172,13 +173,14 @@ def extract(
     )
 
 
-def _check_choice(n_ads: int, positions: Sequence[int]) -> None:
-    if isinstance(n_ads, bool) or not isinstance(n_ads, int) or n_ads < 1:
-        raise InvalidInputError("number of ads", "must be a whole number of at least 1", n_ads)
+def _check_choice(n_ads: int, positions: Sequence[int]) -> int:
+    """Return the number of ads, or raise an error if it or the positions cannot be."""
+    n_ads = check_whole("number of ads", n_ads, 1)
     if not positions or len(set(positions)) < len(positions) or not set(positions) <= set(KNOWN_POSITIONS):
         raise InvalidInputError("positions", "must be different ones of 1, 2 and 3", positions)
     if len(positions) > n_ads:
         raise InvalidInputError("number of ads", f"must be at least the {len(positions)} positions", n_ads)
+    return n_ads
 
 
 def _part(on_progress: OnProgress | None, begin: float, end: float) -> OnProgress | None:

@@ -1,0 +1,114 @@
+"""Lock-in: which runs are linear, how long the initial phase may last, and what others measured."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import pytest
+
+from banditrank.experiments.lock_in.analysis import CURES, MEASURED_ROUNDS, _bounds, read
+from banditrank.experiments.lock_in.sweep import WORLDS
+from banditrank.experiments.paper_policies import COEFFICIENTS, LABELS
+from banditrank.experiments.study import Check
+
+RUNS = 100
+RATES = (1.0, 0.5)
+
+
+def runs(name: str, linear: int = 0, coefficient: float | None = None) -> pd.DataFrame:
+    """Return runs of a policy: so many grow with exponent 0.95, the others with 0.5."""
+    growth = [2**0.95] * linear + [2**0.5] * (RUNS - linear)
+    return pd.DataFrame(
+        {
+            "coefficient": COEFFICIENTS[name] if coefficient is None else coefficient,
+            "regret_halfway": 100.0,
+            "regret": [100.0 * factor for factor in growth],
+            "loss_believed": [0.2] * linear + [0.0] * (RUNS - linear),
+            **{f"loss_{cure}": 0.0 for cure in CURES},
+        }
+    )
+
+
+def phases(rate: float, rounds: Sequence[float], *, ended: bool = True) -> pd.DataFrame:
+    return pd.DataFrame({"rate": rate, "initial_rounds": rounds, "ended": ended})
+
+
+def around(mean: float, error: float) -> list[float]:
+    """Return four numbers with a mean and a standard error of it."""
+    return [mean + factor * error * 3**0.5 for factor in (-1, 1, -1, 1)]
+
+
+def checks(**other: pd.DataFrame) -> list[Check]:
+    """Return the checks of data that bear the paper out, but for some parts."""
+    data = {f"{name}-own": runs(name) for name in LABELS}
+    for world in WORLDS:
+        for rate, bound in zip(RATES, _bounds(world, RATES), strict=True):
+            data[f"initial-phase-{world}-{rate:g}"] = phases(rate, around(bound / 2, 0.01 * bound))
+    return list(read(data | other).checks)
+
+
+def answers(**other: pd.DataFrame) -> list[bool | None]:
+    """Return the paper's answers: of the four policies and of the two worlds."""
+    return [check.holds for check in checks(**other) if check.of == "paper"]
+
+
+def test_all_the_papers_checks_can_hold() -> None:
+    assert answers() == [True] * 6
+    [measured] = [check for check in checks() if check.of == "implementation"]
+    assert "NOTES.md" in measured.statement
+    assert measured.holds is False  # what was measured is beyond the bound
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_more_than_one_linear_run_in_a_hundred_is_too_many(number: int) -> None:
+    name = list(LABELS)[number]
+    expected = [place != number for place in range(6)]
+    assert answers(**{f"{name}-own": runs(name, linear=1)}) == [True] * 6
+    assert answers(**{f"{name}-own": runs(name, linear=2)}) == expected
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_runs_with_another_coefficient_decide_nothing(name: str) -> None:
+    assert answers(**{f"{name}-other": runs(name, linear=RUNS, coefficient=64.0)}) == [True] * 6
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("number", range(2))
+def test_a_phase_beyond_the_bound_at_any_click_rate_is_noticed(number: int, rate: float) -> None:
+    world = list(WORLDS)[number]
+    [bound] = _bounds(world, [rate])
+    part = f"initial-phase-{world}-{rate:g}"
+    for ended in (True, False):  # a mean that is too small and yet beyond the bound is beyond it
+        found = answers(**{part: phases(rate, around(1.01 * bound, 1.0), ended=ended)})
+        assert found[4:6] == [place != number for place in range(2)]
+    found = answers(**{part: phases(rate, around(0.99 * bound, 1.0), ended=False)})
+    assert found[4:6] == [None if place == number else True for place in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "holds"),
+    [
+        (1.0, 0.01, True),
+        (1.4, 0.03, True),
+        (1.4, 0.04, None),
+        (1.6, 0.04, None),
+        (1.6, 0.03, False),
+        (0.4, 0.03, False),
+        (0.6, 0.03, True),
+        (1.0, 0.2, None),  # too few phases to tell
+    ],
+)
+def test_the_measured_phase_is_compared_give_or_take_three_errors(
+    mean: float,
+    error: float,
+    holds: bool | None,  # noqa: FBT001
+) -> None:
+    seen = phases(1.0, around(mean * MEASURED_ROUNDS, error * MEASURED_ROUNDS))
+    assert checks(**{"initial-phase-synthetic-1": seen})[-1].holds is holds
+
+
+def test_reasons_are_given_of_linear_runs_only() -> None:
+    data = {f"{name}-own": runs(name) for name in LABELS}
+    data |= {f"initial-phase-{world}-1": phases(1.0, [10.0, 20.0]) for world in WORLDS}
+    assert "believe in a wrong ranking" not in read(data).findings
+    data["ucb-equal-own"] = runs("ucb-equal", linear=2)
+    assert "100% believe in a wrong ranking, and of these 100% would not" in read(data).findings

@@ -1,0 +1,41 @@
+"""Differences are found where there are some, and hardly ever where there are none."""
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+from banditrank.experiments.comparison import LEVEL, compare
+
+
+@pytest.mark.parametrize(("n", "m", "shift"), [(4, 4, 2.0), (7, 7, 0.5), (20, 20, 0.8), (100, 12, 0.3)])
+def test_the_chance_is_that_of_mann_and_whitneys_test(n: int, m: int, shift: float) -> None:
+    rng = np.random.default_rng(n)
+    first, second = rng.normal(size=n), rng.normal(size=m) + shift
+    expected = mannwhitneyu(first, second, method="exact").pvalue
+    # Of 9,999 shuffles: four standard deviations.
+    assert compare(first, second).chance == pytest.approx(expected, abs=4 * 0.5 / 100)
+
+
+def test_kinds_that_are_the_same_are_told_apart_at_most_as_often_as_said() -> None:
+    rng = np.random.default_rng(1)
+    found = sum(compare(*rng.normal(size=(2, 7))).less is not None for _ in range(400))
+    assert found / 400 <= LEVEL + 4 * np.sqrt(LEVEL * (1 - LEVEL) / 400)  # an error rate of 1e-4
+
+
+def test_a_difference_has_a_direction() -> None:
+    low, high = np.arange(5.0), np.arange(5.0) + 10
+    assert (compare(low, high).less, compare(low, high).greater) == (True, False)
+    assert (compare(high, low).less, compare(high, low).greater) == (False, True)
+
+
+@pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [5.0] * 30, [0.0, 1e300, 1.0, 2.0]])
+def test_nothing_is_decided_by_one_run_or_between_equals(values: list[float]) -> None:
+    comparison = compare(np.array(values), np.array(values))
+    assert comparison == (None, 1.0)
+    assert comparison.greater is None
+    assert str(comparison) == "p = 1, not decided"
+
+
+def test_one_extreme_run_decides_nothing() -> None:
+    values = np.arange(12.0)
+    assert compare(values, np.r_[values[:-1], 1e9]).less is None
