@@ -77,7 +77,7 @@ def test_a_circle_is_one_block() -> None:
 
 
 def test_what_it_takes_for_better_is_better() -> None:
-    """The paper's Lemma 1: no relation is wrong with probability at least 1 − δ M², here 1 − 2 · 25/30,000."""
+    """The paper's good event, which fails with probability δ M²: here 25/30,000 for each user type."""
     better = play(TopRank(horizon=30_000), DECREASING, 30_000).better
     means = DECREASING.item_means
     assert better.sum() >= 2 * 7  # of 10 pairs for each of 2 user types
