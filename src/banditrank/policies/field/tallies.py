@@ -1,0 +1,33 @@
+"""The counts, kept up to date by policies that learn from statistics of their own."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import inlined
+from banditrank.statistics.counts import Counts
+
+Floats = NDArray[np.float64]
+
+
+class Tallies(NamedTuple):
+    """The arrays of `Counts`, shared."""
+
+    displays: Floats  # (N, K, M)
+    rewards: Floats  # (N, K, M)
+    arrivals: Floats  # (N,)
+
+
+def tallies_of(counts: Counts) -> Tallies:
+    """Return the arrays of the counts, not copies of them."""
+    return Tallies(counts.displays_by_position, counts.rewards_by_position, counts.arrivals)
+
+
+@inlined
+def record(tallies: Tallies, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
+    """Add one round to the counts."""
+    tallies.arrivals[user_type] += 1.0
+    for k in range(ranking.size):
+        tallies.displays[user_type, k, ranking[k]] += 1.0
+        tallies.rewards[user_type, k, ranking[k]] += rewards[k]
