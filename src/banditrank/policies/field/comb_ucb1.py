@@ -94,7 +94,7 @@ class CombUCB1(FieldPolicy):
     --------
     >>> counts = Counts.from_arrays([[[40, 30], [40, 90], [40, 50]]], [[[10, 6], [9, 30], [1, 2]]], [130])
     >>> CombUCB1().rank(counts, 0, rng=np.random.default_rng(0))
-    array([0, 1])
+    array([1, 0])
     """
 
     name: ClassVar[str] = "comb-ucb1"

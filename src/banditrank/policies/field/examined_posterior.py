@@ -102,6 +102,14 @@ def fit_posterior(posterior: Posterior, known: ExaminedCounts, user_type: int, i
     posterior.heights[i, j] = height
 
 
+@compiled
+def fit_posteriors(posterior: Posterior, known: ExaminedCounts) -> None:
+    """Take over the counts of all items."""
+    for i in range(posterior.clicks.shape[0]):
+        for j in range(posterior.clicks.shape[1]):
+            fit_posterior(posterior, known, i, j)
+
+
 @inlined
 def _mode(posterior: Posterior, examination: Floats, i: int, j: int) -> float:
     """Return where h is highest: the solution of θ Σ_k F_k κ_k / (1 − κ_k θ) = S, or 1 beyond it.
@@ -145,7 +153,7 @@ def _log_density(posterior: Posterior, examination: Floats, i: int, j: int, thet
     total = clicks * math.log(theta) if clicks > 0.0 else 0.0
     for k in range(examination.shape[1]):
         if posterior.misses[i, j, k] > 0.0:
-            total += posterior.misses[i, j, k] * math.log1p(-examination[i, k] * theta)
+            total += posterior.misses[i, j, k] * math.log(1.0 - examination[i, k] * theta)
     return total
 
 

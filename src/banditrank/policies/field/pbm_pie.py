@@ -125,6 +125,13 @@ def _update(state: PBMPIEState, user_type: int, item: int) -> None:
     state.entropies[i, j] = entropy
 
 
+@compiled
+def _update_all(state: PBMPIEState) -> None:
+    for i in range(state.estimates.shape[0]):
+        for j in range(state.estimates.shape[1]):
+            _update(state, i, j)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PBMPIE(InformedFieldPolicy):
     """PBM-PIE: the leaders by decreasing estimate S_j/Ñ_j, and every other round a rival in the last place.
@@ -188,8 +195,7 @@ class PBMPIE(InformedFieldPolicy):
             np.zeros(m, dtype=np.uintp),
             np.zeros(k + 1),
         )
-        for user_type, item in np.ndindex(n, m):
-            _update(state, user_type, item)
+        _update_all(state)
         return state
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:

@@ -21,6 +21,7 @@ from banditrank.policies.field.examined_posterior import (
     draw_from_posterior,
     empty_posterior,
     fit_posterior,
+    fit_posteriors,
 )
 from banditrank.statistics.counts import Counts
 
@@ -105,6 +106,5 @@ class PBMTS(InformedFieldPolicy):
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         known = start_examined(counts, self.examinations(counts))
         posterior = empty_posterior(n, m, k)
-        for user_type, item in np.ndindex(n, m):
-            fit_posterior(posterior, known, user_type, item)
+        fit_posteriors(posterior, known)
         return PBMTSState(known, posterior, np.zeros(k, dtype=np.uintp), np.zeros(m))
