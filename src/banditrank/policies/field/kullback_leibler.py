@@ -2,30 +2,33 @@
 
 import math
 
-from banditrank.compilation import compiled
+from banditrank.compilation import compiled, inlined
 
 _TOLERANCE = 1e-13  # of a bound: what Newton's last step may still move it by
-_MOST_STEPS = 60  # never reached: from the start below, ten do
+_MOST_STEPS = 60  # never reached: from the start below four do, and fifteen at the very worst
 
 
 @compiled
 def bernoulli_divergence(mean: float, other: float) -> float:
     """Return d(p, q) = p ln(p/q) + (1−p) ln((1−p)/(1−q)); infinite where q rules out what p allows.
 
-    Logarithms of 1 + gap/p and 1 − gap/(1−p) keep what would cancel when p and q are close.
-
     Examples
     --------
     >>> round(bernoulli_divergence(0.25, 0.5), 6), bernoulli_divergence(0.5, 1.0)
     (0.130812, inf)
     """
-    gap = other - mean
-    divergence = 0.0
-    if mean > 0.0:
-        divergence -= mean * math.log1p(gap / mean) if other > 0.0 else -math.inf
-    if mean < 1.0:
-        divergence -= (1.0 - mean) * math.log1p(-gap / (1.0 - mean)) if other < 1.0 else -math.inf
-    return max(0.0, divergence)
+    return max(0.0, _weighted_log(mean, other) + _weighted_log(1.0 - mean, 1.0 - other))
+
+
+@inlined
+def _weighted_log(weight: float, other: float) -> float:
+    """Return w ln(w/v): by 1 + (v − w)/w where they are close, or the digits of their gap would be lost."""
+    if weight <= 0.0:
+        return 0.0
+    if other <= 0.0:
+        return math.inf
+    gap = (other - weight) / weight
+    return -weight * (math.log1p(gap) if abs(gap) < 0.5 else math.log(other / weight))
 
 
 @compiled

@@ -1,0 +1,73 @@
+"""Counts and what follows from them where κ, how probably each position is looked at, is known."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import inlined
+from banditrank.statistics.counts import Counts
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.uintp]
+
+
+class ExaminedCounts(NamedTuple):
+    """The counts of each copy, and their sums over positions."""
+
+    displays: Floats  # (copies, K, M) N_jk
+    rewards: Floats  # (copies, K, M) S_jk
+    arrivals: Floats  # (copies,)
+    display_totals: Floats  # (copies, M) N_j
+    reward_totals: Floats  # (copies, M) S_j
+    exposures: Floats  # (copies, M) Ñ_j = Σ_k κ_k N_jk
+    examination: Floats  # (copies, K) κ
+    positions: Indices  # (copies, K) by decreasing κ
+
+
+def start_examined(counts: Counts, examination: Floats) -> ExaminedCounts:
+    """Return what is known from the counts, whose arrays are shared, not copied.
+
+    Parameters
+    ----------
+    examination
+        κ, shape (copies, K).
+    """
+    displays, rewards = counts.displays_by_position, counts.rewards_by_position
+    return ExaminedCounts(
+        displays,
+        rewards,
+        counts.arrivals,
+        displays.sum(axis=1),
+        rewards.sum(axis=1),
+        (displays * examination[:, :, None]).sum(axis=1),
+        examination,
+        np.argsort(-examination, axis=1, kind="stable").astype(np.uintp),
+    )
+
+
+@inlined
+def learn_examined(known: ExaminedCounts, user_type: int, ranking: Indices, rewards: Floats) -> None:
+    """Take in a round."""
+    i = user_type
+    known.arrivals[i] += 1.0
+    for k in range(ranking.size):
+        j = ranking[k]
+        known.displays[i, k, j] += 1.0
+        known.rewards[i, k, j] += rewards[k]
+        known.display_totals[i, j] += 1.0
+        known.reward_totals[i, j] += rewards[k]
+        known.exposures[i, j] += known.examination[i, k]
+
+
+@inlined
+def best_items(indices: Floats, leaders: Indices) -> None:
+    """Write the items of the highest indices, the highest first. Ties go to the lower number."""
+    for j in range(indices.size):
+        place = min(j, leaders.size)
+        while place > 0 and indices[leaders[place - 1]] < indices[j]:
+            if place < leaders.size:
+                leaders[place] = leaders[place - 1]
+            place -= 1
+        if place < leaders.size:
+            leaders[place] = j
