@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.policies.field.kullback_leibler import bernoulli_divergence
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -36,6 +37,20 @@ def exploration_level(times: float) -> float:
         return 0.0
     logarithm = math.log(times)
     return max(0.0, logarithm + 3.0 * math.log(logarithm))
+
+
+@compiled
+def exceeds(mean: float, displays: float, level: float, bound: float) -> bool:
+    """Return whether `kl_upper` exceeds a bound, at a fraction of its cost.
+
+    Examples
+    --------
+    >>> exceeds(0.25, 10.0, 1.4, 0.5), exceeds(0.25, 10.0, 1.2, 0.5), exceeds(0.25, 0.0, 0.0, 0.5)
+    (True, False, True)
+    """
+    if bound >= 1.0 or displays <= 0.0 or mean > bound:
+        return bound < 1.0
+    return displays * bernoulli_divergence(mean, bound) < level
 
 
 @compiled

@@ -10,7 +10,7 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
-from banditrank.policies.field.bookkeeping import exploration_level, record_round
+from banditrank.policies.field.bookkeeping import exceeds, exploration_level, record_round
 from banditrank.policies.field.kullback_leibler import kl_upper
 from banditrank.policies.field.leading_times import LeadingTimes, no_leaders, slot_of
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
@@ -85,9 +85,10 @@ def _explore(state: GRABState, user_type: int, level: float, ranking: Indices) -
             most, upper = gain, rank
     last = positions[ranking.size - 1]
     for j in range(state.leads.size):
-        if not state.leads[j]:
+        target = bounds[last] + most
+        if not state.leads[j] and exceeds(state.means[i, last, j], state.displays[i, last, j], level, target):
             gain = _bound(state, i, last, j, level) - bounds[last]
-            if gain > most:
+            if gain > most:  # rounding aside it is
                 most, newcomer = gain, j
     if newcomer >= 0:
         ranking[last] = newcomer

@@ -5,6 +5,7 @@ each place, so that two leaders are taken for one with probability 2⁻⁶³. Th
 places where a leader may stand are taken, the one that has led least is forgotten, and its clock with it.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,13 +29,17 @@ class LeadingTimes(NamedTuple):
 
 def no_leaders(n_copies: int, n_items: int, n_places: int) -> LeadingTimes:
     """Return a table in which nothing has led yet."""
-    limit = np.iinfo(np.int64).max
-    codes = np.random.default_rng(0).integers(limit, size=(n_places, n_items), dtype=np.int64)
     return LeadingTimes(
-        codes,
+        _codes(n_places, n_items),
         np.zeros((n_copies, _SLOTS), dtype=np.int64),
         np.zeros((n_copies, _SLOTS)),
     )
+
+
+@cache  # the same for all, and never written to
+def _codes(n_places: int, n_items: int) -> Integers:
+    limit = np.iinfo(np.int64).max
+    return np.random.default_rng(0).integers(limit, size=(n_places, n_items), dtype=np.int64)
 
 
 @inlined

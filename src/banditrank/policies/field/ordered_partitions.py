@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.policies.field.kullback_leibler import bernoulli_divergence, kl_upper
+from banditrank.policies.field.bookkeeping import exceeds
+from banditrank.policies.field.kullback_leibler import kl_upper
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -143,7 +144,7 @@ def _may_be_better(
         for other in range(end, next_end):
             rounds = comparisons.rounds[copy, items[copy, other], items[copy, place]]
             share = _share(comparisons, copy, items[copy, other], items[copy, place])
-            if rounds * bernoulli_divergence(share, 0.5) < level:
+            if exceeds(share, rounds, level, 0.5):
                 return True
     return False
 
@@ -179,7 +180,8 @@ def _most_promising(
 def _share(comparisons: Comparisons, copy: int, item: int, ahead: int) -> float:
     """Return the share of rounds that an item won over one ahead of it; there are some, or it were not."""
     margin: float = comparisons.margins[copy, item, ahead]
-    return 0.5 + 0.5 * margin / comparisons.rounds[copy, item, ahead]
+    rounds: float = comparisons.rounds[copy, item, ahead]
+    return 0.5 + 0.5 * margin / rounds
 
 
 @internal

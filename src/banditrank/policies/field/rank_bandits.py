@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.policies.field.bookkeeping import exploration_level, largest
-from banditrank.policies.field.kullback_leibler import bernoulli_divergence, kl_upper
+from banditrank.policies.field.bookkeeping import exceeds, exploration_level, largest
+from banditrank.policies.field.kullback_leibler import kl_upper
 
 Floats = NDArray[np.float64]
 
@@ -69,8 +69,7 @@ def choose_ucb1(bandits: RankBandits, copy: int, rank: int, rng: np.random.Gener
 def choose_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
     """Return the item of the largest KL-UCB, at level ln n + 3 ln ln n of the n-th choice.
 
-    Few bounds are needed: one exceeds another if the divergence of its mean from that is below its level.
-    The first to be tried is the last choice, which is often the best still.
+    The last choice is tried first, because it is often the best still: few other bounds are then needed.
     """
     chosen, earned, bounds = bandits.chosen[copy, rank], bandits.earned[copy, rank], bandits.bounds
     choices, unchosen = 0.0, False
@@ -82,9 +81,9 @@ def choose_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random.Gen
             bounds[j] = -chosen[j]
         return largest(bounds, rng)
     level = exploration_level(choices + 1.0)
-    best = int(bandits.choices[copy, rank])
-    most, ties = kl_upper(earned[best] / chosen[best], chosen[best], level), 1
-    first = best
+    first = int(np.int64(bandits.choices[copy, rank]))  # signed, as the numbers below
+    best, ties = first, 1
+    most = kl_upper(earned[best] / chosen[best], chosen[best], level)
     for j in range(bounds.size):
         if j == first:
             continue
@@ -94,7 +93,7 @@ def choose_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random.Gen
                 best = j
             continue
         mean = earned[j] / chosen[j]
-        if mean > most or chosen[j] * bernoulli_divergence(mean, most) < level:
+        if exceeds(mean, chosen[j], level, most):
             best, ties = j, 1
             most = kl_upper(mean, chosen[j], level)
     return best
