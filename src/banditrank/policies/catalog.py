@@ -1,12 +1,31 @@
 """Policies by name."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
+from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Treatment
+from banditrank.policies.field.base import FieldPolicy, InformedFieldPolicy, OrderedFieldPolicy
+from banditrank.policies.field.batch_rank import BatchRank
+from banditrank.policies.field.bubble_rank import BubbleRank
+from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
+from banditrank.policies.field.comb_ucb1 import CombUCB1
+from banditrank.policies.field.grab import GRAB
+from banditrank.policies.field.pb_mhb import PBMHB
+from banditrank.policies.field.pbm_pie import PBMPIE
+from banditrank.policies.field.pbm_ts import PBMTS
+from banditrank.policies.field.pbm_ucb import PBMUCB
+from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.field.top_rank import TopRank
+from banditrank.policies.field.uni_rank import UniRank
+from banditrank.policies.forgetful import Forgetful
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
 from banditrank.policies.schedules import constant
@@ -21,7 +40,23 @@ LEARNERS: dict[str, Callable[..., CompiledPolicy]] = {
 }
 """Policies that take a coefficient."""
 
-POLICY_NAMES = (*LEARNERS, UniformRandom.name, Oracle.name)
+FIELD: dict[str, type[FieldPolicy]] = {
+    policy.name: policy
+    for policy in (
+        *(PBMUCB, PBMTS, PBMPIE),
+        *(TopRank, BatchRank, CascadeKLUCB, BubbleRank, UniRank, RankedBandits),
+        *(PBMHB, GRAB, CombUCB1),
+    )
+}
+"""The field's policies."""
+
+ORDERED = "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
+
+ORDERED_NAMES = tuple(
+    f"{name}{ORDERED}" for name, policy in FIELD.items() if issubclass(policy, OrderedFieldPolicy)
+)
+
+POLICY_NAMES = (*LEARNERS, *FIELD, *ORDERED_NAMES, UniformRandom.name, Oracle.name)
 
 PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
@@ -38,13 +73,16 @@ PAPER_LINE_UP: tuple[tuple[str, Treatment], ...] = (
 
 def find_policy(
     name: str,
-    problem: Problem,
+    problem: Problem | Timeline,
     *,
     treatment: Treatment = "personalized",
     utility: Utility | str = "utilitarian",
     coefficient: float | None = None,
     solver: SolverName = "auto",
     rewards: Rewards | None = None,
+    click_model: ClickModel = SINGLE_LOOK,
+    horizon: int | None = None,
+    memory: str | None = None,
 ) -> CompiledPolicy:
     """Return a policy by name.
 
@@ -52,33 +90,62 @@ def find_policy(
     ----------
     name
         One of `POLICY_NAMES`.
-    problem, rewards
-        The world, for the oracle.
+    problem, rewards, click_model
+        The world, for the oracle and for policies that take something of it for known. Of a world that
+        changes they know how it is at the start.
     treatment, utility
         What to be good at.
     coefficient
         c, for policies that learn; that of the paper's experiment on Table 1 when left out.
     solver
         How GreedyRank and UCBRank solve equal treatment.
+    horizon
+        The number of rounds, for policies that are tuned to it.
+    memory
+        What of the past to learn from: ``window:ROUNDS`` or ``discount:ROUNDS``; all of it when left out.
 
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
     >>> find_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
     0.5
+    >>> find_policy("top-rank-ordered", kdd2012()).order
+    ((1, 0), (1, 0))
     """
     if name not in POLICY_NAMES:
         raise UnknownNameError("policy", name, POLICY_NAMES)
+    if coefficient is not None:
+        constant(coefficient)  # of no account to most, but a bad one is refused all the same
     aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility)}
     if solver != "auto":
         if name not in (GreedyRank.name, UCBRank.name):
             raise InvalidInputError("solver", f"must be auto for policy {name}", solver)
         aim["solver"] = solver
+    world = as_timeline(problem).problems[0]
     if name in LEARNERS:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
-        return LEARNERS[name](c, **aim)
-    if coefficient is not None:
-        constant(coefficient)  # of no account here, but a bad one is refused all the same
-    if name == UniformRandom.name:
-        return UniformRandom(**aim)
-    return Oracle(problem, rewards=rewards, **aim)
+        policy = LEARNERS[name](c, **aim)
+    elif name == UniformRandom.name:
+        policy = UniformRandom(**aim)
+    elif name == Oracle.name:
+        policy = Oracle(world, rewards=rewards, click_model=click_model, **aim)
+    else:
+        policy = _field_policy(name, world, click_model, horizon, aim)
+    return policy if memory is None else Forgetful(policy, memory)
+
+
+def _field_policy(
+    name: str, problem: Problem, click_model: ClickModel, horizon: int | None, aim: dict[str, Any]
+) -> FieldPolicy:
+    """Return a field policy, told what it takes for known."""
+    kind = FIELD[name.removesuffix(ORDERED)]
+    weights = click_model.position_weights(problem)
+    if aim["treatment"] == "equal":
+        weights = problem.arrival_rates[None, :] @ weights
+    if issubclass(kind, InformedFieldPolicy):
+        aim["examination"] = weights.tolist()
+    if name.endswith(ORDERED):
+        aim["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()
+    if horizon is not None and "horizon" in {field.name for field in fields(kind)}:
+        aim["horizon"] = horizon
+    return kind(**aim)
