@@ -55,6 +55,16 @@ _EXPORTS = {
     "simulate": "simulation.simulate",
     "solve": "solvers.solve",
     "Solution": "solvers.solution",
+    "Cascade": "model.cascade",
+    "DependentClick": "model.cascade",
+    "PositionBased": "model.position_based",
+    "find_click_model": "model.click_model_catalog",
+    "Timeline": "model.timeline",
+    "changing": "model.changes",
+    "Forgetful": "policies.forgetful",
+    "Intervals": "estimators.intervals",
+    "likelihood_intervals": "estimators.intervals",
+    "find_policy": "policies.catalog",
     "user_type_values": "model.values",
 }
 
@@ -63,14 +73,22 @@ __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
+    from banditrank.estimators.intervals import Intervals, likelihood_intervals
     from banditrank.estimators.likelihood import likelihood_estimate
+    from banditrank.model.cascade import Cascade, DependentClick
     from banditrank.model.catalog import find_problem, kdd2012
+    from banditrank.model.changes import changing
+    from banditrank.model.click_model_catalog import find_click_model
     from banditrank.model.click_models import ClickModel, SingleLook
     from banditrank.model.generators import generate
+    from banditrank.model.position_based import PositionBased
     from banditrank.model.problem import Problem
     from banditrank.model.rewards import Bernoulli, Beta
+    from banditrank.model.timeline import Timeline
     from banditrank.model.values import best_personalized_rankings, user_type_values
     from banditrank.policies.base import Policy
+    from banditrank.policies.catalog import find_policy
+    from banditrank.policies.forgetful import Forgetful
     from banditrank.policies.greedy_rank import GreedyRank
     from banditrank.policies.oracle import Oracle
     from banditrank.policies.type_blind import TypeBlindUCB

@@ -17,6 +17,7 @@ from banditrank.cli.output import (
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
     from banditrank.model.rewards import Rewards
+    from banditrank.model.timeline import Timeline
     from banditrank.policies.base import CompiledPolicy
     from banditrank.simulation.result import SimulationResult
     from banditrank.solvers.solve import SolverName
@@ -32,8 +33,9 @@ def simulate_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="greedy-rank, ucb-rank, type-blind-ucb, random or oracle; give several to compare them. "
-            "Left out: the paper's four policies and its baseline."
+            help="greedy-rank, ucb-rank, type-blind-ucb, random, oracle, or one of the field's: see "
+            "docs/policies.md; give several to compare them. Left out: the paper's four policies and its "
+            "baseline."
         ),
     ] = None,
     treatment: Annotated[
@@ -67,6 +69,29 @@ def simulate_command(
     rewards: Annotated[
         str, typer.Option(help="bernoulli, or beta:CONCENTRATION:SCALE for graded rewards.")
     ] = "bernoulli",
+    click_model: Annotated[
+        str,
+        typer.Option(
+            help="How users look and click: single-look, position-based, cascade or "
+            "dependent-click:SATISFACTION."
+        ),
+    ] = "single-look",
+    changes: Annotated[
+        str | None,
+        typer.Option(
+            help="How the world changes: item-jumps:TIMES, position-jumps:TIMES, item-drift:TIMES, "
+            "position-drift:TIMES or turnover:TIMES.",
+            show_default="it does not",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="What of the past policies learn from: window:ROUNDS or discount:ROUNDS.",
+            show_default="all of it",
+        ),
+    ] = None,
+    delay: Annotated[int, typer.Option(help="Rounds after which a policy learns what it earned.")] = 0,
     horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 300_000,
     replications: Annotated[int, typer.Option(help="How many times to learn from nothing.")] = 20,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result, whatever the workers.")] = 0,
@@ -85,13 +110,27 @@ def simulate_command(
 ) -> None:
     """Simulate policies on a problem and print their regrets."""
     from banditrank.model.catalog import find_problem
+    from banditrank.model.changes import changing
+    from banditrank.model.click_model_catalog import find_click_model
     from banditrank.model.rewards import find_rewards
     from banditrank.simulation.plots import save_plot
 
     check_targets(json_file, plot)
-    world = find_problem(problem)
-    reward_family = find_rewards(rewards)
-    line_up = _line_up(world, reward_family, policy, treatment, utility, coefficient, solver)
+    start = find_problem(problem)
+    world = start if changes is None else changing(start, changes, horizon, seed)
+    reward_family, model = find_rewards(rewards), find_click_model(click_model)
+    line_up = _line_up(
+        world,
+        policy,
+        treatment,
+        utility=utility,
+        coefficient=coefficient,
+        solver=cast("SolverName", solver),
+        rewards=reward_family,
+        click_model=model,
+        horizon=horizon,
+        memory=memory,
+    )
     results = _simulate_all(
         line_up,
         save,
@@ -100,6 +139,8 @@ def simulate_command(
         replications=replications,
         seed=seed,
         rewards=reward_family,
+        click_model=model,
+        delay=delay,
         workers=workers,
     )
     if results and json_file is not None:
@@ -115,13 +156,12 @@ def simulate_command(
 
 
 def _line_up(
-    problem: "Problem",
-    rewards: "Rewards",
+    problem: "Problem | Timeline",
     policies: Sequence[str] | None,
     treatments: Sequence[str] | None,
-    utility: str,
-    coefficient: float | None,
-    solver: str,
+    *,
+    rewards: "Rewards",
+    **settings: Any,
 ) -> "list[CompiledPolicy]":
     """Return each policy under each treatment; without a policy, the paper's line-up."""
     from banditrank.policies.base import check_treatment
@@ -136,15 +176,7 @@ def _line_up(
             (name, treatment) for name, treatment in PAPER_LINE_UP if treatment in (wanted or [treatment])
         ]
     line_up = [
-        find_policy(
-            name,
-            problem,
-            treatment=treatment,
-            utility=utility,
-            coefficient=coefficient,
-            solver=cast("SolverName", solver),
-            rewards=rewards,
-        )
+        find_policy(name, problem, treatment=treatment, rewards=rewards, **settings)
         for name, treatment in dict.fromkeys(pairs)
     ]
     for policy in line_up:
@@ -186,6 +218,7 @@ def _document(results: "list[SimulationResult]", replications: int) -> dict[str,
         "replications": replications,
         "rewards": first.rewards,
         "click_model": first.click_model,
+        "delay": first.delay,
         "version": first.version,
         "runs": [result.to_dict() for result in results],
     }
@@ -220,6 +253,8 @@ def _print_table(results: "list[SimulationResult]") -> None:
     console.print(f"{notes}; M/s: million rounds a second", style="dim")
     if len({result.policy["treatment"] for result in results}) > 1:
         console.print("personalized and equal regret are measured against optima of their own", style="dim")
+    for note in dict.fromkeys(note for result in results for note in result.violations):
+        console.print(note)
     for result in results:
         stuck = int((result.initial_rounds >= result.horizon).sum())
         if stuck:

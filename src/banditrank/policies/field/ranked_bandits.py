@@ -157,10 +157,8 @@ class RankedBandits(OrderedFieldPolicy):
         super().__post_init__()
         if self.inner not in get_args(Inner):
             raise UnknownNameError("inner", self.inner, get_args(Inner))
-        if (self.horizon is None) == (self.inner == "exp3"):
-            raise InvalidInputError(
-                "horizon", "must be given for exp3, and for no other bandit", self.horizon
-            )
+        if self.horizon is None and self.inner == "exp3":
+            raise InvalidInputError("horizon", "must be given for exp3", self.horizon)
         if self.horizon is not None:
             object.__setattr__(self, "horizon", check_horizon(self.horizon))
 
