@@ -96,7 +96,9 @@ class SimulationPart(Part):
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
-    def simulate(self, problem: Problem | Timeline, *, workers: int | None, advance: Advance) -> SimulationResult:
+    def simulate(
+        self, problem: Problem | Timeline, *, workers: int | None, advance: Advance
+    ) -> SimulationResult:
         """Return the result of all replications, or raise `Interrupted`."""
         result = simulate(
             self.policy,
