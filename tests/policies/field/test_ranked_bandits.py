@@ -20,9 +20,8 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize(
-    ("policy", "treatment"), [("ucb1", "personalized"), ("kl-ucb", "equal"), ("exp3", "personalized")]
-)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
 def test_policy_conforms(policy: str, treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
     inner = POLICIES[policy]
     check(lambda _: RankedBandits(inner=inner.inner, horizon=inner.horizon, treatment=treatment))
