@@ -31,7 +31,7 @@ def exploration_level(times: float) -> float:
     Examples
     --------
     >>> round(exploration_level(100.0), 6), exploration_level(1.0)
-    (9.186677, 0.0)
+    (9.186709, 0.0)
     """
     if times <= 1.0:
         return 0.0
