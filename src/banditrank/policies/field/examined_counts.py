@@ -71,3 +71,10 @@ def best_items(indices: Floats, leaders: Indices) -> None:
             place -= 1
         if place < leaders.size:
             leaders[place] = j
+
+
+@inlined
+def place_items(known: ExaminedCounts, user_type: int, leaders: Indices, ranking: Indices) -> None:
+    """Write the ranking that shows the first item where users look most, and so on."""
+    for rank in range(ranking.size):
+        ranking[known.positions[user_type, rank]] = leaders[rank]

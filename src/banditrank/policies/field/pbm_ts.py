@@ -14,6 +14,7 @@ from banditrank.policies.field.examined_counts import (
     ExaminedCounts,
     best_items,
     learn_examined,
+    place_items,
     start_examined,
 )
 from banditrank.policies.field.examined_posterior import (
@@ -51,8 +52,7 @@ def _rank(
     for j in range(state.sample.size):
         state.sample[j] = draw_from_posterior(state.posterior, state.known.examination, i, j, rng)
     best_items(state.sample, state.leaders)
-    for rank in range(ranking.size):
-        ranking[state.known.positions[i, rank]] = state.leaders[rank]
+    place_items(state.known, i, state.leaders, ranking)
 
 
 @inlined

@@ -16,6 +16,7 @@ from banditrank.policies.field.examined_counts import (
     ExaminedCounts,
     best_items,
     learn_examined,
+    place_items,
     start_examined,
 )
 from banditrank.statistics.counts import Counts
@@ -48,8 +49,7 @@ def _rank(
     for j in range(state.indices.size):
         state.indices[j] = state.means[i, j] + scale * state.widths[i, j]
     best_items(state.indices, state.leaders)
-    for rank in range(ranking.size):
-        ranking[state.known.positions[i, rank]] = state.leaders[rank]
+    place_items(state.known, i, state.leaders, ranking)
 
 
 @inlined
