@@ -46,7 +46,7 @@ class PlainTopRank:
         block_of = {item: number for number, block in enumerate(blocks) for item in block}
         places = [number for number, block in enumerate(blocks) for _ in block][: len(shown)]
         assert [block_of[item] for item in shown] == places
-        clicked = {item: 0 for item in range(self.n_items)} | dict(zip(shown, clicks, strict=True))
+        clicked = dict.fromkeys(range(self.n_items), 0) | dict(zip(shown, clicks, strict=True))
         scale = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))
         for i, j in self.sums:
             if block_of[i] == block_of[j]:
