@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import InvalidInputError, UnsolvableError
+from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.equal import EQUAL, start_equal
+from banditrank.policies.equal_solvers import loop_solver
 from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Learner
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
-from banditrank.solvers.solve import SolverName, choose_solver
+from banditrank.solvers.solve import SolverName
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility, find_utility
 
@@ -110,7 +111,4 @@ class PaperPolicy(CompiledPolicy):
         return None if learner.clock[UNREWARDED] > 0 else int(learner.clock[INITIAL_ROUNDS])
 
     def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
-        solver = choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
-        if solver not in EQUAL:
-            raise UnsolvableError(f"solver {solver} cannot rank round after round: use {', '.join(EQUAL)}")
-        return solver
+        return loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
