@@ -9,10 +9,10 @@ from scipy.special import rel_entr
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import generate
 from banditrank.policies.base import Treatment
-from banditrank.policies.field.examined_counts import best_items
 from banditrank.policies.field.kullback_leibler import bernoulli_divergence
 from banditrank.policies.field.pbm_pie import PBMPIE, _find_rivals
 from banditrank.policies.field.pbm_ucb import PBMUCB
+from banditrank.policies.sorting import sort_largest
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
@@ -60,7 +60,7 @@ def test_rivals_are_the_items_whose_bound_reaches_the_last_leader() -> None:
         state = PBMPIE(examination=(tuple(examination),)).start(
             Counts.from_arrays(displays, clicks, [100]), None
         )
-        best_items(state.estimates[0], state.leaders)
+        sort_largest(state.estimates[0], state.leaders)
         leaders = state.leaders.astype(int)
         assert leaders.tolist() == np.argsort(-state.estimates[0], kind="stable")[:3].tolist()
         last = state.estimates[0, leaders[-1]]
@@ -98,7 +98,7 @@ def test_an_item_likelier_to_be_better_is_a_rival_however_badly_it_fits() -> Non
         [[[100, 0], [100, 0], [10, 100]]], [[[90, 0], [50, 0], [10, 2]]], [210], rounds=210
     )
     state = PBMPIE(examination=((1.0, 0.2),)).start(counts, None)
-    best_items(state.estimates[0], state.leaders)
+    sort_largest(state.estimates[0], state.leaders)
     assert state.leaders.tolist() == [0, 1]
     assert _find_rivals(state, 0, 1.0) == 1
     assert state.rivals[0] == 2

@@ -14,12 +14,12 @@ from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy, check_horizon
 from banditrank.policies.field.examined_counts import (
     ExaminedCounts,
-    best_items,
     learn_examined,
     place_items,
     start_examined,
 )
 from banditrank.policies.round_robin import round_robin
+from banditrank.policies.sorting import sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def _rank(
     if arrivals < n_items:
         round_robin(int(arrivals), n_items, ranking)  # every item once in each position
         return
-    best_items(state.estimates[i], state.leaders)
+    sort_largest(state.estimates[i], state.leaders)
     n_rivals = _find_rivals(state, i, parameters[0] + parameters[1] * math.log(arrivals + 1.0))
     if n_rivals > 0 and rng.random() < 0.5:
         state.leaders[ranking.size - 1] = state.rivals[int(rng.random() * n_rivals)]

@@ -12,7 +12,6 @@ from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy
 from banditrank.policies.field.examined_counts import (
     ExaminedCounts,
-    best_items,
     learn_examined,
     place_items,
     start_examined,
@@ -24,6 +23,7 @@ from banditrank.policies.field.examined_posterior import (
     fit_posterior,
     fit_posteriors,
 )
+from banditrank.policies.sorting import sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ def _rank(
     i = user_type
     for j in range(state.sample.size):
         state.sample[j] = draw_from_posterior(state.posterior, state.known.examination, i, j, rng)
-    best_items(state.sample, state.leaders)
+    sort_largest(state.sample, state.leaders)
     place_items(state.known, i, state.leaders, ranking)
 
 
