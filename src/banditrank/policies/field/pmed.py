@@ -31,7 +31,7 @@ def _rank(
     i = user_type
     plan = state.plan
     if plan.n_queued[i] == 0:
-        fill_queue(state, i, parameters[0])
+        fill_queue(state, i, parameters[0], rng)
     plan.n_queued[i] -= 1
     last = plan.n_queued[i]
     chosen = int(rng.random() * (last + 1))  # in any order: a copy without memory then shows each as often
@@ -111,6 +111,7 @@ class PMED(FieldPolicy):
         return State(
             *(counts.displays_by_position, counts.rewards_by_position, counts.arrivals, plan, program),
             *(np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp), np.zeros((k, m))),
+            *(np.zeros(m, dtype=np.uintp), np.zeros(m), np.zeros(k, dtype=np.uintp)),
         )
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:

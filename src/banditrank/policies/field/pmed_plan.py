@@ -46,6 +46,9 @@ class State(NamedTuple):
     leaders: Indices  # (K,) items by decreasing θ
     order: Indices  # (K,) positions by decreasing κ
     unspent: Floats  # (K, M) displays that no required ranking has laid claim to
+    labels: Indices  # (M,) items in the order in which the program has them
+    shuffled: Floats  # (M,) θ in that order
+    seats: Indices  # (K,) where the leading items are in it
 
 
 def empty_plan(n_copies: int, n_items: int, n_positions: int, n_rows: int) -> Plan:
@@ -59,7 +62,7 @@ def empty_plan(n_copies: int, n_items: int, n_positions: int, n_rows: int) -> Pl
 
 
 @internal
-def fill_queue(state: State, user_type: int, alpha: float) -> None:
+def fill_queue(state: State, user_type: int, alpha: float, rng: np.random.Generator) -> None:
     """Queue the leading ranking and all that was shown too little."""
     i = user_type
     plan, displays = state.plan, state.displays
@@ -83,10 +86,7 @@ def fill_queue(state: State, user_type: int, alpha: float) -> None:
     sort_largest(plan.items[i], state.leaders)
     sort_largest(plan.positions[i], state.order)
     if state.arrivals[i] >= plan.solve_at[i]:
-        believe(state.program.alternatives, plan.items[i], plan.positions[i], state.leaders, state.order)
-        solve_program(state.program, state.leaders)
-        _require(state, i)
-        plan.solve_at[i] = GROWTH * state.arrivals[i]
+        _solve(state, i, rng)
     _queue_required(state, i, log_t)
     size = plan.n_queued[i]
     for r in range(n_positions):
@@ -110,6 +110,24 @@ def _estimate(state: State, user_type: int) -> None:
 
 
 @internal
+def _solve(state: State, user_type: int, rng: np.random.Generator) -> None:
+    """Solve the program. It has many solutions, and the numbers of items must not decide among them."""
+    i = user_type
+    plan, labels = state.plan, state.labels
+    for j in range(labels.size):
+        other = int(rng.random() * (j + 1))
+        labels[j] = labels[other]
+        labels[other] = j
+    for j in range(labels.size):
+        state.shuffled[j] = plan.items[i, labels[j]]
+    sort_largest(state.shuffled, state.seats)
+    believe(state.program.alternatives, state.shuffled, plan.positions[i], state.seats, state.order)
+    solve_program(state.program, state.seats)
+    _require(state, i)
+    plan.solve_at[i] = GROWTH * state.arrivals[i]
+
+
+@internal
 def _require(state: State, user_type: int) -> None:
     """Note which rankings the program asks for, positions by number, by growing amount.
 
@@ -128,7 +146,7 @@ def _require(state: State, user_type: int) -> None:
                 place -= 1
             plan.amounts[i, place] = basis.levels[b]
             for r in range(state.order.size):
-                plan.required[i, place, state.order[r]] = basis.rankings[b, r]
+                plan.required[i, place, state.order[r]] = state.labels[basis.rankings[b, r]]
             size += 1
     plan.n_required[i] = size
 

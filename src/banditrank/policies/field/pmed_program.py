@@ -19,7 +19,7 @@ from banditrank.policies.field.pmed_simplex import RANKING, TINY, Basis, add_row
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
-SLACK = 0.05  # by how much a model may be told too little; the displays are scaled up by as much in the end
+SLACK = 0.03  # by how much a model may be told too little; the displays are scaled up by as much in the end
 CUTTING_ROUNDS = 20
 CUTS_PER_EQUATION = 4  # at most, on average
 
