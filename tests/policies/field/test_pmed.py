@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from banditrank import UniformRandom, simulate
+from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.policies.field.binomial_likelihood import improve_estimates
@@ -136,3 +138,9 @@ def test_regret_flattens_though_neither_positions_nor_their_order_are_known() ->
     assert (late - early).mean() < 0.75 * early.mean()  # four times as many rounds
     blind = simulate(UniformRandom(), kdd2012(), horizon=100_000, replications=1, workers=1, seed=5)
     assert late.max() < 0.1 * blind.final_regret.min()
+
+
+@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"alpha": float("nan")}, {"treatment": "none"}])
+def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BanditRankError):
+        PMED(**wrong)
