@@ -23,6 +23,7 @@ from banditrank.policies.field.pb_mhb import PBMHB
 from banditrank.policies.field.pbm_pie import PBMPIE
 from banditrank.policies.field.pbm_ts import PBMTS
 from banditrank.policies.field.pbm_ucb import PBMUCB
+from banditrank.policies.field.pmed import PMED
 from banditrank.policies.field.ranked_bandits import RankedBandits
 from banditrank.policies.field.top_rank import TopRank
 from banditrank.policies.field.uni_rank import UniRank
@@ -47,7 +48,7 @@ FIELD: dict[str, type[FieldPolicy]] = {
     for policy in (
         *(PBMUCB, PBMTS, PBMPIE),
         *(TopRank, BatchRank, CascadeKLUCB, BubbleRank, UniRank, RankedBandits),
-        *(PBMHB, GRAB, CombUCB1),
+        *(PBMHB, GRAB, CombUCB1, PMED),
     )
 }
 """The field's policies."""

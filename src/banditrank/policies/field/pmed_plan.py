@@ -11,7 +11,7 @@ from banditrank.policies.field.binomial_likelihood import improve_estimates
 from banditrank.policies.field.pmed_alternatives import believe
 from banditrank.policies.field.pmed_program import Program, solve_program
 from banditrank.policies.field.pmed_simplex import RANKING
-from banditrank.policies.field.sorting import sort_largest
+from banditrank.policies.sorting import sort_largest
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
