@@ -66,3 +66,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_every_policy_is_described() -> None:
+    from banditrank.policies.catalog import ORDERED_NAMES, POLICY_NAMES
+
+    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    for name in POLICY_NAMES:
+        if name not in ORDERED_NAMES:
+            assert f"`{name}`" in page, name

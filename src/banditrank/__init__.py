@@ -65,6 +65,7 @@ _EXPORTS = {
     "Intervals": "estimators.intervals",
     "likelihood_intervals": "estimators.intervals",
     "find_policy": "policies.catalog",
+    "Smoothing": "estimators.smoothing",
     "user_type_values": "model.values",
 }
 
@@ -75,6 +76,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.estimators.estimates import Estimates, estimate
     from banditrank.estimators.intervals import Intervals, likelihood_intervals
     from banditrank.estimators.likelihood import likelihood_estimate
+    from banditrank.estimators.smoothing import Smoothing
     from banditrank.model.cascade import Cascade, DependentClick
     from banditrank.model.catalog import find_problem, kdd2012
     from banditrank.model.changes import changing

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from banditrank import GreedyRank, Oracle, TypeBlindUCB, UCBRank, UniformRandom
+from banditrank import Forgetful, GreedyRank, Oracle, Smoothing, TypeBlindUCB, UCBRank, UniformRandom
 from banditrank.policies import schedules
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 
@@ -16,6 +16,16 @@ POLICIES: dict[str, MakePolicy] = {
     "ucb equal maximin": lambda _: UCBRank(0.5, treatment="equal", utility="maximin"),
     "ucb equal alpha": lambda _: UCBRank(0.5, treatment="equal", utility="alpha:2"),
     "ucb equal sampling": lambda _: UCBRank(0.5, treatment="equal", solver="sampling"),
+    "greedy by likelihood": lambda _: GreedyRank(0.5, estimator="likelihood"),
+    "greedy smoothed equal nash": lambda _: GreedyRank(
+        0.5, treatment="equal", utility="nash", smoothing=Smoothing()
+    ),
+    "ucb by likelihood, smoothed": lambda _: UCBRank(0.5, estimator="likelihood", smoothing=Smoothing()),
+    "ucb by likelihood equal utilitarian": lambda _: UCBRank(0.5, treatment="equal", estimator="likelihood"),
+    "ucb smoothed equal alpha": lambda _: UCBRank(
+        0.5, treatment="equal", utility="alpha:2", smoothing=Smoothing(2.0, 0.1)
+    ),
+    "forgetful": lambda _: Forgetful(UCBRank(0.5), "window:1000"),
     "type-blind": lambda _: TypeBlindUCB(0.5),
     "type-blind equal": lambda _: TypeBlindUCB(0.5, treatment="equal"),
     "random": lambda _: UniformRandom(),

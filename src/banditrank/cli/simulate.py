@@ -66,6 +66,13 @@ def simulate_command(
             "or sampling."
         ),
     ] = "auto",
+    estimator: Annotated[
+        str, typer.Option(help="What greedy-rank and ucb-rank estimate by: paper or likelihood.")
+    ] = "paper",
+    smoothed: Annotated[
+        bool,
+        typer.Option("--smoothed", help="Start them with pseudo-counts instead of an initial phase."),
+    ] = False,
     rewards: Annotated[
         str, typer.Option(help="bernoulli, or beta:CONCENTRATION:SCALE for graded rewards.")
     ] = "bernoulli",
@@ -126,6 +133,8 @@ def simulate_command(
         utility=utility,
         coefficient=coefficient,
         solver=cast("SolverName", solver),
+        estimator=estimator,
+        smoothed=smoothed,
         rewards=reward_family,
         click_model=model,
         horizon=horizon,

@@ -103,6 +103,10 @@ def policy_label(description: dict[str, Any]) -> str:
         parts.append(description["schedule"])
     if description.get("solver") not in (None, "auto"):
         parts.append(description["solver"])
+    if description.get("estimator") not in (None, "paper"):
+        parts.append(description["estimator"])
+    if description.get("smoothing") is not None:
+        parts.append("smoothed")
     if description.get("order") is not None:
         parts.append("ordered")
     if description.get("memory") is not None:

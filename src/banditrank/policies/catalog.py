@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.estimators.smoothing import Smoothing
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
@@ -22,12 +23,14 @@ from banditrank.policies.field.pb_mhb import PBMHB
 from banditrank.policies.field.pbm_pie import PBMPIE
 from banditrank.policies.field.pbm_ts import PBMTS
 from banditrank.policies.field.pbm_ucb import PBMUCB
+from banditrank.policies.field.pmed import PMED
 from banditrank.policies.field.ranked_bandits import RankedBandits
 from banditrank.policies.field.top_rank import TopRank
 from banditrank.policies.field.uni_rank import UniRank
 from banditrank.policies.forgetful import Forgetful
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
+from banditrank.policies.paper_policy import EstimatorName
 from banditrank.policies.schedules import constant
 from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
@@ -45,7 +48,7 @@ FIELD: dict[str, type[FieldPolicy]] = {
     for policy in (
         *(PBMUCB, PBMTS, PBMPIE),
         *(TopRank, BatchRank, CascadeKLUCB, BubbleRank, UniRank, RankedBandits),
-        *(PBMHB, GRAB, CombUCB1),
+        *(PBMHB, GRAB, CombUCB1, PMED),
     )
 }
 """The field's policies."""
@@ -83,6 +86,8 @@ def find_policy(
     click_model: ClickModel = SINGLE_LOOK,
     horizon: int | None = None,
     memory: str | None = None,
+    estimator: EstimatorName = "paper",
+    smoothed: bool = False,
 ) -> CompiledPolicy:
     """Return a policy by name.
 
@@ -99,6 +104,9 @@ def find_policy(
         c, for policies that learn; that of the paper's experiment on Table 1 when left out.
     solver
         How GreedyRank and UCBRank solve equal treatment.
+    estimator, smoothed
+        What GreedyRank and UCBRank estimate by, and whether they begin with pseudo-counts instead of an
+        initial phase.
     horizon
         The number of rounds, for policies that are tuned to it.
     memory
@@ -117,10 +125,12 @@ def find_policy(
     if coefficient is not None:
         constant(coefficient)  # of no account to most, but a bad one is refused all the same
     aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility)}
-    if solver != "auto":
-        if name not in (GreedyRank.name, UCBRank.name):
-            raise InvalidInputError("solver", f"must be auto for policy {name}", solver)
-        aim["solver"] = solver
+    choices = {"solver": solver, "estimator": estimator, "smoothing": Smoothing() if smoothed else None}
+    for field, choice in choices.items():
+        if choice not in ("auto", "paper", None):
+            if name not in (GreedyRank.name, UCBRank.name):
+                raise InvalidInputError(field, f"must be left out for policy {name}", choice)
+            aim[field] = choice
     world = as_timeline(problem).problems[0]
     if name in LEARNERS:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient

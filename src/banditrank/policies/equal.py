@@ -1,6 +1,6 @@
 """Option 2 of Algorithms 2 and 3: one ranking for all, by estimated collective utility plus bonuses."""
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,16 @@ from numpy.typing import NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.estimators.item_means import exposures_of
 from banditrank.policies.base import Kernel
+from banditrank.policies.equal_solvers import (
+    ByAssignment,
+    ByEnumeration,
+    BySearch,
+    LoopSolver,
+    new_loop_solver,
+    solve_by_assignment,
+    solve_by_enumeration,
+    solve_by_search,
+)
 from banditrank.policies.learner import (
     INITIAL_ROUNDS,
     REFRESH,
@@ -17,20 +27,13 @@ from banditrank.policies.learner import (
     learn,
     start_learner,
 )
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
-from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
-from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
-from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
-from banditrank.solvers.instance import Instance, score_cells
+from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
 from banditrank.statistics.counts import Counts
-from banditrank.utilities.formulas import CompiledUtility
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
-_NODES = 1000  # after which a round shows the best ranking so far
-_OPEN_NODES = 400
 LARGEST_GAP = 1e-2
 
 
@@ -43,37 +46,19 @@ class Beliefs(NamedTuple):
     exposures: Floats  # (M,) room for N_ij of one type
 
 
-class AssignmentState(NamedTuple):
-    """For a linear utility."""
+Solver = TypeVar("Solver", bound=LoopSolver)
+
+
+class EqualState(NamedTuple, Generic[Solver]):
+    """What is believed, and the room of the solver."""
 
     beliefs: Beliefs
-    slope: float  # of the utility
-    slopes: Floats  # (N,) room
-    scores: Floats  # (K, M) room
-    room: AssignmentRoom
-
-
-class EnumerationState(NamedTuple):
-    """For any utility, by trying all rankings or a share of them."""
-
-    beliefs: Beliefs
-    utility: CompiledUtility
-    sampled: bool
-    room: EnumerationRoom
-
-
-class SearchState(NamedTuple):
-    """For any utility, by branch and bound."""
-
-    beliefs: Beliefs
-    search: Search
-    tree: Tree
-    latest: NDArray[np.uintp]  # (K,) the ranking of the last round that did not explore
+    solver: Solver
 
 
 def start_equal(
     counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: SolverName
-) -> AssignmentState | EnumerationState | SearchState:
+) -> EqualState[LoopSolver]:
     """Return the state for counts and the chosen solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     learner = start_learner(counts, turn)
@@ -82,12 +67,8 @@ def start_equal(
     if learner.clock[UNREWARDED] == 0:
         for user_type in range(n):
             _believe(beliefs, user_type)
-    if solver == "assignment":
-        return AssignmentState(beliefs, slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
-    if solver in ("enumeration", "sampling"):
-        return EnumerationState(beliefs, utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
-    tree = new_tree(n, m, k, capacity=_OPEN_NODES)
-    return SearchState(beliefs, new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
+    room = new_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
+    return EqualState(beliefs, room)
 
 
 @compiled
@@ -133,60 +114,46 @@ def _exploits(
 
 @inlined
 def _rank_by_assignment(
-    state: AssignmentState,
+    state: EqualState[ByAssignment],
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    beliefs = state.beliefs
-    if not _exploits(beliefs, t, parameters, rng, ranking):
-        return
-    for i in range(state.slopes.size):
-        state.slopes[i] = state.slope * beliefs.instance.weights[i]
-    n_items = state.scores.shape[1]
-    score_cells(beliefs.instance, state.slopes, n_items, state.scores)
-    assign(state.scores, n_items, state.room, ranking)
+    if _exploits(state.beliefs, t, parameters, rng, ranking):
+        solve_by_assignment(state.solver, state.beliefs.instance, ranking)
 
 
 @inlined
 def _rank_by_enumeration(
-    state: EnumerationState,
+    state: EqualState[ByEnumeration],
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    beliefs = state.beliefs
-    if not _exploits(beliefs, t, parameters, rng, ranking):
-        return
-    # The paper leaves the schedule of the sampled share open but for its limit 1.
-    share = 1.0 - 1.0 / np.sqrt(t) if state.sampled else 1.0
-    enumerate_rankings(beliefs.instance, state.utility, share, rng, state.room, ranking)
+    if _exploits(state.beliefs, t, parameters, rng, ranking):
+        solve_by_enumeration(state.solver, state.beliefs.instance, t, rng, ranking)
 
 
 @inlined
 def _rank_by_search(
-    state: SearchState,
+    state: EqualState[BySearch],
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    beliefs = state.beliefs
-    if not _exploits(beliefs, t, parameters, rng, ranking):
-        return
-    pursue(state.search, state.tree, beliefs.instance, parameters[2], _NODES, state.latest)
-    for k in range(ranking.size):
-        ranking[k] = state.latest[k]
+    if _exploits(state.beliefs, t, parameters, rng, ranking):
+        solve_by_search(state.solver, state.beliefs.instance, parameters[2], ranking)
 
 
 @inlined
 def _observe(
-    state: AssignmentState | EnumerationState | SearchState,
+    state: EqualState[LoopSolver],
     user_type: int,
     t: int,
     ranking: NDArray[np.uintp],

@@ -39,7 +39,8 @@ class Forgetful(CompiledPolicy):
     def __init__(self, inner: CompiledPolicy, memory: Memory | str) -> None:
         object.__setattr__(self, "inner", inner)
         object.__setattr__(self, "memory", find_memory(memory) if isinstance(memory, str) else memory)
-        for name in ("treatment", "utility", "assumptions", "own_statistics", "distinguishes_user_types"):
+        shared = ("name", "treatment", "utility", "assumptions", "own_statistics", "distinguishes_user_types")
+        for name in shared:
             object.__setattr__(self, name, getattr(inner, name))
 
     def describe(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What GreedyRank and UCBRank know at any moment: the counts, and Algorithm 1 kept up to date."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,22 @@ class Learner(NamedTuple):
     evidence: PositionEvidence
     clock: NDArray[np.int64]  # (2,) cells without a reward, rounds of the initial phase
     turn: NDArray[np.int64]  # (1,) I_explore, the place of the round-robin
+
+
+class SupportsExploring(Protocol):
+    """What is needed to tell whether a round explores."""
+
+    @property
+    def displays(self) -> Floats:
+        """Shape (N, K, M)."""
+
+    @property
+    def clock(self) -> NDArray[np.int64]:
+        """As in `Learner`."""
+
+    @property
+    def turn(self) -> NDArray[np.int64]:
+        """As in `Learner`."""
 
 
 def start_learner(counts: Counts, turn: NDArray[np.int64]) -> Learner:
@@ -73,10 +89,14 @@ def learn(learner: Learner, user_type: int, t: int, ranking: NDArray[np.uintp], 
 
 @inlined
 def explores(
-    learner: Learner, t: int, exploration: float, rng: np.random.Generator, ranking: NDArray[np.uintp]
+    learner: SupportsExploring,
+    t: int,
+    exploration: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
 ) -> bool:
     """Write the ranking of the initial phase, or of a round that explores, if this is one."""
-    n_items = learner.reward_totals.shape[1]
+    n_items = learner.displays.shape[2]
     if learner.clock[UNREWARDED] > 0:
         round_robin(t, n_items, ranking)
         return True

@@ -3,21 +3,32 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import InvalidInputError, UnsolvableError
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.estimators.smoothing import Smoothing
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.equal import EQUAL, start_equal
+from banditrank.policies.equal_solvers import loop_solver
+from banditrank.policies.general_learner import start_general
+from banditrank.policies.general_ranking import (
+    GENERAL_EQUAL,
+    GENERAL_PERSONALIZED,
+    start_general_equal,
+    start_general_personalized,
+)
 from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Learner
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
-from banditrank.solvers.solve import SolverName, choose_solver
+from banditrank.solvers.solve import SolverName
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility, find_utility
+
+EstimatorName: TypeAlias = Literal["paper", "likelihood"]
 
 
 @dataclass(frozen=True, init=False)
@@ -34,6 +45,10 @@ class PaperPolicy(CompiledPolicy):
         What equal treatment maximises: a `Utility` or its name.
     solver
         How equal treatment is solved; ``auto`` picks by the utility's shape.
+    estimator
+        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.likelihood`.
+    smoothing
+        Pseudo-counts to start with instead of the paper's initial phase.
     """
 
     assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
@@ -42,6 +57,8 @@ class PaperPolicy(CompiledPolicy):
     treatment: Treatment
     utility: Utility
     solver: SolverName
+    estimator: EstimatorName
+    smoothing: Smoothing | None
 
     def __init__(
         self,
@@ -50,6 +67,8 @@ class PaperPolicy(CompiledPolicy):
         treatment: Treatment = "personalized",
         utility: Utility | str = "utilitarian",
         solver: SolverName = "auto",
+        estimator: EstimatorName = "paper",
+        smoothing: Smoothing | None = None,
     ) -> None:
         check_treatment(treatment)
         values = {
@@ -57,7 +76,13 @@ class PaperPolicy(CompiledPolicy):
             "treatment": treatment,
             "utility": find_utility(utility),
             "solver": solver,
+            "estimator": estimator,
+            "smoothing": smoothing,
         }
+        if estimator not in get_args(EstimatorName):
+            raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
+        if smoothing is not None and not isinstance(smoothing, Smoothing):
+            raise InvalidInputError("smoothing", "must be a Smoothing", smoothing)
         if treatment == "personalized" and solver != "auto":
             raise InvalidInputError("solver", "must be auto under personalized treatment", solver)
         for field, value in values.items():
@@ -77,6 +102,8 @@ class PaperPolicy(CompiledPolicy):
             "coefficient": self.schedule.coefficient,
             "schedule": self.schedule.name,
             "solver": self.solver if self.treatment == "equal" else None,
+            "estimator": self.estimator,
+            "smoothing": None if self.smoothing is None else str(self.smoothing),
         }
 
     def fingerprint(self) -> dict[str, Any]:
@@ -94,23 +121,32 @@ class PaperPolicy(CompiledPolicy):
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return the formulas for the treatment and the solver."""
         if self.treatment == "personalized":
-            return PERSONALIZED
-        return EQUAL[self._solver(n_items=n_items, n_positions=n_positions)]
+            return PERSONALIZED if self._as_in_the_paper else GENERAL_PERSONALIZED
+        solver = self._solver(n_items=n_items, n_positions=n_positions)
+        return EQUAL[solver] if self._as_in_the_paper else GENERAL_EQUAL[solver]
 
     def start(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
         """Return the state for counts."""
-        if self.treatment == "personalized":
+        if self._as_in_the_paper and self.treatment == "personalized":
             return start_personalized(counts, scratch)
         solver = self._solver(n_items=counts.n_items, n_positions=counts.n_positions)
-        return start_equal(counts, scratch, self.utility, solver)
+        if self._as_in_the_paper:
+            return start_equal(counts, scratch, self.utility, solver)
+        by_likelihood = self.estimator == "likelihood"
+        learner = start_general(counts, scratch, by_likelihood=by_likelihood, smoothing=self.smoothing)
+        if self.treatment == "personalized":
+            return start_general_personalized(learner)
+        return start_general_equal(learner, self.utility, solver)
 
     def initial_rounds(self, state: Any) -> int | None:
         """Return how many rounds the initial phase of this state took, None if it is still going on."""
-        learner: Learner = state.learner if self.treatment == "personalized" else state.beliefs.learner
+        learner: Learner = state.beliefs.learner if hasattr(state, "beliefs") else state.learner
         return None if learner.clock[UNREWARDED] > 0 else int(learner.clock[INITIAL_ROUNDS])
 
+    @property
+    def _as_in_the_paper(self) -> bool:
+        """Whether the lean formulas for Algorithm 1 after an initial phase will do."""
+        return self.estimator == "paper" and self.smoothing is None
+
     def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
-        solver = choose_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
-        if solver not in EQUAL:
-            raise UnsolvableError(f"solver {solver} cannot rank round after round: use {', '.join(EQUAL)}")
-        return solver
+        return loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

@@ -94,6 +94,37 @@ def test_hidden_items_appear_in_the_last_place_only_and_replace_it_when_better(n
     assert state.lists.items[0, :n_positions].tolist() == [3, 4, 5][:n_positions]
 
 
+def test_of_the_last_and_its_rival_the_one_shown_wins_if_clicked() -> None:
+    hand = Hand(BubbleRank(base=((2,),)), n_items=3, n_positions=1)
+    hand.observe([0])  # odd rounds have no pair
+    for _ in range(400):
+        hand.state.lists.wins[:] = 0
+        shown = int(hand.rank()[0])
+        rival = int(hand.state.lists.items[0, hand.state.rivals[0]])
+        hand.observe([1])
+        winner, loser = (2, rival) if shown == 2 else (rival, 2)
+        assert shown in {2, rival}
+        assert np.argwhere(hand.state.lists.wins[0]).tolist() == [[winner, loser]]
+        hand.rank()
+        hand.observe([1])
+        assert hand.state.lists.wins[0].sum() == 1
+
+
+def test_a_hidden_item_known_to_be_better_takes_the_last_place_wherever_it_hides() -> None:
+    hand = Hand(BubbleRank(), n_items=5, n_positions=2)
+    hand.state.lists.wins[0, 4, 1] = hand.state.lists.wins[0, 4, 3] = 1000
+    hand.observe([0, 0])
+    assert hand.state.lists.items[0].tolist() == [0, 4, 2, 3, 1]
+
+
+def test_an_item_moves_up_one_place_a_round() -> None:
+    hand = Hand(BubbleRank(), n_items=3, n_positions=3)
+    hand.state.lists.wins[0, 2, :2] = 1000
+    for expected in ([0, 2, 1], [2, 0, 1], [2, 0, 1]):
+        hand.observe([0, 0, 0])
+        assert hand.state.lists.items[0].tolist() == expected
+
+
 def test_the_base_list_is_the_one_given_or_that_of_the_counts() -> None:
     counts = Counts.from_arrays([[[10], [10], [10]]] * 2, [[[3], [4], [3]], [[1], [0], [2]]], [30, 30])
     assert BubbleRank().start(counts, None).lists.items.tolist() == [[1, 0, 2], [2, 0, 1]]

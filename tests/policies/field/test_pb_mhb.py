@@ -1,10 +1,12 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from banditrank import UniformRandom, simulate
+from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.field.pb_mhb import PBMHB
 from banditrank.policies.field.random_walk import proposal_mass, propose, sweep
@@ -88,3 +90,9 @@ def test_regret_flattens_though_neither_positions_nor_their_order_are_known() ->
     assert ((late - early) < early).all()  # three times as many rounds cost less than the first did
     blind = simulate(UniformRandom(), kdd2012(), horizon=40_000, replications=1, workers=1, seed=5)
     assert late.max() < 0.05 * blind.final_regret.min()
+
+
+@pytest.mark.parametrize("wrong", [{"width": 0.0}, {"width": "wide"}, {"steps": 0}, {"steps": 1.5}])
+def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BanditRankError):
+        PBMHB(**wrong)

@@ -9,10 +9,10 @@ from scipy.special import rel_entr
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import generate
 from banditrank.policies.base import Treatment
-from banditrank.policies.field.examined_counts import best_items
 from banditrank.policies.field.kullback_leibler import bernoulli_divergence
 from banditrank.policies.field.pbm_pie import PBMPIE, _find_rivals
 from banditrank.policies.field.pbm_ucb import PBMUCB
+from banditrank.policies.sorting import sort_largest
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
@@ -60,7 +60,7 @@ def test_rivals_are_the_items_whose_bound_reaches_the_last_leader() -> None:
         state = PBMPIE(examination=(tuple(examination),)).start(
             Counts.from_arrays(displays, clicks, [100]), None
         )
-        best_items(state.estimates[0], state.leaders)
+        sort_largest(state.estimates[0], state.leaders)
         leaders = state.leaders.astype(int)
         assert leaders.tolist() == np.argsort(-state.estimates[0], kind="stable")[:3].tolist()
         last = state.estimates[0, leaders[-1]]
@@ -78,10 +78,10 @@ def test_rivals_are_the_items_whose_bound_reaches_the_last_leader() -> None:
 
 def test_level_by_hand() -> None:
     # κ = 1. Leader: item 0, 60 clicks in 100 looks, .6. Item 1: 2 clicks in 10 looks: 10 d(.2, .6) =
-    # 10 (.2 ln ⅓ + .8 ln 2) = 3.348, so it is a rival from T = e^3.348 = 28.4 on.
+    # 10 (.2 ln ⅓ + .8 ln 2) = 3.348: it is a rival from T = e^3.348 = 28.4 on; with ε = 1 from √28.4 = 5.3.
     counts = Counts.from_arrays([[[100], [10]]], [[[60], [2]]], [10])
-    for horizon, shown in ((28, {0}), (29, {0, 1})):
-        policy = PBMPIE(examination=((1.0,),), horizon=horizon)
+    for epsilon, horizon, shown in ((0, 28, {0}), (0, 29, {0, 1}), (1, 5, {0}), (1, 6, {0, 1})):
+        policy = PBMPIE(examination=((1.0,),), epsilon=epsilon, horizon=horizon)
         rng = np.random.default_rng(0)
         assert {int(policy.rank(counts, 0, rng=rng)[0]) for _ in range(60)} == shown  # ½⁶⁰ to miss one
     anytime = PBMPIE(examination=((1.0,),))
@@ -89,6 +89,19 @@ def test_level_by_hand() -> None:
         later = Counts.from_arrays(counts.displays, counts.rewards, [arrivals], rounds=1000)
         rng = np.random.default_rng(0)
         assert {int(anytime.rank(later, 0, rng=rng)[0]) for _ in range(60)} == shown
+
+
+def test_an_item_likelier_to_be_better_is_a_rival_however_badly_it_fits() -> None:
+    # κ = (1, .2), leaders at .9 and .5. Item 2 was clicked in 10 of 10 displays and 2 of 100: S/Ñ = .4,
+    # yet Φ is lowest at .545 (12/θ = 98·.2/(1 − .2θ)), with Φ(.545) = 12 > 1: no mean explains both cells.
+    counts = Counts.from_arrays(
+        [[[100, 0], [100, 0], [10, 100]]], [[[90, 0], [50, 0], [10, 2]]], [210], rounds=210
+    )
+    state = PBMPIE(examination=((1.0, 0.2),)).start(counts, None)
+    sort_largest(state.estimates[0], state.leaders)
+    assert state.leaders.tolist() == [0, 1]
+    assert _find_rivals(state, 0, 1.0) == 1
+    assert state.rivals[0] == 2
 
 
 def test_explores_in_the_last_position_every_other_round() -> None:

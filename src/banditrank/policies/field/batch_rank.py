@@ -12,7 +12,7 @@ from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.batches import Batches, end_stage, one_batch
 from banditrank.policies.field.horizon import HorizonFieldPolicy
-from banditrank.policies.field.tallies import Tallies, record, tallies_of
+from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What the formulas of several field policies share: counting rounds, fair choices, the level of KL-UCB."""
+"""What the formulas of several field policies share: fair choices, the level of KL-UCB."""
 
 import math
 from typing import Any
@@ -6,22 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import compiled, inlined
+from banditrank.compilation import compiled
 from banditrank.policies.field.kullback_leibler import bernoulli_divergence
 
 Floats = NDArray[np.float64]
-Indices = NDArray[np.uintp]
-
-
-@inlined
-def record_round(
-    displays: Floats, rewards: Floats, arrivals: Floats, user_type: int, ranking: Indices, earned: Floats
-) -> None:
-    """Add a round to the counts, shapes (copies, K, M) and (copies,)."""
-    arrivals[user_type] += 1.0
-    for position in range(ranking.size):
-        displays[user_type, position, ranking[position]] += 1.0
-        rewards[user_type, position, ranking[position]] += earned[position]
 
 
 @compiled
@@ -31,7 +19,7 @@ def exploration_level(times: float) -> float:
     Examples
     --------
     >>> round(exploration_level(100.0), 6), exploration_level(1.0)
-    (9.186677, 0.0)
+    (9.186709, 0.0)
     """
     if times <= 1.0:
         return 0.0

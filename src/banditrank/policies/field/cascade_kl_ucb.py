@@ -10,8 +10,9 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OrderedFieldPolicy
-from banditrank.policies.field.bookkeeping import carried_over, exploration_level, largest, record_round
+from banditrank.policies.field.bookkeeping import carried_over, exploration_level, largest
 from banditrank.policies.field.kullback_leibler import kl_upper
+from banditrank.policies.tallies import record
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -52,7 +53,7 @@ def _rank(
 
 @inlined
 def _observe(state: CascadeState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record_round(state.displays, state.rewards, state.arrivals, user_type, ranking, rewards)
+    record(state, user_type, ranking, rewards)
     for rank in range(ranking.size):
         position = state.positions[user_type, rank]
         state.looks[user_type, ranking[position]] += 1.0

@@ -61,13 +61,7 @@ def learn_examined(known: ExaminedCounts, user_type: int, ranking: Indices, rewa
 
 
 @inlined
-def best_items(indices: Floats, leaders: Indices) -> None:
-    """Write the items of the highest indices, the highest first. Ties go to the lower number."""
-    for j in range(indices.size):
-        place = min(j, leaders.size)
-        while place > 0 and indices[leaders[place - 1]] < indices[j]:
-            if place < leaders.size:
-                leaders[place] = leaders[place - 1]
-            place -= 1
-        if place < leaders.size:
-            leaders[place] = j
+def place_items(known: ExaminedCounts, user_type: int, leaders: Indices, ranking: Indices) -> None:
+    """Write the ranking that shows the first item where users look most, and so on."""
+    for rank in range(ranking.size):
+        ranking[known.positions[user_type, rank]] = leaders[rank]

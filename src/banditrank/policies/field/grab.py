@@ -10,9 +10,10 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
-from banditrank.policies.field.bookkeeping import exceeds, exploration_level, record_round
+from banditrank.policies.field.bookkeeping import exceeds, exploration_level
 from banditrank.policies.field.kullback_leibler import kl_upper
 from banditrank.policies.field.leading_times import LeadingTimes, no_leaders, slot_of
+from banditrank.policies.tallies import record
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
 from banditrank.statistics.counts import Counts
 
@@ -121,7 +122,7 @@ def _bound(state: GRABState, user_type: int, position: int, item: int, level: fl
 
 @inlined
 def _observe(state: GRABState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record_round(state.displays, state.rewards, state.arrivals, user_type, ranking, rewards)
+    record(state, user_type, ranking, rewards)
     state.leading.times[user_type, state.slots[user_type]] += 1.0
     for k in range(ranking.size):
         displays = state.displays[user_type, k, ranking[k]]

@@ -13,7 +13,7 @@ from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
 from banditrank.policies.field.random_walk import sweep
-from banditrank.policies.field.sorting import sort_largest
+from banditrank.policies.sorting import sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]

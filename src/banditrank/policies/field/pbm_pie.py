@@ -14,11 +14,12 @@ from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy, check_horizon
 from banditrank.policies.field.examined_counts import (
     ExaminedCounts,
-    best_items,
     learn_examined,
+    place_items,
     start_examined,
 )
 from banditrank.policies.round_robin import round_robin
+from banditrank.policies.sorting import sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -54,20 +55,19 @@ def _rank(
     if arrivals < n_items:
         round_robin(int(arrivals), n_items, ranking)  # every item once in each position
         return
-    best_items(state.estimates[i], state.leaders)
-    level = parameters[0] * (math.log(arrivals + 1.0) if parameters[1] == 0.0 else parameters[1])
-    n_rivals = _find_rivals(state, i, level)
+    sort_largest(state.estimates[i], state.leaders)
+    n_rivals = _find_rivals(state, i, parameters[0] + parameters[1] * math.log(arrivals + 1.0))
     if n_rivals > 0 and rng.random() < 0.5:
         state.leaders[ranking.size - 1] = state.rivals[int(rng.random() * n_rivals)]
-    for rank in range(ranking.size):
-        ranking[known.positions[i, rank]] = state.leaders[rank]
+    place_items(known, i, state.leaders, ranking)
 
 
 @compiled
 def _find_rivals(state: PBMPIEState, user_type: int, level: float) -> int:
     """List the items not leading whose bound U_j reaches the last leader's estimate; return how many.
 
-    U_j itself is not needed: Φ_j is convex, so U_j ≥ q if Φ_j(q) ≤ level, or if Φ_j still falls at q.
+    U_j itself is not needed: Φ_j is convex, so U_j ≥ q if Φ_j(q) ≤ level, or if Φ_j still falls at q. (Where
+    no mean fits the counts so well, U_j is taken to be the one that fits best.)
     """
     i, known, n_positions = user_type, state.known, state.leaders.size
     last = state.estimates[i, state.leaders[n_positions - 1]]  # q
@@ -88,12 +88,10 @@ def _find_rivals(state: PBMPIEState, user_type: int, level: float) -> int:
                 divergence -= misses * state.logs[k]
                 slope += misses * seen / (1.0 - seen)
         if divergence <= level or slope <= 0.0:
-            leads = False
+            state.rivals[found] = j  # unless it leads: then the next takes its place
+            found += 1
             for rank in range(n_positions):
-                leads |= state.leaders[rank] == j
-            if not leads:
-                state.rivals[found] = j
-                found += 1
+                found -= state.leaders[rank] == j
     return found
 
 
@@ -187,18 +185,14 @@ class PBMPIE(InformedFieldPolicy):
     def start(self, counts: Counts, scratch: Any) -> PBMPIEState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        state = PBMPIEState(
-            start_examined(counts, self.examinations(counts)),
-            np.zeros((n, m)),
-            np.zeros((n, m)),
-            np.zeros(k, dtype=np.uintp),
-            np.zeros(m, dtype=np.uintp),
-            np.zeros(k + 1),
-        )
+        known = start_examined(counts, self.examinations(counts))
+        room = np.zeros(k, dtype=np.uintp), np.zeros(m, dtype=np.uintp), np.zeros(k + 1)
+        state = PBMPIEState(known, np.zeros((n, m)), np.zeros((n, m)), *room)
         _update_all(state)
         return state
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:
-        """Return 1 + ε and ln T, 0 for a T that is not known (and for T = 1, when it is of no account)."""
-        log_horizon = 0.0 if self.horizon is None else math.log(self.horizon)
-        return np.tile([1.0 + self.epsilon, log_horizon], (len(rounds), 1))
+        """Return the level that is fixed, and what multiplies the ln t of a copy; one of them is 0."""
+        factor = 1.0 + self.epsilon
+        level = (0.0, factor) if self.horizon is None else (factor * math.log(self.horizon), 0.0)
+        return np.tile(level, (len(rounds), 1))

@@ -12,8 +12,8 @@ from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy
 from banditrank.policies.field.examined_counts import (
     ExaminedCounts,
-    best_items,
     learn_examined,
+    place_items,
     start_examined,
 )
 from banditrank.policies.field.examined_posterior import (
@@ -23,6 +23,7 @@ from banditrank.policies.field.examined_posterior import (
     fit_posterior,
     fit_posteriors,
 )
+from banditrank.policies.sorting import sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -50,9 +51,8 @@ def _rank(
     i = user_type
     for j in range(state.sample.size):
         state.sample[j] = draw_from_posterior(state.posterior, state.known.examination, i, j, rng)
-    best_items(state.sample, state.leaders)
-    for rank in range(ranking.size):
-        ranking[state.known.positions[i, rank]] = state.leaders[rank]
+    sort_largest(state.sample, state.leaders)
+    place_items(state.known, i, state.leaders, ranking)
 
 
 @inlined

@@ -14,10 +14,11 @@ from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy
 from banditrank.policies.field.examined_counts import (
     ExaminedCounts,
-    best_items,
     learn_examined,
+    place_items,
     start_examined,
 )
+from banditrank.policies.sorting import sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -47,9 +48,8 @@ def _rank(
     scale = math.sqrt(0.5 * parameters[0] * math.log(state.known.arrivals[i] + 1.0))  # √(δ/2)
     for j in range(state.indices.size):
         state.indices[j] = state.means[i, j] + scale * state.widths[i, j]
-    best_items(state.indices, state.leaders)
-    for rank in range(ranking.size):
-        ranking[state.known.positions[i, rank]] = state.leaders[rank]
+    sort_largest(state.indices, state.leaders)
+    place_items(state.known, i, state.leaders, ranking)
 
 
 @inlined

@@ -11,7 +11,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OrderedFieldPolicy, check_horizon
-from banditrank.policies.field.bookkeeping import carried_over, record_round
+from banditrank.policies.field.bookkeeping import carried_over
 from banditrank.policies.field.rank_bandits import (
     RankBandits,
     choose_exp3,
@@ -21,6 +21,7 @@ from banditrank.policies.field.rank_bandits import (
     rank_bandits,
     reward,
 )
+from banditrank.policies.tallies import record
 from banditrank.statistics.counts import Counts
 
 Inner: TypeAlias = Literal["ucb1", "kl-ucb", "exp3"]
@@ -102,7 +103,7 @@ def _place(
 
 @inlined
 def _observe(state: RankedState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record_round(state.displays, state.rewards, state.arrivals, user_type, ranking, rewards)
+    record(state, user_type, ranking, rewards)
     for rank in range(ranking.size):
         position = state.positions[user_type, rank]
         chosen = ranking[position] == state.bandits.choices[user_type, rank]

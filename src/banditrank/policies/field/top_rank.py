@@ -12,8 +12,8 @@ from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.blocks import Blocks, Graph, blocks_from, make_blocks
 from banditrank.policies.field.horizon import HorizonFieldPolicy
-from banditrank.policies.field.tallies import Tallies, record, tallies_of
 from banditrank.policies.field.wins import no_wins, wins_of_kept
+from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]

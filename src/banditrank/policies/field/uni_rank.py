@@ -10,7 +10,7 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OrderedFieldPolicy
-from banditrank.policies.field.bookkeeping import carried_over, exploration_level, record_round
+from banditrank.policies.field.bookkeeping import carried_over, exploration_level
 from banditrank.policies.field.leading_times import LeadingTimes, no_leaders, slot_of
 from banditrank.policies.field.ordered_partitions import (
     Comparisons,
@@ -22,6 +22,7 @@ from banditrank.policies.field.ordered_partitions import (
     partition_items,
     shuffle_parts,
 )
+from banditrank.policies.tallies import record
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -79,7 +80,7 @@ def _lead(state: UniRankState, user_type: int) -> None:
 @inlined
 def _observe(state: UniRankState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
     i = user_type
-    record_round(state.displays, state.rewards, state.arrivals, i, ranking, rewards)
+    record(state, i, ranking, rewards)
     state.leading.times[i, state.slots[i]] += 1.0
     clicked = False
     for k in range(ranking.size):

@@ -1,6 +1,6 @@
-"""The counts, kept up to date by policies that learn from statistics of their own."""
+"""The counts, kept up to date by policies."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,24 @@ def tallies_of(counts: Counts) -> Tallies:
     return Tallies(counts.displays_by_position, counts.rewards_by_position, counts.arrivals)
 
 
+class SupportsRecording(Protocol):
+    """A state that holds the arrays of `Counts` among others."""
+
+    @property
+    def displays(self) -> Floats:
+        """Shape (N, K, M)."""
+
+    @property
+    def rewards(self) -> Floats:
+        """Shape (N, K, M)."""
+
+    @property
+    def arrivals(self) -> Floats:
+        """Shape (N,)."""
+
+
 @inlined
-def record(tallies: Tallies, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
+def record(tallies: SupportsRecording, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
     """Add one round to the counts."""
     tallies.arrivals[user_type] += 1.0
     for k in range(ranking.size):

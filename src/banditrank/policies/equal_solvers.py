@@ -1,0 +1,108 @@
+"""From what is believed of the world to one ranking for all, round after round: the solvers in the loop."""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import inlined
+from banditrank.errors import UnsolvableError
+from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
+from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
+from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
+from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
+from banditrank.solvers.instance import Instance, score_cells
+from banditrank.solvers.solve import SolverName, choose_solver
+from banditrank.utilities.formulas import CompiledUtility
+from banditrank.utilities.utility import Utility
+
+Floats = NDArray[np.float64]
+
+_NODES = 1000  # after which a round shows the best ranking so far
+_OPEN_NODES = 400
+
+LOOP_SOLVERS: tuple[SolverName, ...] = (
+    "assignment",
+    "enumeration",
+    "sampling",
+    "branch-and-bound",
+    "spatial",
+)
+"""The solvers that can run in the loop."""
+
+
+class ByAssignment(NamedTuple):
+    """Room for a linear utility."""
+
+    slope: float  # of the utility
+    slopes: Floats  # (N,)
+    scores: Floats  # (K, M)
+    room: AssignmentRoom
+
+
+class ByEnumeration(NamedTuple):
+    """Room for any utility, by trying all rankings or a share of them."""
+
+    utility: CompiledUtility
+    sampled: bool
+    room: EnumerationRoom
+
+
+class BySearch(NamedTuple):
+    """Room for any utility, by branch and bound."""
+
+    search: Search
+    tree: Tree
+    latest: NDArray[np.uintp]  # (K,) the ranking of the last round that was solved
+
+
+LoopSolver: TypeAlias = ByAssignment | ByEnumeration | BySearch
+
+
+def loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
+    """Return the solver to use in the loop: the one asked for, or for ``auto`` the first that fits."""
+    chosen = choose_solver(solver, utility, n_items=n_items, n_positions=n_positions)
+    if chosen not in LOOP_SOLVERS:
+        raise UnsolvableError(f"solver {chosen} cannot rank round after round: use {', '.join(LOOP_SOLVERS)}")
+    return chosen
+
+
+def new_loop_solver(
+    solver: SolverName, utility: Utility, *, n_user_types: int, n_items: int, n_positions: int
+) -> LoopSolver:
+    """Return the room of a solver for instances of a size."""
+    n, m, k = n_user_types, n_items, n_positions
+    if solver == "assignment":
+        return ByAssignment(slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
+    if solver in ("enumeration", "sampling"):
+        return ByEnumeration(utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
+    tree = new_tree(n, m, k, capacity=_OPEN_NODES)
+    return BySearch(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
+
+
+@inlined
+def solve_by_assignment(solver: ByAssignment, instance: Instance, ranking: NDArray[np.uintp]) -> None:
+    """Write the best ranking for a linear utility."""
+    for i in range(solver.slopes.size):
+        solver.slopes[i] = solver.slope * instance.weights[i]
+    n_items = solver.scores.shape[1]
+    score_cells(instance, solver.slopes, n_items, solver.scores)
+    assign(solver.scores, n_items, solver.room, ranking)
+
+
+@inlined
+def solve_by_enumeration(
+    solver: ByEnumeration, instance: Instance, t: int, rng: np.random.Generator, ranking: NDArray[np.uintp]
+) -> None:
+    """Write the best of all rankings, or of the share that is tried in round t."""
+    # The paper leaves the schedule of the sampled share open but for its limit 1.
+    share = 1.0 - 1.0 / np.sqrt(t) if solver.sampled else 1.0
+    enumerate_rankings(instance, solver.utility, share, rng, solver.room, ranking)
+
+
+@inlined
+def solve_by_search(solver: BySearch, instance: Instance, gap: float, ranking: NDArray[np.uintp]) -> None:
+    """Write a ranking within a relative gap of the best."""
+    pursue(solver.search, solver.tree, instance, gap, _NODES, solver.latest)
+    for k in range(ranking.size):
+        ranking[k] = solver.latest[k]

@@ -1,0 +1,254 @@
+"""ThompsonRank: posterior sampling where neither positions nor items are known."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.checks import check_number
+from banditrank.compilation import inlined, internal
+from banditrank.errors import InvalidInputError
+from banditrank.policies.assumptions import Assumptions
+from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
+from banditrank.policies.equal_solvers import (
+    ByAssignment,
+    ByEnumeration,
+    BySearch,
+    LoopSolver,
+    loop_solver,
+    new_loop_solver,
+    solve_by_assignment,
+    solve_by_enumeration,
+    solve_by_search,
+)
+from banditrank.policies.posterior import Posterior, bring_up_to_date, learn_round, start_posterior
+from banditrank.policies.world_draw import draw_means, draw_preferences
+from banditrank.solvers.instance import Instance
+from banditrank.solvers.solve import SolverName
+from banditrank.statistics.counts import Counts
+from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.uintp]
+
+_LARGEST_GAP = 1e-2  # relative, of the solver; falls as √(ln t / t), like UCBRank's
+
+
+class PersonalState(NamedTuple):
+    """What is believed, and room for the draw of one type."""
+
+    posterior: Posterior
+    preferences: Floats  # (K,)
+    means: Floats  # (M,)
+    positions: Indices  # (K,) by decreasing preference
+    leaders: Indices  # (K,) items by decreasing mean
+
+
+Solver = TypeVar("Solver", bound=LoopSolver)
+
+
+class CollectiveState(NamedTuple, Generic[Solver]):
+    """What is believed, the draw of all types, and the solver's room."""
+
+    posterior: Posterior
+    instance: Instance
+    solver: Solver
+
+
+@inlined
+def _rank_personally(
+    state: PersonalState,
+    user_type: int,
+    t: int,  # noqa: ARG001 - the counts say all
+    parameters: Floats,  # noqa: ARG001
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    posterior = state.posterior
+    if posterior.rounds[user_type] >= posterior.due[user_type]:
+        bring_up_to_date(posterior, user_type)
+    draw_preferences(posterior, user_type, rng, state.preferences)
+    draw_means(posterior, user_type, state.preferences, rng, state.means)
+    _match(state, ranking)
+
+
+@inlined
+def _match(state: PersonalState, ranking: Indices) -> None:
+    """Write the best drawn item at the position looked at most in the draw, and so on. Ties go by number."""
+    preferences, means, positions, leaders = state.preferences, state.means, state.positions, state.leaders
+    last = ranking.size - 1
+    for k in range(ranking.size):
+        place = k
+        while place > 0 and preferences[positions[place - 1]] < preferences[k]:
+            positions[place] = positions[place - 1]
+            place -= 1
+        positions[place] = k
+    for j in range(means.size):
+        place = min(j, last)
+        if j > last and means[j] <= means[leaders[last]]:
+            continue
+        while place > 0 and means[leaders[place - 1]] < means[j]:
+            leaders[place] = leaders[place - 1]
+            place -= 1
+        leaders[place] = j
+    for rank in range(ranking.size):
+        ranking[positions[rank]] = leaders[rank]
+
+
+@inlined
+def _observe(
+    state: PersonalState | CollectiveState[LoopSolver],
+    user_type: int,
+    t: int,  # noqa: ARG001
+    ranking: Indices,
+    rewards: Floats,
+) -> None:
+    learn_round(state.posterior, user_type, ranking, rewards)
+
+
+@internal
+def _draw_instance(posterior: Posterior, instance: Instance, rng: np.random.Generator) -> None:
+    """Write a draw of all types, and their shares of arrivals, each type counted once more than it came."""
+    n_user_types = posterior.arrivals.size
+    total = float(n_user_types)
+    for i in range(n_user_types):
+        total += posterior.arrivals[i]
+    for i in range(n_user_types):
+        if posterior.rounds[i] >= posterior.due[i]:
+            bring_up_to_date(posterior, i)
+        instance.weights[i] = (posterior.arrivals[i] + 1.0) / total
+        draw_preferences(posterior, i, rng, instance.preferences[i])
+        draw_means(posterior, i, instance.preferences[i], rng, instance.means[i])
+        for j in range(instance.means.shape[1]):
+            instance.means[i, j] /= posterior.unit
+
+
+@inlined
+def _rank_by_assignment(
+    state: CollectiveState[ByAssignment],
+    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    t: int,  # noqa: ARG001
+    parameters: Floats,  # noqa: ARG001
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    _draw_instance(state.posterior, state.instance, rng)
+    solve_by_assignment(state.solver, state.instance, ranking)
+
+
+@inlined
+def _rank_by_enumeration(
+    state: CollectiveState[ByEnumeration],
+    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    t: int,
+    parameters: Floats,  # noqa: ARG001
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    _draw_instance(state.posterior, state.instance, rng)
+    solve_by_enumeration(state.solver, state.instance, t, rng, ranking)
+
+
+@inlined
+def _rank_by_search(
+    state: CollectiveState[BySearch],
+    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    t: int,  # noqa: ARG001
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    _draw_instance(state.posterior, state.instance, rng)
+    solve_by_search(state.solver, state.instance, parameters[0], ranking)
+
+
+_PERSONALLY = Kernel(_rank_personally, _observe)
+_COLLECTIVELY: dict[SolverName, Kernel] = {
+    "assignment": Kernel(_rank_by_assignment, _observe),
+    "enumeration": Kernel(_rank_by_enumeration, _observe),
+    "sampling": Kernel(_rank_by_enumeration, _observe),
+    "branch-and-bound": Kernel(_rank_by_search, _observe),
+    "spatial": Kernel(_rank_by_search, _observe),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThompsonRank(CompiledPolicy):
+    """Draw a world from what the counts say of positions and items, and show the ranking that is best in it.
+
+    The draw is joint: preferences ρ of each type from their posterior, then means μ given ρ. It needs no
+    initial phase, no order of positions and no horizon. Each call gives a fresh draw, so that rankings made
+    from counts that are behind still explore. See ``docs/thompson-rank.md``.
+
+    Parameters
+    ----------
+    treatment
+        ``personalized``: a ranking for each type. ``equal``: one for all.
+    utility
+        What equal treatment maximises: a `Utility` or its name.
+    solver
+        How equal treatment is solved; ``auto`` picks by the utility's shape.
+    largest_reward
+        What a reward cannot exceed: 1 for clicks.
+
+    Examples
+    --------
+    An item that was hardly looked at is tried now and then:
+
+    >>> counts = Counts.from_arrays([[[900], [9]]], [[[450], [3]]], [909])
+    >>> rng = np.random.default_rng(1)
+    >>> shown = [int(ThompsonRank().rank(counts, 0, rng=rng)[0]) for _ in range(100)]
+    >>> 0.05 < np.mean(shown) < 0.35
+    True
+    """
+
+    name: ClassVar[str] = "thompson-rank"
+    assumptions: ClassVar[Assumptions] = Assumptions(
+        positions="nothing", click_models=("single-look",), graded_rewards=True
+    )
+
+    treatment: Treatment = "personalized"
+    utility: Utility = UTILITARIAN
+    solver: SolverName = "auto"
+    largest_reward: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_treatment(self.treatment)
+        object.__setattr__(self, "utility", find_utility(self.utility))
+        check_number("largest_reward", self.largest_reward, 1e-6, 1e9)
+        if self.treatment == "equal":
+            self._solver(n_items=2, n_positions=1)  # refuses what no size could make right
+        elif self.solver != "auto":
+            raise InvalidInputError("solver", "must be auto under personalized treatment", self.solver)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the policy's name and parameters as plain values."""
+        solver = self.solver if self.treatment == "equal" else None
+        return {**super().describe(), "solver": solver, "largest_reward": self.largest_reward}
+
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
+        """Return the formulas for the treatment and the solver."""
+        if self.treatment == "personalized":
+            return _PERSONALLY
+        return _COLLECTIVELY[self._solver(n_items=n_items, n_positions=n_positions)]
+
+    def start(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - all follows from the counts
+        """Return the state for counts: what had been believed after those rounds."""
+        n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
+        posterior = start_posterior(counts, self.largest_reward)
+        if self.treatment == "personalized":
+            positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
+            return PersonalState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
+        solver = self._solver(n_items=m, n_positions=k)
+        room = new_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
+        instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
+        return CollectiveState(posterior, instance, room)
+
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the solver's gap, √(ln t / t) as for UCBRank: a smaller one could not be told apart."""
+        gaps = np.minimum(_LARGEST_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds))
+        return np.asarray(gaps[:, None])
+
+    def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
+        return loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
