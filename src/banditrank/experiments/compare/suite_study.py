@@ -88,7 +88,7 @@ def read(suite: Suite, names: Sequence[str], frames: Frames) -> Reading:
         },
     }
     table = Table(f"Regret after {horizon:,} rounds, the least median first", COLUMNS, rows)
-    return Reading(_findings(suite, medians, learners), [], [_picture(data, learners)], [table], figures)
+    return Reading(_findings(medians, learners), [], [_picture(data, learners)], [table], figures)
 
 
 def microseconds_a_round(frame: "pd.DataFrame") -> float:
@@ -105,7 +105,7 @@ def _violations(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, l
     return found
 
 
-def _findings(suite: Suite, medians: dict[str, float], learners: list[str]) -> str:
+def _findings(medians: dict[str, float], learners: list[str]) -> str:
     first = learners[0]
     knowing = knowledge(first.removesuffix("+window"))
     told = "" if knowing == "nothing" else f" ({knowing})"

@@ -149,16 +149,16 @@ ALL_SUITES = (
     Suite(
         name="graded",
         title="The synthetic world with graded rewards",
-        why="The same world as the paper's own experiment has it: a look earns a Beta reward. So it shows where "
-        "users look, and most policies of other papers are not made for that.",
+        why="The same world as the paper's own experiment has it: a look earns a Beta reward. So it shows "
+        "where users look, and most policies of other papers are not made for that.",
         make=lambda _: synthetic(),
         rewards=Beta(),
     ),
     Suite(
         name="low-clicks",
         title="Low click rates",
-        why="The synthetic world with a twentieth of the clicks, as in advertising. A policy that waits for a "
-        "click on everything everywhere waits for ever.",
+        why="The synthetic world with a twentieth of the clicks, as in advertising. A policy that waits for "
+        "a click on everything everywhere waits for ever.",
         make=lambda _: rare_clicks(),
     ),
     Suite(
@@ -174,15 +174,15 @@ ALL_SUITES = (
     Suite(
         name="conflict",
         title="Conflicting types",
-        why="Every item is the favourite of one of three kinds of users and of little interest to the others. "
-        "Pooling what they click hides what each of them likes.",
+        why="Every item is the favourite of one of three kinds of users and of little interest to the "
+        "others. Pooling what they click hides what each of them likes.",
         make=lambda _: _conflict(),
     ),
     Suite(
         name="conflict-nash",
         title="Conflicting types, equal, Nash",
-        why="One ranking for everybody where every item pleases one of three kinds of users only. The fairest "
-        "ranking differs from the one of most clicks.",
+        why="One ranking for everybody where every item pleases one of three kinds of users only. The "
+        "fairest ranking differs from the one of most clicks.",
         make=lambda _: _conflict(),
         treatment="equal",
         utility="nash",
@@ -190,8 +190,8 @@ ALL_SUITES = (
     Suite(
         name="position-based",
         title="The classic position-based model",
-        why="Users look at each position apart from the others, the first always and those below less and less, "
-        "and may click several items. Policies that take this order for granted are at home here.",
+        why="Users look at each position apart from the others, the first always and those below less and "
+        "less, and may click several items. Policies that take this order for granted are at home here.",
         make=lambda _: from_the_top(),
         click_model=PositionBased(),
     ),
@@ -206,16 +206,16 @@ ALL_SUITES = (
     Suite(
         name="item-jumps",
         title="Drift: tastes that jump",
-        why="The synthetic world, whose items exchange their click rates at three moments. Every policy enters "
-        "twice, once with all of the past and once with a window of a tenth of the rounds.",
+        why="The synthetic world, whose items exchange their click rates at three moments. Every policy "
+        "enters twice, once with all of the past and once with a window of a tenth of the rounds.",
         make=_changing("item-jumps:3"),
         forgetting=True,
     ),
     Suite(
         name="item-drift",
         title="Drift: tastes that shift",
-        why="The synthetic world, whose items slowly turn into others and back. Every policy enters twice, once "
-        "with all of the past and once with a window of a tenth of the rounds.",
+        why="The synthetic world, whose items slowly turn into others and back. Every policy enters twice, "
+        "once with all of the past and once with a window of a tenth of the rounds.",
         make=_changing("item-drift:1"),
         forgetting=True,
     ),

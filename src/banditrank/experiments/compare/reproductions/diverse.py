@@ -85,10 +85,10 @@ RANKED_BANDITS = Trial(
     policy="ranked-bandits",
     title="Ranked bandits, for users who want different things",
     claim="A bandit in each rank learns a diverse ranking that is clicked at least 1 − 1/e times as often as "
-    "the best one, which popularity alone does not give. With UCB1 it learns faster than with EXP3, for which "
-    "this is proved (Radlinski, Kleinberg and Joachims, ICML 2008, the figures of its experiments).",
-    setting="Four kinds of users look for different items among twelve, see three and click the first that they "
-    "like: a smaller world than the paper's, made in the same spirit.",
+    "the best one, which popularity alone does not give. With UCB1 it learns faster than with EXP3, for "
+    "which this is proved (Radlinski, Kleinberg and Joachims, ICML 2008, the figures of its experiments).",
+    setting="Four kinds of users look for different items among twelve, see three and click the first that "
+    "they like: a smaller world than the paper's, made in the same spirit.",
     runs={"ucb1": _ranked("ucb1", "with UCB1"), "exp3": _ranked("exp3", "with EXP3")},
     checks=_checks,
 )

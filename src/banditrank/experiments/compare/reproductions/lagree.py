@@ -84,7 +84,7 @@ def _pie(results: Results) -> list[Check]:
 PBM_UCB = Trial(
     policy="pbm-ucb",
     title="PBM-UCB, where examination is known",
-    claim=f"PBM-UCB's regret is of the order of ln T. In simulations it is beaten by PBM-TS and PBM-PIE, "
+    claim="PBM-UCB's regret is logarithmic in rounds. In simulations it is beaten by PBM-TS and PBM-PIE, "
     f"which use what clicks tell more tightly ({PAPER}, the figure of its synthetic experiment).",
     setting=SETTING,
     runs=RUNS,

@@ -148,22 +148,22 @@ def read(frames: Frames) -> Reading:
         Check(
             "TopRank, which starts from nothing, shows such lists in every replication.",
             bool((unsafe["top-rank"] > 0).all()),
-            f"in {np.median(unsafe['top-rank']):,.0f} rounds (median), with up to {most['top-rank'].max():.0f} "
-            "wrong pairs",
+            f"in {np.median(unsafe['top-rank']):,.0f} rounds (median), with up to "
+            f"{most['top-rank'].max():.0f} wrong pairs",
         ),
         Check(
             f"At first, in {early:,} rounds, BubbleRank has less regret than TopRank, {BY_RANKS} over the "
             "replications.",
             found.less,
-            f"median {np.median(at_first['bubble-rank']):,.0f} against {np.median(at_first['top-rank']):,.0f}, "
-            f"{found}",
+            f"median {np.median(at_first['bubble-rank']):,.0f} against "
+            f"{np.median(at_first['top-rank']):,.0f}, {found}",
         ),
     ]
     findings = (
         f"In {rounds:,} rounds BubbleRank shows {most['bubble-rank'].max():.0f} wrong pairs at most, where "
-        f"{ALLOWED} are allowed, and TopRank up to {most['top-rank'].max():.0f}. Ten items are re-ranked in ten "
-        "positions, as in the paper, with click rates and a base list of our own in the place of those of a "
-        "search engine."
+        f"{ALLOWED} are allowed, and TopRank up to {most['top-rank'].max():.0f}. Ten items are re-ranked in "
+        "ten positions, as in the paper, with click rates and a base list of our own in the place of those "
+        "of a search engine."
     )
     rows = [
         [
@@ -205,8 +205,8 @@ def _picture(frames: Frames) -> Picture:
 STUDY = Study(
     "paper-bubble-rank",
     "BubbleRank, starting from a list that is not bad",
-    "BubbleRank improves a base list and is safe: what it shows has at most K/2 more pairs in the wrong order "
-    "than the base list. Others, which learn from nothing, break that many times at the start, when "
+    "BubbleRank improves a base list and is safe: what it shows has at most K/2 more pairs in the wrong "
+    "order than the base list. Others, which learn from nothing, break that many times at the start, when "
     "BubbleRank's regret is below theirs (Li et al., UAI 2019, its safety lemma and the figures of its "
     "experiments).",
     sweep,

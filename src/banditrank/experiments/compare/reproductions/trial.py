@@ -210,8 +210,8 @@ class Trial:
                 axes.legend(frameon=False, fontsize="small")
 
         caption = (
-            "Regret over rounds, on a logarithmic axis: medians, in bands from the 10% to the 90% quantile of "
-            "the replications."
+            "Regret over rounds, on a logarithmic axis: medians, in bands from the 10% to the 90% quantile "
+            "of the replications."
         )
         return Picture("regret", caption, draw, width=6.0 if columns == 1 else 9.0, height=3.6 * rows)
 

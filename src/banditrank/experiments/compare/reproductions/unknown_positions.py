@@ -1,4 +1,4 @@
-"""Policies that know nothing of positions: PB-MHB, GRAB and CombUCB1."""
+"""Policies that know nothing of positions: PB-MHB, GRAB, CombUCB1 and PMED."""
 
 import itertools
 import math
@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from banditrank.experiments.compare.reproductions.trial import Results, Trial, named
-from banditrank.experiments.compare.reproductions.worlds import FOUR, TEN
+from banditrank.experiments.compare.reproductions.worlds import FOUR, PAIR, TEN
 from banditrank.experiments.study import Check
 from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
@@ -30,6 +30,13 @@ def _grab(results: Results) -> list[Check]:
     return [
         results.logarithmic("grab", "The regret of GRAB grows like the logarithm of rounds"),
         results.less("grab", "comb-ucb1", "GRAB, whose bound is smaller, has less regret than CombUCB1"),
+    ]
+
+
+def _pmed(results: Results) -> list[Check]:
+    return [
+        results.logarithmic("pmed", "The regret of PMED grows like the logarithm of rounds"),
+        results.less("pmed", "comb-ucb1", "PMED, which uses the model, has less regret than CombUCB1"),
     ]
 
 
@@ -74,8 +81,8 @@ PB_MHB = Trial(
     claim="PB-MHB does not need to know how probably a position is looked at. With less prior knowledge it "
     "has better results than the state of the art, simulated and on real data (Gauthier, Gaudel and Fromont, "
     "IDA 2021, the figures of its experiments).",
-    setting="Ten items in five positions, the paper's size, with click rates of our own (.9 to .05, κ from 1 to "
-    "0.4); one step of Metropolis and Hastings a round, and fewer rounds.",
+    setting="Ten items in five positions, the paper's size, with click rates of our own (.9 to .05, κ from 1 "
+    "to 0.4); one step of Metropolis and Hastings a round, and fewer rounds.",
     runs={
         "pb-mhb": named("pb-mhb", TEN, MODEL, microseconds=8.0),
         "pbm-pie": named("pbm-pie", TEN, MODEL),
@@ -87,9 +94,9 @@ PB_MHB = Trial(
 GRAB = Trial(
     policy="grab",
     title="GRAB, where nothing is known",
-    claim="GRAB's regret is logarithmic in rounds, with a bound of the order of M/Δ ln T that is smaller than "
-    "CombUCB1's. Its regret is on par with the best known algorithms (Gauthier, Gaudel, Fromont and Lompo, "
-    "AISTATS 2021, its theorem and the figures of its experiments).",
+    claim="GRAB's regret is logarithmic in rounds, with a bound of the order of M/Δ ln T that is smaller "
+    "than CombUCB1's. Its regret is on par with the best known algorithms (Gauthier, Gaudel, Fromont and "
+    "Lompo, AISTATS 2021, its theorem and the figures of its experiments).",
     setting=SMALL,
     runs={
         "grab": named("grab", FOUR, MODEL, microseconds=5.0),
@@ -115,4 +122,19 @@ COMB_UCB1 = Trial(
     replications=6,
     quick_horizon=100_000,
     quick_replications=4,
+)
+PMED = Trial(
+    policy="pmed",
+    title="PMED, where nothing is known",
+    claim="PMED explores as little as any good policy can that does not know how probably a position is "
+    "looked at: its regret is logarithmic in rounds, with the smallest constant there is. It is the first of "
+    "which this is known (Komiyama, Honda and Takeda, NIPS 2017, its theorem and the figures of its "
+    "experiments).",
+    setting="Five items with θ = (.95, .8, .65, .5, .35) in two positions with κ = (1, .6), of the size of "
+    "the paper's synthetic experiment, and fewer rounds.",
+    runs={
+        "pmed": named("pmed", PAIR, MODEL, microseconds=10.0),
+        "comb-ucb1": named("comb-ucb1", PAIR, MODEL),
+    },
+    checks=_pmed,
 )

@@ -44,3 +44,6 @@ TEN = positions_world(
 
 FOUR = positions_world((1.0, 0.6, 0.3), (0.3, 0.7, 0.1, 0.5), "four-items")
 """Small and with wide gaps: regret is soon logarithmic."""
+
+PAIR = positions_world((1.0, 0.6), (0.5, 0.95, 0.35, 0.8, 0.65), "two-positions")
+"""Five items in two positions."""
