@@ -82,7 +82,8 @@ def _print_report(report: "Report") -> None:
         for board in report.overview.reading.tables[:-1]:
             table = Table(title=board.caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
             for number, column in enumerate(board.columns):
-                table.add_column(column, justify="left" if number in (0, 1, 5) else "right", overflow="fold")
+                text = number in (0, 1, 5)
+                table.add_column(column, justify="left" if text else "right", no_wrap=number == 0)
             for row in board.rows:
                 table.add_row(*row)
             console.print(table)

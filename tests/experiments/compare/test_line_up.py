@@ -54,6 +54,15 @@ def test_where_worlds_change_each_policy_also_enters_with_a_window() -> None:
     assert changing[-1].memory == "window:500"
 
 
+def test_a_quick_run_leaves_out_who_is_too_slow_unless_nobody_else_is_there() -> None:
+    suite = SUITES["many-items"]
+    names = ["grab", "pmed"]
+    assert [each.name for each in entrants(suite, names, suite.horizon)] == names
+    assert [each.name for each in entrants(suite, names, suite.quick_horizon)] == ["grab"]
+    assert [each.name for each in entrants(suite, ["pmed"], suite.quick_horizon)] == ["pmed"]
+    assert suite.cut.endswith("rounds, without pmed")
+
+
 def test_policies_are_told_of_the_world_what_they_take_for_known() -> None:
     suite = SUITES["table1"]
     problem = suite.make(1000)

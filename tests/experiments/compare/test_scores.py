@@ -51,6 +51,14 @@ def test_regret_is_that_of_the_last_round() -> None:
     assert final_regret(ending_at(50.0, replications=3)) == pytest.approx([50.0, 50.5, 51.0])
 
 
+def test_who_was_left_out_of_a_suite_is_scored_by_the_others() -> None:
+    regrets = {"easy": {"a": np.array([1.0])}, "hard": {"a": np.array([9.0]), "b": np.array([3.0])}}
+    found = {score.policy: score for score in scores(regrets, ["a", "b", "c"])}
+    assert set(found) == {"a", "b"}
+    assert (found["b"].ratios, found["b"].average) == ({"hard": 1.0}, 1.0)
+    assert found["a"].average == 2.0
+
+
 def test_no_regret_at_all_is_no_division_by_zero() -> None:
     regrets = {"s": {"a": np.zeros(3), "b": np.ones(3)}}
     assert all(np.isfinite(score.average) for score in scores(regrets, ["a", "b"]))

@@ -21,6 +21,8 @@ def draw_ratios(
     shades = np.clip(np.log(np.maximum(ratios, 1.0)) / np.log(MOST), 0.0, 1.0)
     axes.imshow(shades, cmap="YlGnBu", vmin=0.0, vmax=1.0, aspect="auto")
     for (row, column), ratio in np.ndenumerate(ratios):
+        if np.isnan(ratio):  # left out of the suite
+            continue
         ink = "white" if shades[row, column] > _DARK else "black"
         axes.text(column, row, shown(float(ratio)), ha="center", va="center", color=ink, fontsize=8)
     axes.set_xticks(range(len(columns)), columns, rotation=40, ha="left", rotation_mode="anchor", fontsize=9)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from banditrank.experiments.compare.heat_map import draw_ratios
 from banditrank.experiments.compare.line_up import FOR_SCALE, OURS, knowledge
@@ -43,12 +44,13 @@ def make_study(suites: Sequence[Suite], names: Sequence[str]) -> Study:
 def read(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> Reading:
     """Return the tables, the picture, and whether the default policy is where it should be."""
     regrets = {suite.name: _regrets(suite, frames) for suite in suites}
+    names = [name for name in names if any(name in by_policy for by_policy in regrets.values())]
     blind = [name for name in names if knowledge(name) == "nothing"]
     of_blind, of_all = scores(regrets, blind), scores(regrets, names)
     seconds = {name: _microseconds(suites, name, frames) for name in names}
     broken = _broken(suites, names, frames)
     tables = [
-        _table(f"{what}: ranked among themselves", found, seconds, broken, len(suites))
+        _table(f"{what}, ranked among themselves", found, seconds, broken)
         for what, found in (("Policies that know nothing of positions", of_blind), ("All policies", of_all))
         if found
     ]
@@ -70,7 +72,7 @@ def read(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> Readi
     )
 
 
-def _regrets(suite: Suite, frames: Frames) -> dict[str, "np.typing.NDArray[np.float64]"]:
+def _regrets(suite: Suite, frames: Frames) -> dict[str, NDArray[np.float64]]:
     prefix = f"{suite.name}/"
     results = {
         part.removeprefix(prefix): final_regret(frame)
@@ -82,17 +84,20 @@ def _regrets(suite: Suite, frames: Frames) -> dict[str, "np.typing.NDArray[np.fl
 
 def _microseconds(suites: Sequence[Suite], name: str, frames: Frames) -> float:
     """Return what a round costs, the median over suites."""
-    return float(np.median([microseconds_a_round(frames[f"{suite.name}/{TIME}{name}"]) for suite in suites]))
+    parts = [f"{suite.name}/{TIME}{name}" for suite in suites]
+    return float(np.median([microseconds_a_round(frames[part]) for part in parts if part in frames]))
 
 
 def _broken(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> dict[str, int]:
     """Return in how many suites something does not hold that a policy takes for granted."""
     counts = dict.fromkeys(names, 0)
     for suite in suites:
-        horizon = int(frames[f"{suite.name}/{names[0]}"]["round"].max())
+        horizon = next(
+            int(frames[part]["round"].max()) for part in frames if part.startswith(f"{suite.name}/")
+        )
         problem = suite.make(horizon)
         for entrant, policy in make_entrants(suite, names, horizon):
-            if entrant.memory is None:
+            if entrant.memory is None and entrant.name in counts:
                 counts[entrant.name] += bool(
                     violations(policy, problem, rewards=suite.rewards, click_model=suite.click_model)
                 )
@@ -152,7 +157,6 @@ def _table(
     found: Sequence[Score],
     microseconds: Mapping[str, float],
     broken: Mapping[str, int],
-    n_suites: int,
 ) -> Table:
     rows = [
         [
@@ -163,7 +167,7 @@ def _table(
             f"{max(score.ratios.values()):,.2f}",
             score.worst_suite,
             f"{microseconds[score.policy]:,.1f}",
-            f"{broken[score.policy]} of {n_suites}",
+            f"{broken[score.policy]} of {len(score.ratios)}",
         ]
         for score in found
     ]
@@ -182,10 +186,13 @@ def _table(
 
 def _medians(suites: Sequence[Suite], found: Sequence[Score], regrets: Regrets) -> Table:
     rows = [
-        [score.policy, *(f"{np.median(regrets[suite.name][score.policy]):,.0f}" for suite in suites)]
-        for score in found
+        [score.policy, *(_median(regrets[suite.name], score.policy) for suite in suites)] for score in found
     ]
     return Table("Median regret by suite", ["policy", *(suite.name for suite in suites)], rows)
+
+
+def _median(by_policy: Mapping[str, NDArray[np.float64]], name: str) -> str:
+    return f"{np.median(by_policy[name]):,.0f}" if name in by_policy else "–"
 
 
 def _picture(suites: Sequence[Suite], found: Sequence[Score]) -> Picture:
@@ -194,7 +201,7 @@ def _picture(suites: Sequence[Suite], found: Sequence[Score]) -> Picture:
             figure,
             [f"{score.policy} · {_SHORT[knowledge(score.policy)]}" for score in found],
             [suite.name for suite in suites],
-            np.array([[score.ratios[suite.name] for suite in suites] for score in found]),
+            np.array([[score.ratios.get(suite.name, np.nan) for suite in suites] for score in found]),
         )
 
     caption = (

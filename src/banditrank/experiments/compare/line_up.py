@@ -66,8 +66,10 @@ def find_names(names: Sequence[str] = ()) -> list[str]:
 def entrants(suite: Suite, names: Sequence[str], horizon: int) -> list[Entrant]:
     """Return who takes part in a suite: where worlds change, each policy also with a window."""
     window = f"window:{max(horizon // WINDOWS, 1)}"
-    again = [name for name in names if suite.forgetting and name != FOR_SCALE]
-    return [*map(Entrant, names), *(Entrant(name, window) for name in again)]
+    quick = horizon < suite.horizon
+    present = [name for name in names if not (quick and name in suite.too_slow)] or names
+    again = [name for name in present if suite.forgetting and name != FOR_SCALE]
+    return [*map(Entrant, present), *(Entrant(name, window) for name in again)]
 
 
 def make_policy(entrant: Entrant, suite: Suite, problem: Problem | Timeline, horizon: int) -> CompiledPolicy:

@@ -77,7 +77,8 @@ def better_of(results: Mapping[str, Floats], window: str = "+window") -> dict[st
 def scores(regrets: Regrets, among: Collection[str]) -> list[Score]:
     """Return the scores of some policies, compared with each other, the best first.
 
-    The random policy is scored but never the one that others are compared with.
+    The random policy is scored but never the one that others are compared with. Who was left out of a suite
+    is scored by the others.
 
     Examples
     --------
@@ -89,18 +90,19 @@ def scores(regrets: Regrets, among: Collection[str]) -> list[Score]:
     [('b', 1.5, 'easy'), ('a', 2.0, 'hard')]
     """
     best = {
-        suite: max(
-            min((float(np.median(by_policy[name])) for name in among if name != FOR_SCALE), default=1.0),
-            _NOTHING,
-        )
+        suite: max(min(_medians(by_policy, among), default=1.0), _NOTHING)
         for suite, by_policy in regrets.items()
     }
-    found = [
-        Score(
-            name,
-            {suite: float(np.median(by_policy[name])) / best[suite] for suite, by_policy in regrets.items()},
-            {suite: float(np.max(by_policy[name])) / best[suite] for suite, by_policy in regrets.items()},
-        )
-        for name in among
-    ]
+    found = []
+    for name in among:
+        own = {suite: by_policy[name] for suite, by_policy in regrets.items() if name in by_policy}
+        ratios = {suite: float(np.median(values)) / best[suite] for suite, values in own.items()}
+        worst = {suite: float(np.max(values)) / best[suite] for suite, values in own.items()}
+        if own:
+            found.append(Score(name, ratios, worst))
     return sorted(found, key=lambda score: score.average)
+
+
+def _medians(by_policy: Mapping[str, Floats], among: Collection[str]) -> list[float]:
+    """Return the medians of those who may be the best."""
+    return [float(np.median(by_policy[name])) for name in among if name in by_policy and name != FOR_SCALE]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from banditrank.errors import UnknownNameError
+from banditrank.experiments.words import listed
 from banditrank.model.cascade import CASCADE
 from banditrank.model.catalog import kdd2012
 from banditrank.model.changes import changing
@@ -17,7 +18,7 @@ from banditrank.model.rewards import Bernoulli, Beta, Rewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import Treatment
 
-REPLICATIONS, QUICK_REPLICATIONS = 16, 4
+REPLICATIONS, QUICK_REPLICATIONS = 12, 4
 HORIZON, QUICK_HORIZON = 100_000, 10_000
 LOW = 0.05  # what click rates are multiplied with where they are low
 WINDOWS = 10  # in a horizon, where policies may forget
@@ -43,6 +44,8 @@ class Suite:
         How much is run, and in a quick run.
     forgetting
         Whether policies also enter with a window of the past.
+    too_slow
+        Names of policies that a quick run leaves out.
     """
 
     name: str
@@ -58,13 +61,15 @@ class Suite:
     quick_horizon: int = QUICK_HORIZON
     quick_replications: int = QUICK_REPLICATIONS
     forgetting: bool = False
+    too_slow: tuple[str, ...] = ()
 
     @property
     def cut(self) -> str:
         """What a quick run leaves out."""
+        without = f", without {listed(self.too_slow)}" if self.too_slow else ""
         return (
             f"{self.quick_replications} of {self.replications} replications of {self.quick_horizon:,} of "
-            f"{self.horizon:,} rounds"
+            f"{self.horizon:,} rounds{without}"
         )
 
 
@@ -167,9 +172,10 @@ ALL_SUITES = (
         why="200 items in four positions, clicked in about 1% of looks, and one kind of user. What cannot be "
         "told from a few clicks must not cost many rounds.",
         make=lambda _: many_items(),
-        replications=8,
+        replications=6,
         quick_horizon=5_000,
         quick_replications=2,
+        too_slow=("pmed",),
     ),
     Suite(
         name="conflict",
