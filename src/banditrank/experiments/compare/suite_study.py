@@ -125,9 +125,9 @@ def _picture(data: Frames, learners: list[str]) -> Picture:
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        draw_curves(axes, {label: data[label] for label in drawn})
         axes.set_xscale("log")
         axes.set_yscale("log")
+        draw_curves(axes, {label: data[label] for label in drawn})
         axes.set_ylabel("regret")
         axes.legend(frameon=False, fontsize="small")
 

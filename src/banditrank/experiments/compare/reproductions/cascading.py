@@ -61,5 +61,6 @@ CASCADE_KL_UCB = Trial(
     },
     checks=_checks,
     replications=6,
-    quick_replications=4,
+    quick_horizon=10_000,
+    quick_replications=3,
 )

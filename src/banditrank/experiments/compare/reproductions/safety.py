@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-ROUNDS, QUICK_ROUNDS = 50_000, 10_000
+ROUNDS, QUICK_ROUNDS = 50_000, 5_000
 REPLICATIONS, QUICK_REPLICATIONS = 8, 4
 CUT = f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_ROUNDS:,} of {ROUNDS:,} rounds"
 MODEL = PositionBased()
@@ -187,12 +187,13 @@ def _picture(frames: Frames) -> Picture:
     def draw(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2)
         named = {label: frames[name] for name, label in LABELS.items()}
-        draw_curves(left, named, "unsafe")
-        left.set_ylabel("rounds with an unsafe list")
-        draw_curves(right, named)
-        right.set_ylabel("regret")
-        for axes in (left, right):
+        for axes, column, label in (
+            (left, "unsafe", "rounds with an unsafe list"),
+            (right, "regret", "regret"),
+        ):
             axes.set_xscale("log")
+            draw_curves(axes, named, column)
+            axes.set_ylabel(label)
             axes.legend(frameon=False, fontsize="small")
 
     caption = (

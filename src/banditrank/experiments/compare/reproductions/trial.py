@@ -203,8 +203,8 @@ class Trial:
             for axes, (heading, curves) in zip(
                 figure.subplots(rows, columns, squeeze=False).flat, panels.items(), strict=False
             ):
-                draw_curves(axes, curves)
                 axes.set_xscale("log")
+                draw_curves(axes, curves)
                 axes.set_ylabel("regret")
                 axes.set_title(heading, fontsize="medium", loc="left")
                 axes.legend(frameon=False, fontsize="small")
