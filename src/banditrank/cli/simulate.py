@@ -33,9 +33,9 @@ def simulate_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="greedy-rank, ucb-rank, type-blind-ucb, random, oracle, or one of the field's: see "
-            "docs/policies.md; give several to compare them. Left out: the paper's four policies and its "
-            "baseline."
+            help="auto (thompson-rank), greedy-rank, ucb-rank, type-blind-ucb, random, oracle, or one of "
+            "the field's: see docs/policies.md; give several to compare them. Left out: auto, and the "
+            "paper's four policies and its baseline to compare it with."
         ),
     ] = None,
     treatment: Annotated[
@@ -172,18 +172,16 @@ def _line_up(
     rewards: "Rewards",
     **settings: Any,
 ) -> "list[CompiledPolicy]":
-    """Return each policy under each treatment; without a policy, the paper's line-up."""
+    """Return each policy under each treatment; without a policy, those that are shown by default."""
     from banditrank.policies.base import check_treatment
-    from banditrank.policies.catalog import PAPER_LINE_UP, find_policy
+    from banditrank.policies.catalog import LINE_UP, find_policy
     from banditrank.simulation.simulate import check_simulation
 
     wanted = [check_treatment(name) for name in _names(treatments)]
     if policies:
         pairs = [(name, treatment) for treatment in wanted or ["personalized"] for name in _names(policies)]
     else:
-        pairs = [
-            (name, treatment) for name, treatment in PAPER_LINE_UP if treatment in (wanted or [treatment])
-        ]
+        pairs = [(name, treatment) for name, treatment in LINE_UP if treatment in (wanted or [treatment])]
     line_up = [
         find_policy(name, problem, treatment=treatment, rewards=rewards, **settings)
         for name, treatment in dict.fromkeys(pairs)

@@ -17,6 +17,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
+from banditrank.policies.catalog import find_policy
 from banditrank.simulation.ledger import Ledger
 from banditrank.simulation.progress import Advance, progress_bar
 from banditrank.simulation.replication import Experiment, Replication
@@ -30,7 +31,7 @@ LONGEST_DELAY = 10**7
 
 
 def simulate(
-    policy: Policy,
+    policy: Policy | str,
     problem: Problem | Timeline,
     horizon: int,
     replications: int = 20,
@@ -54,7 +55,8 @@ def simulate(
     Parameters
     ----------
     policy, problem
-        Who learns what; a `Timeline` is a problem that changes.
+        Who learns what: a policy or its name, ``auto`` if you have no reason for another. A `Timeline` is a
+        problem that changes.
     horizon
         Rounds in a replication.
     replications
@@ -93,6 +95,9 @@ def simulate(
     seed = check_whole("seed", seed, 0)
     count = check_whole("workers", processors() if workers is None else workers, 1)
     delay = check_whole("delay", delay, 0, LONGEST_DELAY)
+    if isinstance(policy, str):
+        check_world(problem)
+        policy = find_policy(policy, problem, rewards=rewards, click_model=click_model, horizon=horizon)
     check_simulation(policy, problem, world_rewards)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
@@ -159,13 +164,18 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
     return np.unique(np.maximum(spaced.astype(np.int64), 1))
 
 
-def check_simulation(policy: Policy, problem: Problem | Timeline, rewards: Rewards) -> None:
-    """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
-    if not isinstance(policy, Policy):
-        raise InvalidInputError("policy", "must be an instance of Policy", policy)
+def check_world(problem: Problem | Timeline) -> None:
+    """Raise an error unless it is a world."""
     if not isinstance(problem, Problem | Timeline):
         rule = "must be a Problem (find_problem makes one from a name) or a Timeline"
         raise InvalidInputError("problem", rule, problem)
+
+
+def check_simulation(policy: Policy, problem: Problem | Timeline, rewards: Rewards) -> None:
+    """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
+    if not isinstance(policy, Policy):
+        raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
+    check_world(problem)
     check_treatment(policy.treatment)
     if not isinstance(policy.utility, Utility):
         raise InvalidInputError(
