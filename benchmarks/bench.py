@@ -1,7 +1,7 @@
 """How fast it is, as ratios within one run: machines are noisy, so both sides take turns, and medians count.
 
-Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py solvers`` times solvers only, ``bench.py policies``
-policies.
+Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py policies`` and ``bench.py
+solvers`` measure these only.
 """
 
 import ctypes
