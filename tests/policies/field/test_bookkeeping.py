@@ -3,8 +3,8 @@ import pytest
 
 from banditrank.compilation import compiled
 from banditrank.policies.field.bookkeeping import exceeds, exploration_level, largest
-from banditrank.policies.field.kullback_leibler import kl_upper
-from banditrank.policies.field.leading_times import LeadingTimes, no_leaders, slot_of
+from banditrank.policies.field.parts.kullback_leibler import kl_upper
+from banditrank.policies.field.parts.leading_times import LeadingTimes, no_leaders, slot_of
 
 
 @compiled

@@ -6,7 +6,7 @@ from hand_play import Play, cascade
 
 from banditrank.policies.base import Treatment
 from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
-from banditrank.policies.field.kullback_leibler import bernoulli_divergence
+from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
 from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank.policies.base import Treatment
 from banditrank.policies.field.grab import GRAB
-from banditrank.policies.field.kullback_leibler import kl_upper
+from banditrank.policies.field.parts.kullback_leibler import kl_upper
 from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 
-from banditrank.policies.field.kullback_leibler import bernoulli_divergence, kl_upper
+from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence, kl_upper
 
 means = st.floats(0.0, 1.0, allow_subnormal=False)
 displays = st.floats(1.0, 1e9)

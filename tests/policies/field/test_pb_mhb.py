@@ -9,7 +9,7 @@ from banditrank import UniformRandom, simulate
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.field.pb_mhb import PBMHB
-from banditrank.policies.field.random_walk import proposal_mass, propose, sweep
+from banditrank.policies.field.parts.random_walk import proposal_mass, propose, sweep
 from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, problems, settled_counts
 

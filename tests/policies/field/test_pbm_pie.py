@@ -9,7 +9,7 @@ from scipy.special import rel_entr
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import generate
 from banditrank.policies.base import Treatment
-from banditrank.policies.field.kullback_leibler import bernoulli_divergence
+from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
 from banditrank.policies.field.pbm_pie import PBMPIE, _find_rivals
 from banditrank.policies.field.pbm_ucb import PBMUCB
 from banditrank.policies.sorting import sort_largest

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from banditrank.model.generators import generate
 from banditrank.policies.base import Treatment
-from banditrank.policies.field.examined_posterior import draw_from_posterior
+from banditrank.policies.field.parts.examined_posterior import draw_from_posterior
 from banditrank.policies.field.pbm_ts import PBMTS
 from banditrank.policies.field.pbm_ucb import PBMUCB
 from banditrank.simulation.simulate import simulate

@@ -11,10 +11,10 @@ from banditrank import UniformRandom, simulate
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
-from banditrank.policies.field.binomial_likelihood import improve_estimates
+from banditrank.policies.field.parts.pmed.likelihood import improve_estimates
 from banditrank.policies.field.pmed import PMED
-from banditrank.policies.field.pmed_alternatives import believe, divergence, find_closest
-from banditrank.policies.field.pmed_program import SLACK, Program, room_for_program, solve_program
+from banditrank.policies.field.parts.pmed.alternatives import believe, divergence, find_closest
+from banditrank.policies.field.parts.pmed.program import SLACK, Program, room_for_program, solve_program
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies.base import Treatment
-from banditrank.policies.field.kullback_leibler import kl_upper
+from banditrank.policies.field.parts.kullback_leibler import kl_upper
 from banditrank.policies.field.ranked_bandits import RankedBandits
 from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy

@@ -7,7 +7,7 @@ from played import Hand, play
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.policies.base import Treatment
-from banditrank.policies.field.blocks import blocks_from
+from banditrank.policies.field.parts.blocks import blocks_from
 from banditrank.policies.field.top_rank import SCALE, TopRank, is_better
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts

@@ -7,7 +7,7 @@ from hand_play import Play, User, cascade, position_based
 from numpy.typing import NDArray
 
 from banditrank.policies.base import Treatment
-from banditrank.policies.field.ordered_partitions import compared, one_part
+from banditrank.policies.field.parts.ordered_partitions import compared, one_part
 from banditrank.policies.field.uni_rank import UniRank
 from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy

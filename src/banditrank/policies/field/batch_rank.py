@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.field.batches import Batches, end_stage, one_batch
-from banditrank.policies.field.horizon import HorizonFieldPolicy
+from banditrank.policies.field.base import HorizonFieldPolicy
+from banditrank.policies.field.parts.batches import Batches, end_stage, one_batch
+from banditrank.policies.field.parts.kullback_leibler import exploration_level
 from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
@@ -119,15 +120,12 @@ class BatchRank(HorizonFieldPolicy):
         positions="order", click_models=("single-look", "position-based", "cascade")
     )
     own_statistics: ClassVar[str | None] = "clicks in the present stage of each batch of items"
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> BatchRankState:  # noqa: ARG002 - none is kept
         """Return the state of one that knows nothing: all items in one batch, which takes all positions."""
         log_horizon = math.log(self.horizon)
-        level = log_horizon + 3.0 * math.log(max(1.0, log_horizon))
+        level = exploration_level(self.horizon)
         batches = one_batch(counts.n_user_types, counts.n_items, counts.n_positions, log_horizon)
         return BatchRankState(
             tallies_of(counts), self.positions_in_order(counts), log_horizon, level, batches

@@ -1,7 +1,7 @@
 """PMED: as much exploration as it takes to rule out all other models, and no more."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
-from banditrank.policies.field.pmed_plan import Plan, State, empty_plan, fill_queue
-from banditrank.policies.field.pmed_program import room_for_program
+from banditrank.policies.field.parts.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
+from banditrank.policies.field.parts.pmed.program import room_for_program
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -21,7 +22,7 @@ Indices = NDArray[np.uintp]
 
 @inlined
 def _rank(
-    state: State,
+    state: PMEDState,
     user_type: int,
     t: int,  # noqa: ARG001 - a copy counts its own rounds
     parameters: Floats,
@@ -41,11 +42,8 @@ def _rank(
 
 
 @inlined
-def _observe(state: State, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    state.arrivals[user_type] += 1.0
-    for k in range(ranking.size):
-        state.displays[user_type, k, ranking[k]] += 1.0
-        state.rewards[user_type, k, ranking[k]] += rewards[k]
+def _observe(state: PMEDState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
+    record(state, user_type, ranking, rewards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +79,7 @@ class PMED(FieldPolicy):
     assumptions: ClassVar[Assumptions] = Assumptions(
         positions="nothing", click_models=("position-based", "single-look")
     )
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     alpha: float = 1.0
 
@@ -88,19 +87,11 @@ class PMED(FieldPolicy):
         super().__post_init__()
         object.__setattr__(self, "alpha", check_number("alpha", self.alpha, 1e-9, 1e9))
 
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "alpha": self.alpha}
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
-
     def new_scratch(self) -> dict[str, Plan]:
         """Return room for the plan."""
         return {}
 
-    def start(self, counts: Counts, scratch: dict[str, Plan]) -> State:
+    def start(self, counts: Counts, scratch: dict[str, Plan]) -> PMEDState:
         """Return the state for counts, with the plan that the scratch holds if it fits them."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         program = room_for_program(m, k)
@@ -108,8 +99,8 @@ class PMED(FieldPolicy):
         if plan is None or plan.items.shape != (n, m) or plan.positions.shape != (n, k):
             plan = empty_plan(n, m, k, len(program.basis.costs))
             scratch["plan"] = plan
-        return State(
-            *(counts.displays_by_position, counts.rewards_by_position, counts.arrivals, plan, program),
+        return PMEDState(
+            *(*tallies_of(counts), plan, program),
             *(np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp), np.zeros((k, m))),
             *(np.zeros(m, dtype=np.uintp), np.zeros(m), np.zeros(k, dtype=np.uintp)),
         )
