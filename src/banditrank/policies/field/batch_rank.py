@@ -1,4 +1,4 @@
-"""BatchRank (Zoghi et al. 2017): batches of items explored in stages, and split where they come apart."""
+"""BatchRank: batches of items explored in stages, and split where they come apart."""
 
 import math
 from dataclasses import dataclass
@@ -98,15 +98,21 @@ class BatchRank(HorizonFieldPolicy):
     In stage ℓ every item of a batch is observed n_ℓ = ⌈16 · 4^ℓ · ln T⌉ times; then KL bounds of level
     ln T + 3 ln ln T around the shares of clicks decide. If the upper ones of a batch are all better than the
     others it is split in two, which start anew; if not, items are dropped that are worse than as many as the
-    batch has ranks, and the next stage begins.
-
-    M. Zoghi, T. Tunys, M. Ghavamzadeh, B. Kveton, C. Szepesvári and Z. Wen (2017), "Online Learning to Rank
-    in Stochastic Click Models", Algorithm 1.
+    batch has ranks, and the next stage begins. When items come or go during a run, all begins anew.
 
     Parameters
     ----------
-    horizon, order, treatment, utility
-        As for all field policies that know the order of positions and the horizon.
+    horizon
+        T. It may be played for other than so many rounds: see `HorizonFieldPolicy`.
+    order
+        The positions from the most to the least looked at, a row for each copy, or one for all.
+    treatment, utility
+        What its regret is measured against.
+
+    References
+    ----------
+    M. Zoghi, T. Tunys, M. Ghavamzadeh, B. Kveton, C. Szepesvári and Z. Wen (2017), Online learning to rank in
+    stochastic click models. International Conference on Machine Learning 34. Algorithm 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""BubbleRank (Li et al. 2019): a list that is there already, improved by exchanging neighbours, safely."""
+"""BubbleRank: a list that is there already, improved by exchanging neighbours, safely."""
 
 import math
 from dataclasses import dataclass
@@ -127,17 +127,24 @@ class BubbleRank(HorizonFieldPolicy):
     own is not known to be better than. A coin decides which of the two is shown; the other is not clicked.
     So all that is ever shown beside the base list's items is one hidden item, in the last place.
 
-    C. Li, B. Kveton, T. Lattimore, I. Markov, M. de Rijke, C. Szepesvári and M. Zoghi (2019), "BubbleRank:
-    Safe Online Learning to Re-Rank via Implicit Click Feedback", Algorithm 1.
-
     Parameters
     ----------
     base
         The list to start from, best item first: K items or more (of more, the first K are shown), a row for
         each copy, or one for all. Left out: items by rewards per display in the counts that it starts from,
         ties by number.
-    horizon, order, treatment, utility
-        As for all field policies that know the order of positions and the horizon.
+    horizon
+        T. It may be played for other than so many rounds: see `HorizonFieldPolicy`.
+    order
+        The positions from the most to the least looked at, a row for each copy, or one for all.
+    treatment, utility
+        What its regret is measured against.
+
+    References
+    ----------
+    C. Li, B. Kveton, T. Lattimore, I. Markov, M. de Rijke, C. Szepesvári and M. Zoghi (2019), BubbleRank:
+    safe online learning to re-rank via implicit click feedback. Uncertainty in Artificial Intelligence 35.
+    Algorithm 1.
 
     Examples
     --------

@@ -73,14 +73,17 @@ class CascadeKLUCB(OrderedFieldPolicy):
     the round of the copy. The paper starts with one look at every item; here an item without a look goes
     first.
 
-    Kveton, Szepesvári, Wen and Ashkan (2015): Cascading bandits: learning to rank in the cascade model.
-
     Parameters
     ----------
     order
         The order in which positions are looked at, a row for each copy, or one for all.
     treatment, utility
         What its regret is measured against.
+
+    References
+    ----------
+    B. Kveton, C. Szepesvári, Z. Wen and A. Ashkan (2015), Cascading bandits: learning to rank in the cascade
+    model. International Conference on Machine Learning 32.
 
     Examples
     --------

@@ -126,12 +126,15 @@ class GRAB(FieldPolicy):
     leads it is shown; otherwise the largest sum of KL-UCBs is, among it and its neighbours. The level of
     these is ln n + 3 ln ln n, the ranking leading for the n-th time.
 
-    Gauthier, Gaudel, Fromont and Lompo (2021): Parametric graph for unimodal ranking bandit.
-
     Parameters
     ----------
     treatment, utility
         What its regret is measured against.
+
+    References
+    ----------
+    C.-S. Gauthier, R. Gaudel, E. Fromont and B. A. Lompo (2021), Parametric graph for unimodal ranking
+    bandit. International Conference on Machine Learning 38.
 
     Examples
     --------

@@ -96,9 +96,7 @@ class PBMHB(FieldPolicy):
     within [0, 1]; the walk goes on from where the last round left it. The item of the k-th largest θ goes to
     the position of the k-th largest κ.
 
-    C.-S. Gauthier, R. Gaudel and E. Fromont, "Bandit Algorithm for Both Unknown Best Position and Best Item
-    Display on Web Pages", IDA 2021 (earlier: "Position-Based Multiple-Play Bandits with Thompson Sampling",
-    2020). There κ_1 = 1, the first position being taken for the one looked at most. Here which one is need
+    In the paper κ_1 = 1, the first position being taken for the one looked at most. Here which one is need
     not be known: all of κ is drawn, and only ratios of κ are ever learned, which is all that rankings need.
 
     Parameters
@@ -108,7 +106,12 @@ class PBMHB(FieldPolicy):
     steps
         Sweeps over all coordinates a round, m in the paper.
     treatment, utility
-        As for `FieldPolicy`.
+        What its regret is measured against.
+
+    References
+    ----------
+    C.-S. Gauthier, R. Gaudel and E. Fromont (2021), Bandit algorithm for both unknown best position and best
+    item display on web pages. International Symposium on Intelligent Data Analysis 19.
 
     Examples
     --------

@@ -56,17 +56,21 @@ class PMED(FieldPolicy):
     long run. What was shown less often than so, or an item less than α√(ln t) times at some position, is
     shown before the best ranking is shown again.
 
-    J. Komiyama, J. Honda and A. Takeda, "Position-based Multiple-play Bandit Problem with Unknown Position
-    Bias", NIPS 2017. There positions are numbered by decreasing κ. Here their order need not be known, so
-    models in which two positions change places must be ruled out as well. The program is solved again
-    whenever a copy has seen a tenth more rounds.
+    In the paper positions are numbered by decreasing κ. Here their order need not be known, so models in
+    which two positions change places must be ruled out as well. The program is solved again whenever a copy
+    has seen a tenth more rounds.
 
     Parameters
     ----------
     alpha
         α; any positive number will do in the long run.
     treatment, utility
-        As for `FieldPolicy`.
+        What its regret is measured against.
+
+    References
+    ----------
+    J. Komiyama, J. Honda and A. Takeda (2017), Position-based multiple-play bandit problem with unknown
+    position bias. Advances in Neural Information Processing Systems 30.
 
     Examples
     --------

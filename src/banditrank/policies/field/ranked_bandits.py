@@ -90,8 +90,6 @@ class RankedBandits(OrderedFieldPolicy):
     choice was shown and clicked, with 0 otherwise. So each rank learns what users click who do not click
     above it: a ranking of different things, within 1 − 1/e of the best for users who click once.
 
-    Radlinski, Kleinberg and Joachims (2008): Learning diverse rankings with multi-armed bandits.
-
     Parameters
     ----------
     inner
@@ -103,6 +101,11 @@ class RankedBandits(OrderedFieldPolicy):
         The positions from the top rank down, a row for each copy, or one for all.
     treatment, utility
         What its regret is measured against.
+
+    References
+    ----------
+    F. Radlinski, R. Kleinberg and T. Joachims (2008), Learning diverse rankings with multi-armed bandits.
+    International Conference on Machine Learning 25.
 
     Examples
     --------

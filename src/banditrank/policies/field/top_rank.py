@@ -1,4 +1,4 @@
-"""TopRank (Lattimore et al. 2018): items in blocks, from what is known to be better than what."""
+"""TopRank: items in blocks, from what is known to be better than what."""
 
 import math
 from dataclasses import dataclass
@@ -109,13 +109,19 @@ class TopRank(HorizonFieldPolicy):
     sums the differences of their clicks while both are in one block, N_ij the sizes of these differences,
     c = 4√(2/π) / erf(√2) and δ = 1 / horizon. An item that is not shown is not clicked.
 
-    T. Lattimore, B. Kveton, S. Li and C. Szepesvári (2018), "TopRank: A Practical Algorithm for Online
-    Stochastic Ranking", Algorithm 1.
-
     Parameters
     ----------
-    horizon, order, treatment, utility
-        As for all field policies that know the order of positions and the horizon.
+    horizon
+        T. It may be played for other than so many rounds: see `HorizonFieldPolicy`.
+    order
+        The positions from the most to the least looked at, a row for each copy, or one for all.
+    treatment, utility
+        What its regret is measured against.
+
+    References
+    ----------
+    T. Lattimore, B. Kveton, S. Li and C. Szepesvári (2018), TopRank: a practical algorithm for online
+    stochastic ranking. Advances in Neural Information Processing Systems 31. Algorithm 1.
 
     Examples
     --------

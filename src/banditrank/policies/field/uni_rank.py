@@ -120,14 +120,17 @@ class UniRank(OrderedFieldPolicy):
     that follow each other are merged if the KL-UCB of the share of rounds that an item won over one ahead
     exceeds 1/2, at level ln n + 3 ln ln n, the partition leading for the n-th time.
 
-    Gauthier, Gaudel and Fromont (2022): UniRank: unimodal bandit algorithms for online ranking.
-
     Parameters
     ----------
     order
         The positions from the most to the least looked at, a row for each copy, or one for all.
     treatment, utility
         What its regret is measured against.
+
+    References
+    ----------
+    C.-S. Gauthier, R. Gaudel and E. Fromont (2022), UniRank: unimodal bandit algorithms for online ranking.
+    International Conference on Machine Learning 39.
 
     Examples
     --------
