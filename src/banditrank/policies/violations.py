@@ -9,6 +9,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import Policy
+from banditrank.policies.forgetful import Forgetful
 
 
 def violations(
@@ -31,14 +32,15 @@ def violations(
 
 def _violated(policy: Policy, timeline: Timeline, rewards: Rewards, click_model: ClickModel) -> Iterator[str]:
     assumed = policy.assumptions
+    told = policy.inner if isinstance(policy, Forgetful) else policy  # who knows what was told of positions
     if assumed.click_models and click_model.name not in assumed.click_models:
         yield f"is made for {' or '.join(assumed.click_models)} clicks, not for {click_model.name}"
     if not assumed.graded_rewards and (rewards.concentration > 0 or rewards.scale != 1):
         yield f"is made for clicks, not for rewards {rewards}"
     if assumed.positions == "order":
-        yield from _misplaced_order(policy, timeline)
+        yield from _misplaced_order(told, timeline)
     if assumed.positions == "examination":
-        yield from _mistaken_examination(policy, timeline, click_model)
+        yield from _mistaken_examination(told, timeline, click_model)
     if policy.memory is None and any(
         _differs(timeline.problems[0], later) for later in timeline.problems[1:]
     ):
