@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from banditrank.cli.output import (
+    AddressOption,
+    BackendOption,
     JsonOption,
+    WorkersOption,
     check_targets,
     make_console,
     told_of_long_compiling,
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from banditrank.model.problem import Problem
     from banditrank.model.rewards import Rewards
     from banditrank.policies.base import CompiledPolicy
+    from banditrank.simulation.backends.catalog import BackendName
     from banditrank.simulation.result import SimulationResult
     from banditrank.solvers.solve import SolverName
 
@@ -70,7 +74,9 @@ def simulate_command(
     horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 300_000,
     replications: Annotated[int, typer.Option(help="How many times to learn from nothing.")] = 20,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result, whatever the workers.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    workers: WorkersOption = None,
+    backend: BackendOption = "joblib",
+    address: AddressOption = None,
     json_file: JsonOption = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the regret to a .png, .svg or .pdf file.")
@@ -86,22 +92,24 @@ def simulate_command(
     """Simulate policies on a problem and print their regrets."""
     from banditrank.model.catalog import find_problem
     from banditrank.model.rewards import find_rewards
+    from banditrank.simulation.backends.catalog import find_backend
     from banditrank.simulation.plots import save_plot
 
     check_targets(json_file, plot)
     world = find_problem(problem)
     reward_family = find_rewards(rewards)
     line_up = _line_up(world, reward_family, policy, treatment, utility, coefficient, solver)
-    results = _simulate_all(
-        line_up,
-        save,
-        problem=world,
-        horizon=horizon,
-        replications=replications,
-        seed=seed,
-        rewards=reward_family,
-        workers=workers,
-    )
+    with find_backend(cast("BackendName", backend), workers=workers, address=address) as place:
+        results = _simulate_all(
+            line_up,
+            save,
+            problem=world,
+            horizon=horizon,
+            replications=replications,
+            seed=seed,
+            rewards=reward_family,
+            backend=place,
+        )
     if results and json_file is not None:
         write_json(_document(results, replications), json_file)
     if results and json_file != "-":

@@ -15,7 +15,7 @@ from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
 from banditrank.simulation.backends.base import Backend
-from banditrank.simulation.backends.catalog import BackendName, find_backend
+from banditrank.simulation.backends.catalog import BackendName, opened_backend
 from banditrank.simulation.ledger import Ledger
 from banditrank.simulation.progress import Advance, progress_bar
 from banditrank.simulation.replication import Experiment
@@ -114,8 +114,7 @@ def simulate(
         keep_counts,
         delay,
     )
-    place = find_backend(backend, workers=workers, address=address)
-    with nullcontext() if place is backend else place:  # before anything is made
+    with opened_backend(backend, workers=workers, address=address) as place:  # before anything is written
         ledger = Ledger(experiment, save_to)
         prepare(experiment)
         steps = len(ledger.missing) * horizon

@@ -1,5 +1,7 @@
 """Backends by name."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, TypeAlias, get_args
 
 from banditrank.errors import InvalidInputError, UnknownNameError
@@ -45,3 +47,16 @@ def find_backend(
     if address is not None:
         raise InvalidInputError("address", "must be left out unless the backend is ray", address)
     return LocalBackend(workers)
+
+
+@contextmanager
+def opened_backend(
+    backend: BackendName | Backend, *, workers: int | None = None, address: str | None = None
+) -> Iterator[Backend]:
+    """Give what `find_backend` returns, open. A backend that is given is its owner's to open and close."""
+    found = find_backend(backend, workers=workers, address=address)
+    if found is backend:
+        yield found
+    else:
+        with found:
+            yield found

@@ -34,7 +34,9 @@ def interpreted(
             break
         missing.pop(0)
         yield replication
-    advance = _without_the_first(pace.played_of_this if missing else 0, advance)
+    if not missing:
+        return
+    advance = _without_the_first(pace.played_of_this, advance)
     try:
         with closing(_in_processes(experiment, tuple(missing), workers)) as finished:
             for replication in finished:
@@ -72,7 +74,7 @@ class _Pace:
             self._played += rounds
             self.played_of_this += rounds
             passed = time.perf_counter() - self._start
-            if passed < PATIENCE or self.played_of_this == self._horizon:
+            if workers == 1 or passed < PATIENCE or self.played_of_this == self._horizon:
                 return
             anew = rounds_to_begin_anew * passed / self._played
             here = anew - self.played_of_this * passed / self._played
@@ -96,8 +98,6 @@ def _without_the_first(told: int, advance: Advance) -> Advance:
 
 
 def _in_processes(experiment: Experiment, numbers: Sequence[int], workers: int) -> Generator[Replication]:
-    if not numbers:
-        return
     parcel = pack(experiment)
     count = min(workers, len(numbers))
     parallel = Parallel(count, backend="loky", return_as="generator_unordered", batch_size=1)

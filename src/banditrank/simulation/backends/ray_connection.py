@@ -56,7 +56,7 @@ def connected(address: str | None) -> Iterator[Any]:
         yield ray
         return
     where = address or os.environ.get("RAY_ADDRESS") or "local"
-    with _left_as_found():
+    with _left_as_found(), _messages_to_log():
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         with _started(ray) if where == "local" else _joined(ray, where):
             yield ray
@@ -158,6 +158,23 @@ def _on_loopback() -> Iterator[None]:
         yield
     finally:
         constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
+def _messages_to_log() -> Iterator[None]:
+    """Log what Ray says of processes and machines that were lost; it would print it to standard output."""
+    worker: Any = import_module("ray._private.worker")
+    log = logging.getLogger(__name__)
+
+    def note(message: dict[str, Any], **_: object) -> None:
+        log.info("Ray: %s", " ".join(message["lines"]))
+
+    before = worker.print_to_stdstream
+    worker.print_to_stdstream = note
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = before
 
 
 @contextmanager
