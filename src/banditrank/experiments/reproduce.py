@@ -13,6 +13,8 @@ from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
 from banditrank.experiments.report import FIGURES, PAGE_FILE, SUMMARY_FILE, Report, StudyReport
 from banditrank.experiments.study import Study
+from banditrank.simulation.backends.base import Backend
+from banditrank.simulation.backends.catalog import BackendName, opened_backend
 from banditrank.simulation.progress import Advance, progress_bar
 
 _TICKS = 1000  # of the progress bar, for each unit of work
@@ -25,6 +27,8 @@ def reproduce(
     quick: bool = False,
     seed: int = 0,
     workers: int | None = None,
+    backend: BackendName | Backend = "joblib",
+    address: str | None = None,
     progress: bool | None = None,
     on_part: Callable[[str, bool], None] | None = None,
 ) -> Report:
@@ -43,34 +47,35 @@ def reproduce(
     seed
         Of all randomness: the same seed gives the same data, to the byte.
     workers
-        Threads, one a processor when left out; the data do not depend on it.
+        How many replications run at once, one a processor when left out; the data do not depend on it.
+    backend, address
+        Where they run, as for `banditrank.simulate`; nor do the data depend on this.
     progress
         Whether to show a progress bar; when left out, if standard error is a terminal.
     on_part
         Called with each part's id and whether it was there already.
     """
     seed = check_whole("seed", seed, 0)
-    if workers is not None:
-        workers = check_whole("workers", workers, 1)
     directory = Path(output)
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # before a directory is made
-    manifest = {"version": __version__, "seed": seed, "quick": quick}
-    archive = Archive(directory, manifest, (PAGE_FILE, SUMMARY_FILE, FIGURES))
-    missing = {
-        (study.name, part.name): part
-        for study, parts in sweeps
-        for part in parts
-        if archive.get(study.name, part) is None
-    }
-    work = sum(part.work for part in missing.values())
-    with progress_bar("reproduce", round(_TICKS * work), shown=progress) as advance:
-        for study, parts in sweeps:
-            for part in parts:
-                run = (study.name, part.name) in missing
-                if run:
-                    _run(archive, study, part, workers, advance)
-                if on_part is not None:
-                    on_part(f"{study.name}/{part.name}", not run)
+    with opened_backend(backend, workers=workers, address=address) as place:
+        manifest = {"version": __version__, "seed": seed, "quick": quick}
+        archive = Archive(directory, manifest, (PAGE_FILE, SUMMARY_FILE, FIGURES))
+        missing = {
+            (study.name, part.name): part
+            for study, parts in sweeps
+            for part in parts
+            if archive.get(study.name, part) is None
+        }
+        work = sum(part.work for part in missing.values())
+        with progress_bar("reproduce", round(_TICKS * work), shown=progress) as advance:
+            for study, parts in sweeps:
+                for part in parts:
+                    run = (study.name, part.name) in missing
+                    if run:
+                        _run(archive, study, part, workers, place, advance)
+                    if on_part is not None:
+                        on_part(f"{study.name}/{part.name}", not run)
     report = Report(
         [_read(archive, study, parts) for study, parts in sweeps],
         seed,
@@ -85,7 +90,9 @@ def reproduce(
     return report
 
 
-def _run(archive: Archive, study: Study, part: Part, workers: int | None, advance: Advance) -> None:
+def _run(
+    archive: Archive, study: Study, part: Part, workers: int | None, place: Backend, advance: Advance
+) -> None:
     made, shown = 0, 0
     lock = Lock()
 
@@ -98,7 +105,7 @@ def _run(archive: Archive, study: Study, part: Part, workers: int | None, advanc
             shown = ticks
 
     start = time.perf_counter()
-    frame = part.run(workers=workers, advance=advance_in_proportion)
+    frame = part.run(workers=workers, advance=advance_in_proportion, backend=place)
     archive.put(study.name, part, frame, time.perf_counter() - start)
     advance(round(_TICKS * part.work) - shown)
 
