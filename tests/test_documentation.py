@@ -34,7 +34,7 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
 def test_the_readmes_shell_lines_run(tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("banditrank")]
-    assert len(lines) == 11
+    assert len(lines) == 12
     for line in lines:
         short = re.sub(r"--horizon \d+|--replications \d+", "", line)
         if "simulate" in line and "--help" not in line:
@@ -42,6 +42,8 @@ def test_the_readmes_shell_lines_run(tmp_path: Path) -> None:
             short = shlex.join([*words, "--horizon", "300", "--replications", "2"])
         if "reproduce" in line:
             short = short.replace("reproduce", "reproduce table1")  # the study that takes least
+        if "compare" in line:
+            short = short.replace("compare", "compare --suite table1 --policies comb-ucb1,random")
         done = subprocess.run(
             [BASH, "-c", short], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
         )

@@ -28,7 +28,10 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["simulate"], ["solve"], ["frontier"], ["problem", "generate"], ["data", "kdd2012"], ["reproduce"]],
+    [
+        *([], ["simulate"], ["solve"], ["frontier"], ["problem", "generate"], ["data", "kdd2012"]),
+        *(["reproduce"], ["compare"]),
+    ],
     ids=" ".join,
 )
 def test_help_imports_nothing_heavy(command: list[str]) -> None:

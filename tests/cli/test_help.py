@@ -12,6 +12,7 @@ import typer
 from banditrank import simulate, solve
 from banditrank.cli.main import application
 from banditrank.experiments.catalog import STUDIES
+from banditrank.experiments.compare.compare import SUITE_NAMES
 from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
 from banditrank.policies.catalog import POLICY_NAMES
@@ -39,6 +40,7 @@ def parameters(path: str) -> dict[str, object]:
         ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
         ("reproduce", "names", ("", "."), ("all", *STUDIES)),
+        ("compare", "suite", ("", " (of figures"), SUITE_NAMES),
     ],
 )
 def test_the_names_in_a_list_are_those_that_there_are(

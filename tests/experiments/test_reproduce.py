@@ -198,7 +198,7 @@ def test_the_progress_bar_is_filled_once(tmp_path: Path, monkeypatch: pytest.Mon
         bars.append((steps, made))
         yield made.append
 
-    monkeypatch.setattr("banditrank.experiments.reproduce.progress_bar", bar)
+    monkeypatch.setattr("banditrank.experiments.conduct.progress_bar", bar)
     reproduce([STUDY], tmp_path)
     reproduce([STUDY], tmp_path)
     (steps, made), (steps_again, made_again) = bars

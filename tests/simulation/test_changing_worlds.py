@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from banditrank import (
+    Bernoulli,
     Counts,
     GreedyRank,
     InvalidInputError,
@@ -19,8 +20,11 @@ from banditrank import (
     simulate,
 )
 from banditrank.model.changes import CHANGES, changing
+from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.timeline import Timeline
+from banditrank.policies.catalog import find_policy
 from banditrank.policies.forgetful import Forgetful
+from banditrank.policies.violations import violations
 from banditrank.simulation.experience import Experience
 from banditrank.statistics.memory import Buckets, discount, find_memory, sliding_window
 
@@ -205,3 +209,14 @@ def test_a_wrong_memory_is_refused(text: str) -> None:
 def test_wrong_changes_are_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="changes"):
         changing(SMALL, text, 1000)
+
+
+def test_a_policy_that_forgets_was_told_of_positions_what_the_inner_one_was() -> None:
+    def told(name: str, memory: str | None) -> list[str]:
+        policy = find_policy(name, kdd2012(), memory=memory)
+        return list(violations(policy, kdd2012(), rewards=Bernoulli(), click_model=SINGLE_LOOK))
+
+    for name in ("pbm-ucb", "top-rank-ordered", "top-rank"):
+        assert told(name, "window:100") == told(name, None)
+    assert told("pbm-ucb", "window:100") == []
+    assert len(told("top-rank", "window:100")) == 1

@@ -11,6 +11,7 @@ import typer
 
 from banditrank import __version__
 from banditrank.cli.command import Command
+from banditrank.cli.compare import compare_command
 from banditrank.cli.data import data_commands
 from banditrank.cli.frontier import frontier_command
 from banditrank.cli.problem import problem_commands
@@ -32,6 +33,7 @@ application.command("simulate", cls=Command)(simulate_command)
 application.command("solve", cls=Command)(solve_command)
 application.command("frontier", cls=Command)(frontier_command)
 application.command("reproduce", cls=Command)(reproduce_command)
+application.command("compare", cls=Command)(compare_command)
 application.add_typer(problem_commands, name="problem")
 application.add_typer(data_commands, name="data")
 

@@ -12,7 +12,6 @@ from banditrank.files import replacing
 if TYPE_CHECKING:
     import pandas as pd
 
-MANIFEST_FILE = "reproduction.json"
 SECONDS_FILE = "seconds.json"
 DATA, TIMINGS = "data", "timings"
 _DIGEST = b"banditrank.digest"
@@ -32,10 +31,19 @@ class Archive:
         What all parts have in common. A directory that holds another is refused.
     others
         What else will be written there. A directory that holds something else of that name is refused.
+    kind
+        What the directory is called, in errors and in the name of its manifest.
     """
 
-    def __init__(self, output: Path, manifest: dict[str, Any], others: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        output: Path,
+        manifest: dict[str, Any],
+        others: Sequence[str] = (),
+        kind: str = "reproduction",
+    ) -> None:
         self.directory = output
+        self.kind = kind
         try:
             output.mkdir(parents=True, exist_ok=True)
             self._claim(manifest, (DATA, TIMINGS, *others))
@@ -44,17 +52,17 @@ class Archive:
         self._seconds: dict[str, float] = _read_json(output / SECONDS_FILE)
 
     def _claim(self, manifest: dict[str, Any], names: Sequence[str]) -> None:
-        path = self.directory / MANIFEST_FILE
+        path = self.directory / f"{self.kind}.json"
         if not path.exists():
             if taken := [name for name in names if (self.directory / name).exists()]:
-                rule = f"must be new or hold a reproduction, not another {taken[0]}"
+                rule = f"must be new or hold a {self.kind}, not another {taken[0]}"
                 raise InvalidInputError("output", rule, str(self.directory))
             _write_json(path, manifest)
             return
         present = _read_json(path)
         for name, value in manifest.items():
             if present.get(name) != value:
-                rule = f"must be new or hold the same reproduction, whose {name} is {present.get(name)!r}"
+                rule = f"must be new or hold the same {self.kind}, whose {name} is {present.get(name)!r}"
                 raise InvalidInputError("output", f"{rule} and not {value!r}", str(self.directory))
 
     def path(self, study: str, part: Part) -> Path:

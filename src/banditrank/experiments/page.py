@@ -1,4 +1,4 @@
-"""The page that shows a reproduction: one file that needs nothing else, not even a network."""
+"""The page that shows studies: one file that needs nothing else, not even a network."""
 
 import re
 from base64 import b64encode
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from banditrank.experiments.study import Check, Table, Verdict
 
 if TYPE_CHECKING:
-    from banditrank.experiments.report import Drawing, Report
+    from banditrank.experiments.report import Drawing, Report, StudyReport
 
 Kind = Literal["figure", "short", "text"]
 
@@ -43,16 +43,20 @@ def write_page(report: "Report", drawings: "Mapping[str, Sequence[Drawing]]", pa
         lstrip_blocks=True,
     )
     environment.filters |= {"data_uri": data_uri, "duration": duration, "column_kinds": column_kinds}
-    page = environment.get_template("page.html").render(
+    page = environment.get_template(report.publication.template).render(
         report=report,
         drawings=drawings,
         seconds=sum(study.seconds for study in report.studies),
-        checks=[check for study in report.studies for check in study.reading.checks],
-        verdicts=get_args(Verdict),
+        checks_of=_checks_of_all,
+        all_verdicts=get_args(Verdict),
         of_paper=partial(_checks_of, "paper"),
         of_implementation=partial(_checks_of, "implementation"),
     )
     path.write_text(page, encoding="utf-8", newline="\n")
+
+
+def _checks_of_all(studies: "Sequence[StudyReport]") -> list[Check]:
+    return [check for study in studies for check in study.reading.checks]
 
 
 def _checks_of(whose: str, checks: Sequence[Check]) -> list[Check]:

@@ -1,4 +1,4 @@
-"""What a reproduction gave, and the files that show it."""
+"""What studies gave, and the files that show it."""
 
 import json
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Any
 
 from banditrank.experiments.archive import DATA
 from banditrank.experiments.page import write_page
+from banditrank.experiments.publication import REPRODUCTION, Publication
 from banditrank.experiments.study import Picture, Reading, Study
 from banditrank.figures import any_script, theme
 from banditrank.files import replacing
@@ -41,22 +42,31 @@ class StudyReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All studies of a reproduction."""
+    """All studies of a reproduction or a comparison, and what they give together if that is of interest."""
 
     studies: Sequence[StudyReport]
     seed: int
     quick: bool
     version: str
     machine: str
+    publication: Publication = REPRODUCTION
+    overview: StudyReport | None = None
+
+    @property
+    def shown(self) -> Sequence[StudyReport]:
+        """All that there is to show, the overview first."""
+        return self.studies if self.overview is None else [self.overview, *self.studies]
 
     def summary(self) -> dict[str, Any]:
         """Return everything as plain values."""
+        overview = {} if self.overview is None else {"overview": _summary(self.overview)}
         return {
             "version": self.version,
             "seed": self.seed,
             "quick": self.quick,
             "machine": self.machine,
             "seconds": round(sum(report.seconds for report in self.studies), 1),
+            **overview,
             "studies": {report.study.name: _summary(report) for report in self.studies},
         }
 
@@ -64,7 +74,7 @@ class Report:
         """Write the figures, the page and the summary."""
         drawings = {
             report.study.name: [draw_picture(picture) for picture in report.reading.pictures]
-            for report in self.studies
+            for report in self.shown
         }
         for study, drawn in drawings.items():
             figures = directory / FIGURES / study

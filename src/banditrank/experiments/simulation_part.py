@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from banditrank.experiments.part import Part
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.backends.local import LocalBackend
@@ -43,7 +45,7 @@ class SimulationPart(Part):
         Who learns.
     problems
         The worlds.
-    horizon, replications, seed, rewards, checkpoints
+    horizon, replications, seed, rewards, click_model, checkpoints
         As for `banditrank.simulate`; replications of each world.
     microseconds
         About how long a round takes.
@@ -52,11 +54,12 @@ class SimulationPart(Part):
     keeps_counts: ClassVar[bool] = False  # whether `summarise` needs the counts at the end
 
     policy: CompiledPolicy
-    problems: Sequence[Problem]
+    problems: Sequence[Problem | Timeline]
     horizon: int
     replications: int
     seed: int
     rewards: Rewards = field(default_factory=Bernoulli)
+    click_model: ClickModel = SINGLE_LOOK
     checkpoints: Sequence[int] | None = None
     microseconds: float = 0.3
 
@@ -79,6 +82,7 @@ class SimulationPart(Part):
             "replications": self.replications,
             "seed": self.seed,
             "rewards": str(self.rewards),
+            "click_model": str(self.click_model),
             "checkpoints": None if self.checkpoints is None else [int(t) for t in self.checkpoints],
         }
 
@@ -94,7 +98,7 @@ class SimulationPart(Part):
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
-    def simulate(self, problem: Problem, backend: Backend, advance: Advance) -> SimulationResult:
+    def simulate(self, problem: Problem | Timeline, backend: Backend, advance: Advance) -> SimulationResult:
         """Return the result of all replications, or raise `Interrupted`."""
         result = simulate(
             self.policy,
@@ -103,6 +107,7 @@ class SimulationPart(Part):
             self.replications,
             self.seed,
             rewards=self.rewards,
+            click_model=self.click_model,
             checkpoints=self.checkpoints,
             backend=backend,
             progress=advance,

@@ -1,4 +1,4 @@
-"""What a study is: a claim of the paper, the parts that test it, and how their data are read."""
+"""What a study is: a claim of a paper, the parts that test it, and how their data are read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -128,6 +128,10 @@ class Study:
         Returns what their data say.
     cut
         What a quick run leaves out, in words.
+    heading
+        What stands above the claim: whose it is.
+    judged
+        Whether what is found is held against the claim; if not, there is no verdict.
     """
 
     name: str
@@ -136,3 +140,5 @@ class Study:
     sweep: Sweep
     read: Callable[[Frames], Reading]
     cut: str
+    heading: str = "The paper says"
+    judged: bool = True

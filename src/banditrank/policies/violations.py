@@ -32,7 +32,7 @@ def violations(
 
 def _violated(policy: Policy, timeline: Timeline, rewards: Rewards, click_model: ClickModel) -> Iterator[str]:
     assumed = policy.assumptions
-    told = policy.inner if isinstance(policy, Forgetful) else policy  # who knows what was told of positions
+    told = policy.inner if isinstance(policy, Forgetful) else policy  # who was told of positions
     if assumed.click_models and click_model.name not in assumed.click_models:
         yield f"is made for {' or '.join(assumed.click_models)} clicks, not for {click_model.name}"
     if not assumed.graded_rewards and (rewards.concentration > 0 or rewards.scale != 1):

@@ -1,0 +1,105 @@
+"""``banditrank compare``: a leaderboard of policies over suites of problems, and a page to show it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banditrank.cli.output import make_console, told_of_long_compiling
+
+if TYPE_CHECKING:
+    from banditrank.experiments.report import Report
+
+
+def compare_command(
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="table1, table1-equal, table1-nash, synthetic, graded, low-clicks, many-items, conflict, "
+            "conflict-nash, position-based, cascade, item-jumps, item-drift, turnover, or reproductions (of "
+            "figures of the policies' own papers); repeat it or put commas.",
+            show_default="all",
+        ),
+    ] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(help="Names of policies, with commas between them.", show_default="all but the oracle"),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Run less of each suite, in a minute or two; the page says what is cut."
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where to write; finished parts that are there are not run again.",
+            show_default="output/comparison, or output/comparison-quick",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
+    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+) -> None:
+    """Compare policies on suites of problems: a leaderboard, data, figures and a page."""
+    from banditrank.experiments.compare.compare import compare
+    from banditrank.experiments.report import PAGE_FILE
+
+    directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
+    done: list[str] = []
+    try:
+        with told_of_long_compiling("simulation", "loops"):
+            report = compare(
+                _names(suite),
+                _names(policies),
+                directory,
+                quick=quick,
+                seed=seed,
+                workers=workers,
+                on_part=lambda name, _: done.append(name),
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"banditrank: interrupted, parts done: {len(done)}; the same command goes on", err=True)
+        raise typer.Exit(130) from None
+    _print_report(report)
+    typer.echo(f"page: {directory / PAGE_FILE}")
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """Return names that were given one by one or with commas between them."""
+    return [name.strip() for text in given or () for name in text.split(",")]
+
+
+def _print_report(report: "Report") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    console = make_console()
+    kind = "a quick run" if report.quick else "a full run"
+    console.print(f"Comparing policies: {kind}, seed {report.seed}, banditrank {report.version}")
+    if report.overview is not None:
+        for board in report.overview.reading.tables[:-1]:
+            table = Table(title=board.caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+            for number, column in enumerate(board.columns):
+                text = number in (0, 1, 5)
+                table.add_column(column, justify="left" if text else "right", no_wrap=number == 0)
+            for row in board.rows:
+                table.add_row(*row)
+            console.print(table)
+        console.print(report.overview.study.claim, style="dim")
+        for check in report.overview.reading.checks:
+            console.print(f"{'yes' if check.holds else 'no'}: {check.statement} {check.evidence}")
+    judged = [study for study in report.studies if study.study.judged]
+    if judged:
+        table = Table(
+            title="What their own papers report", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
+        for column in ("reproduction", "verdict"):
+            table.add_column(column, overflow="fold")
+        table.add_column("checks", justify="right", no_wrap=True)
+        for study in judged:
+            answers = [check.holds for check in study.reading.checks]
+            held = f"{sum(holds is True for holds in answers)} of {len(answers)}"
+            table.add_row(study.study.title, study.reading.verdict, held)
+        console.print(table)

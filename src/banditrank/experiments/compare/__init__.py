@@ -1,0 +1,1 @@
+"""Policies side by side on suites of problems, and what their own papers report of them."""

@@ -1,0 +1,1 @@
+"""What the field's papers report of their own policies: a small reproduction of each."""

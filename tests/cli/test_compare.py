@@ -1,0 +1,79 @@
+"""``banditrank compare``."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import check_refusal, run
+from small_comparison import shrink
+
+from banditrank import __version__
+from banditrank.simulation import simulate
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a directory of its own, with suites that take no time."""
+    monkeypatch.chdir(tmp_path)
+    shrink(monkeypatch)
+
+
+SMALL = ["--suite", "table1,turnover", "--policies", "comb-ucb1, pbm-ucb,random", "--quick"]
+
+
+def test_it_prints_the_leaderboard_and_says_where_the_page_is(capsys: pytest.CaptureFixture) -> None:
+    status, output, _ = run(capsys, "compare", *SMALL, "--suite", "reproductions")
+    assert status == 0
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    assert lines[0] == f"Comparing policies: a quick run, seed 0, banditrank {__version__}"
+    assert any(line.startswith("pbm-ucb examination known ") for line in lines)
+    assert sum(line.startswith("comb-ucb1 nothing ") for line in lines) == 2  # among its like, and of all
+    assert any(line.startswith("PBM-UCB, where examination is known ") for line in lines)
+    assert lines[-1] == "page: output/comparison-quick/index.html"
+    assert Path("output/comparison-quick/index.html").read_text().startswith("<!doctype html>")
+
+
+def test_options_reach_the_suites(capsys: pytest.CaptureFixture) -> None:
+    arguments = ["--suite", "table1", "--policies", "random", "--seed", "3", "--workers", "1"]
+    assert run(capsys, "compare", *arguments)[0] == 0
+    summary = json.loads(Path("output/comparison/summary.json").read_text())
+    assert (summary["seed"], summary["quick"]) == (3, False)
+    assert json.loads(Path("output/comparison/comparison.json").read_text())["seed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--suite", "tabel1"], r"suite must be one of table1, .*\(did you mean table1\?\), got 'tabel1'"),
+        (["--suite", "table1,"], r"suite must be one of .*, got ''"),
+        (["--policies", "grap"], r"policy must be one of .*\(did you mean grab\?\), got 'grap'"),
+        (["--policies", "oracle"], r"policy must be one of .*, got 'oracle'"),
+        ([*SMALL, "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
+        ([*SMALL, "--workers", "0"], "--workers must be a whole number of at least 1, got 0"),
+        ([*SMALL, "--output", "mine"], "--output must be new or hold a comparison, not another figures"),
+    ],
+)
+def test_bad_input_is_one_line_and_changes_nothing(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture
+) -> None:
+    Path("mine/figures").mkdir(parents=True)
+    check_refusal(capsys, ["compare", *arguments], message)
+
+
+def test_an_interruption_is_told_and_the_same_command_goes_on(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = simulate.replicate
+
+    def stop(experiment: object, *rest: object) -> object:
+        if experiment.policy.name == "random":
+            raise KeyboardInterrupt
+        return real(experiment, *rest)
+
+    monkeypatch.setattr(simulate, "replicate", stop)
+    arguments = ["compare", "--suite", "table1", "--policies", "comb-ucb1,random", "--quick"]
+    status, _, complaint = run(capsys, *arguments)
+    assert status == 130
+    assert complaint.splitlines()[-1] == "banditrank: interrupted, parts done: 1; the same command goes on"
+    monkeypatch.setattr(simulate, "replicate", real)
+    assert run(capsys, *arguments)[0] == 0

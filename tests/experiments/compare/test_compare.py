@@ -1,0 +1,112 @@
+"""A comparison goes on where it was stopped, grows by what is added, and is the same every time."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_comparison import POLICIES, shrink
+
+from banditrank import InvalidInputError, UnknownNameError
+from banditrank.experiments.compare.compare import SUITE_NAMES, compare
+from banditrank.experiments.compare.suites import SUITES
+from banditrank.simulation import simulate
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink(monkeypatch)
+
+
+def data(directory: Path) -> dict[str, bytes]:
+    """Return all files of data by where they are; times are not among them."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted((directory / "data").rglob("*.parquet"))
+    }
+
+
+def run(directory: Path, suites: list[str], policies: list[str], **options: object) -> list[str]:
+    """Return the parts that were run."""
+    parts: list[tuple[str, bool]] = []
+    compare(
+        suites,
+        policies,
+        directory,
+        quick=True,
+        on_part=lambda name, there: parts.append((name, there)),
+        **options,
+    )
+    return [name for name, was_there in parts if not was_there]
+
+
+def test_the_data_depend_on_the_seed_and_not_on_the_workers(tmp_path: Path) -> None:
+    suites, policies = ["table1", "item-jumps", "reproductions"], ["pbm-ucb", "comb-ucb1"]
+    run(tmp_path / "one", suites, policies, workers=1)
+    run(tmp_path / "two", suites, policies, workers=2)
+    one = data(tmp_path / "one")
+    assert "data/item-jumps/pbm-ucb+window.parquet" in one
+    assert data(tmp_path / "two") == one
+    run(tmp_path / "other", suites, policies, seed=1)
+    other = data(tmp_path / "other")
+    assert not {name for name, content in one.items() if other[name] == content}
+
+
+def test_a_comparison_grows_by_what_is_added(tmp_path: Path) -> None:
+    first = run(tmp_path, ["table1"], ["comb-ucb1"])
+    assert first == ["table1/comb-ucb1", "table1/time-of-comb-ucb1"]
+    more = run(tmp_path, ["table1", "cascade"], ["comb-ucb1", "random"])
+    assert "table1/comb-ucb1" not in more
+    assert {"table1/random", "cascade/comb-ucb1", "cascade/time-of-random"} <= set(more)
+    assert run(tmp_path, ["table1", "cascade"], ["comb-ucb1", "random"]) == []
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert list(summary["studies"]) == ["table1", "cascade"]
+    assert set(summary["overview"]["figures"]["scores"]) == {"comb-ucb1", "random"}
+
+
+def test_a_comparison_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, policies = tmp_path / "whole", ["comb-ucb1", "random"]
+    run(whole, ["table1"], policies)
+    real = simulate.replicate
+
+    def stop(experiment: object, *rest: object) -> object:
+        if experiment.policy.name == "random":
+            raise KeyboardInterrupt
+        return real(experiment, *rest)
+
+    monkeypatch.setattr(simulate, "replicate", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "stopped", ["table1"], policies)
+    assert list(data(tmp_path / "stopped")) == ["data/table1/comb-ucb1.parquet"]
+    monkeypatch.setattr(simulate, "replicate", real)
+    assert "table1/comb-ucb1" not in run(tmp_path / "stopped", ["table1"], policies)
+    assert data(tmp_path / "stopped") == data(whole)
+
+
+def test_times_are_kept_apart_from_data(tmp_path: Path) -> None:
+    run(tmp_path, ["table1"], ["random"])
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")}
+    assert files == {"data/table1/random.parquet", "timings/table1/time-of-random.parquet"}
+    figures = json.loads((tmp_path / "summary.json").read_text())["studies"]["table1"]["figures"]
+    assert figures["policies"]["random"]["microseconds"] > 0
+
+
+def test_names_are_checked_before_anything_is_made(tmp_path: Path) -> None:
+    for suites, policies in ((["tabel1"], []), ([], ["grap"]), (["table1", ""], [])):
+        with pytest.raises(UnknownNameError):
+            compare(suites, policies, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+    assert (*SUITES, "reproductions") == SUITE_NAMES
+
+
+def test_a_directory_of_a_reproduction_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "reproduction.json").write_text("{}")
+    (tmp_path / "data").mkdir()
+    with pytest.raises(InvalidInputError, match="must be new or hold a comparison, not another data"):
+        run(tmp_path, ["table1"], ["random"])
+
+
+def test_reproductions_alone_have_no_leaderboard(tmp_path: Path) -> None:
+    run(tmp_path, ["reproductions"], list(POLICIES))
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert list(summary["studies"]) == ["paper-pbm-ucb"]
+    assert "overview" not in summary

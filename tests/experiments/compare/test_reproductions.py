@@ -1,0 +1,235 @@
+"""What papers report of their own policies: every check follows from the data, and can fail."""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_up_regret import ending_at, made_up
+
+from banditrank.experiments.compare.reproductions import safety
+from banditrank.experiments.compare.reproductions.cascading import CASCADE_KL_UCB
+from banditrank.experiments.compare.reproductions.catalog import REPRODUCTIONS
+from banditrank.experiments.compare.reproductions.diverse import RANKED_BANDITS, best_value, most_popular
+from banditrank.experiments.compare.reproductions.generic import BATCH_RANK, TOP_RANK, UNI_RANK
+from banditrank.experiments.compare.reproductions.lagree import PBM_PIE, PBM_TS, PBM_UCB, lower_bound
+from banditrank.experiments.compare.reproductions.trial import Trial
+from banditrank.experiments.compare.reproductions.unknown_positions import (
+    COMB_UCB1,
+    GRAB,
+    PB_MHB,
+    PMED,
+    comb_ucb1_bound,
+)
+from banditrank.experiments.compare.reproductions.worlds import FIVE, FOUR
+from banditrank.experiments.study import Frames, Reading, Study
+from banditrank.model.click_models import make_world
+from banditrank.model.position_based import PositionBased
+from banditrank.policies.catalog import FIELD
+from banditrank.simulation.run import UNROLL_FROM
+
+TRIALS = (
+    *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
+    *(PB_MHB, GRAB, COMB_UCB1, PMED),
+)
+
+# By policy: regrets at the end that bear out what its paper says.
+TRUE = {
+    "pbm-ucb": {"pbm-ucb": 200, "pbm-ts": 50, "pbm-pie": 80},
+    "pbm-ts": {"pbm-ts": 50, "pbm-ucb": 200},
+    "pbm-pie": {"pbm-pie": 80, "pbm-ucb": 200},
+    "top-rank": {
+        "top-rank-position-based": 700,
+        "batch-rank-position-based": 9000,
+        "top-rank-cascade": 200,
+        "batch-rank-cascade": 900,
+    },
+    "batch-rank": {
+        "batch-rank-position-based": 900,
+        "ranked-exp3-position-based": 2000,
+        "batch-rank-cascade": 900,
+        "ranked-exp3-cascade": 2000,
+        "cascade-kl-ucb-cascade": 100,
+    },
+    "uni-rank": {
+        "uni-rank-position-based": 100,
+        "top-rank-position-based": 200,
+        "batch-rank-position-based": 900,
+        "uni-rank-cascade": 100,
+        "top-rank-cascade": 200,
+        "batch-rank-cascade": 900,
+    },
+    "cascade-kl-ucb": {
+        f"items{items}-positions{positions}-gap{gap}": items * (10 - positions) / gap
+        for items in (16, 32)
+        for positions in (2, 4, 8)
+        for gap in (0.15, 0.075)
+    },
+    "ranked-bandits": {"ucb1": 4000, "exp3": 5000},
+    "pb-mhb": {"pb-mhb": 100, "pbm-pie": 200, "top-rank": 700, "comb-ucb1": 5000},
+    "grab": {"grab": 700, "comb-ucb1": 2000, "pb-mhb": 50},
+    "comb-ucb1": {"comb-ucb1": 2000},
+    "pmed": {"pmed": 300, "comb-ucb1": 2000},
+}
+
+
+def read(trial: Trial, changed: dict[str, pd.DataFrame] | None = None) -> Reading:
+    frames = {name: ending_at(regret) for name, regret in TRUE[trial.policy].items()}
+    assert set(frames) == set(trial.runs)
+    return trial.read({**frames, **(changed or {})})
+
+
+def test_every_field_policy_has_one() -> None:
+    assert set(REPRODUCTIONS) == set(FIELD) == {*TRUE, "bubble-rank"}
+    for policy, study in REPRODUCTIONS.items():
+        assert study.name == f"paper-{policy}"
+        assert (study.heading, study.judged) == ("Its paper says", True)
+
+
+@pytest.mark.parametrize("study", REPRODUCTIONS.values(), ids=lambda study: study.name)
+def test_a_claim_is_two_sentences_that_name_the_paper(study: Study) -> None:
+    assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", study.claim)) == 2
+    assert re.search(r"\((?:[^()]*, )+(?:NIPS|NeurIPS|ICML|UAI|IDA|AISTATS) 20\d\d[^()]*\)\.$", study.claim)
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.policy)
+def test_data_that_bear_it_out_agree(trial: Trial) -> None:
+    reading = read(trial)
+    assert [check.evidence for check in reading.checks if not check.holds] == []
+    assert reading.verdict == "agrees"
+    assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", reading.findings)) == 2
+    assert trial.setting in reading.findings
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.policy)
+def test_no_loop_is_compiled_for_it_alone(trial: Trial) -> None:
+    assert trial.horizon * trial.replications < UNROLL_FROM
+
+
+LINEAR = made_up(lambda t: t / 50)
+HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
+
+
+@pytest.mark.parametrize(
+    ("trial", "changed", "place"),
+    [
+        (PBM_UCB, {"pbm-ucb": made_up(lambda t: t / 50)}, 0),
+        (PBM_UCB, {"pbm-ts": HIGH}, 1),
+        (PBM_UCB, {"pbm-pie": HIGH}, 2),
+        (PBM_TS, {"pbm-ts": HIGH}, 0),
+        (PBM_TS, {"pbm-ts": made_up(lambda t: t / 1000)}, 1),
+        (PBM_PIE, {"pbm-ucb": LOW}, 0),
+        (PBM_PIE, {"pbm-pie": ending_at(150.0)}, 1),
+        (TOP_RANK, {"top-rank-position-based": HIGH}, 0),
+        (TOP_RANK, {"batch-rank-cascade": LOW}, 1),
+        (BATCH_RANK, {"ranked-exp3-position-based": LOW}, 0),
+        (BATCH_RANK, {"batch-rank-cascade": ending_at(3000.0)}, 1),
+        (BATCH_RANK, {"cascade-kl-ucb-cascade": HIGH}, 2),
+        (UNI_RANK, {"top-rank-position-based": LOW}, 0),
+        (UNI_RANK, {"batch-rank-position-based": LOW}, 1),
+        (UNI_RANK, {"top-rank-cascade": LOW}, 2),
+        (UNI_RANK, {"batch-rank-cascade": LOW}, 3),
+        (CASCADE_KL_UCB, {"items16-positions2-gap0.15": ending_at(9_000.0)}, 0),
+        (CASCADE_KL_UCB, {"items16-positions8-gap0.075": ending_at(1_900.0)}, 1),
+        (CASCADE_KL_UCB, {"items32-positions4-gap0.15": ending_at(3_000.0)}, 2),
+        (RANKED_BANDITS, {"ucb1": made_up(lambda t: 0.4 * t)}, 0),
+        (RANKED_BANDITS, {"ucb1": made_up(lambda t: 0.3 * t)}, 1),
+        (RANKED_BANDITS, {"exp3": LOW}, 2),
+        (PB_MHB, {"pbm-pie": LOW}, 0),
+        (PB_MHB, {"top-rank": LOW}, 1),
+        (PB_MHB, {"comb-ucb1": LOW}, 2),
+        (GRAB, {"grab": made_up(lambda t: t / 100)}, 0),
+        (GRAB, {"comb-ucb1": LOW}, 1),
+        (COMB_UCB1, {"comb-ucb1": LINEAR}, 0),
+        (COMB_UCB1, {"comb-ucb1": ending_at(1e9)}, 1),
+        (PMED, {"pmed": made_up(lambda t: t / 100)}, 0),
+        (PMED, {"comb-ucb1": LOW}, 1),
+    ],
+    ids=lambda value: value.policy if isinstance(value, Trial) else "",
+)
+def test_each_check_fails_on_data_that_do_not_bear_it_out(trial: Trial, changed: Frames, place: int) -> None:
+    check = read(trial, dict(changed)).checks[place]
+    assert check.holds is False, check.evidence
+
+
+def test_every_check_of_every_trial_is_tried_above() -> None:
+    tried = test_each_check_fails_on_data_that_do_not_bear_it_out.pytestmark[0].args[1]
+    places = {(trial.policy, place) for trial, _, place in tried}
+    assert places == {(trial.policy, place) for trial in TRIALS for place in range(len(read(trial).checks))}
+
+
+def test_runs_that_differ_by_chance_only_decide_nothing() -> None:
+    checks = read(PBM_TS, {"pbm-ucb": ending_at(50.5)}).checks
+    assert checks[0].holds is None
+
+
+def test_the_lower_bound_is_that_of_a_hand_calculation() -> None:
+    # In the last position: .03 / d(.045, .075) + .06 / d(.015, .075) = 4.004 + 1.589.
+    assert 5.0 < lower_bound() <= 4.004 + 1.589 + 0.01
+
+
+def test_the_bound_of_combucb1_is_the_theorems() -> None:
+    # The gap of the two best rankings is .3 · .2 = .06 (third position: .3 or .1), K = 3, L = 12 cells.
+    expected = 3 * 12 * 534 / 0.06 * np.log(1000) + (np.pi**2 / 3 + 1) * 3 * 12
+    assert comb_ucb1_bound(FOUR, 1000) == pytest.approx(expected)
+
+
+def test_clicks_on_the_papers_world_are_as_probable_as_in_the_paper() -> None:
+    laid_out = make_world(FIVE, click_model=PositionBased())
+    ranking = np.array([4, 0, 2], dtype=np.uintp)
+    expected = 0.9 * 0.05 + 0.6 * 0.45 + 0.3 * 0.25
+    assert PositionBased().value(laid_out, 0, ranking) == pytest.approx(expected)
+
+
+def test_popular_items_please_the_same_users() -> None:
+    assert most_popular() < 0.65 * best_value()
+
+
+def safe_data(change: Callable[[pd.DataFrame, pd.DataFrame], None] = lambda *_: None) -> Frames:
+    rounds = [10, 100, 200, 10_000]
+    frames = [
+        pd.DataFrame(
+            [(n, t, wrong, unsafe * t, slope * t + n) for n in range(6) for t in rounds],
+            columns=["replication", "round", "most_wrong", "unsafe", "regret"],
+        )
+        for wrong, unsafe, slope in ((10, 0, 0.1), (30, 1, 0.5))
+    ]
+    change(*frames)
+    return dict(zip(("bubble-rank", "top-rank"), frames, strict=True))
+
+
+def test_safety_is_read_from_what_was_shown() -> None:
+    assert safety.read(safe_data()).verdict == "agrees"
+
+    def slip(bubble: pd.DataFrame, _: pd.DataFrame) -> None:
+        bubble.loc[bubble.index[-1], "unsafe"] = 1
+
+    def spotless(_: pd.DataFrame, top: pd.DataFrame) -> None:
+        top["unsafe"] = 0
+
+    def costly(bubble: pd.DataFrame, _: pd.DataFrame) -> None:
+        bubble["regret"] += 1000.0
+
+    for place, change in enumerate((slip, spotless, costly)):
+        answers = [check.holds for check in safety.read(safe_data(change)).checks]
+        assert answers == [other != place for other in range(3)]
+
+
+def test_pairs_are_counted_as_the_constraint_counts_them() -> None:
+    assert safety.wrong_pairs(np.array(safety.BASE)) == 5
+    assert safety.ALLOWED == 10
+    assert safety.wrong_pairs(np.arange(10)) == 0
+    assert safety.wrong_pairs(np.arange(10)[::-1]) == 45
+
+
+def test_a_safety_part_plays_what_it_says() -> None:
+    [bubble, _] = safety.sweep(3, quick=True)
+    small = safety.SafetyPart(name="a", policy=bubble.policy, rounds=500, replications=2, seed=3)
+    steps: list[int] = []
+    first = small.run(workers=1, advance=steps.append)
+    pd.testing.assert_frame_equal(first, small.run(workers=2, advance=steps.append))
+    assert first["replication"].nunique() == 2
+    assert first["round"].max() == 500
+    assert (first["most_wrong"] <= safety.ALLOWED).all()
+    assert (first.groupby("replication")["regret"].diff().dropna() >= 0).all()

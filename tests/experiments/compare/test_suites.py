@@ -1,0 +1,103 @@
+"""Suites are what they say they are."""
+
+import re
+
+import numpy as np
+import pytest
+
+from banditrank import UnknownNameError, kdd2012
+from banditrank.experiments.compare.suites import ALL_SUITES, SUITES, Suite, find_suites
+from banditrank.model.problem import Problem
+from banditrank.model.timeline import Timeline
+from banditrank.simulation.run import UNROLL_FROM
+
+every_suite = pytest.mark.parametrize("suite", ALL_SUITES, ids=lambda suite: suite.name)
+
+
+def world(name: str) -> Problem:
+    made = SUITES[name].make(1000)
+    assert isinstance(made, Problem)
+    return made
+
+
+@every_suite
+def test_a_suite_says_in_two_sentences_what_it_is_and_cuts_a_quick_run(suite: Suite) -> None:
+    assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", suite.why)) == 2
+    assert suite.why.endswith(".")
+    assert suite.quick_horizon < suite.horizon
+    assert suite.quick_replications < suite.replications
+    assert f"{suite.quick_horizon:,} of {suite.horizon:,} rounds" in suite.cut
+
+
+@every_suite
+def test_no_loop_is_compiled_for_one_suite_alone(suite: Suite) -> None:
+    assert suite.horizon * suite.replications < UNROLL_FROM
+
+
+@every_suite
+def test_the_same_world_is_made_each_time(suite: Suite) -> None:
+    assert suite.make(2000).to_dict() == suite.make(2000).to_dict()
+
+
+def test_the_issues_worlds_are_there() -> None:
+    assert list(SUITES) == [
+        "table1",
+        "table1-equal",
+        "table1-nash",
+        "synthetic",
+        "graded",
+        "low-clicks",
+        "many-items",
+        "conflict",
+        "conflict-nash",
+        "position-based",
+        "cascade",
+        "item-jumps",
+        "item-drift",
+        "turnover",
+    ]
+    assert {str(suite.click_model) for suite in ALL_SUITES} == {"single-look", "position-based", "cascade"}
+    assert {(suite.treatment, suite.utility) for suite in ALL_SUITES} == {
+        ("personalized", "utilitarian"),
+        ("equal", "utilitarian"),
+        ("equal", "nash"),
+    }
+
+
+def test_worlds_are_as_described() -> None:
+    assert all(world(name) == kdd2012() for name in ("table1", "table1-equal", "table1-nash"))
+    assert (kdd2012().position_preferences[:, 1] > kdd2012().position_preferences[:, 0]).all()
+    synthetic, rare = world("synthetic"), world("low-clicks")
+    assert (synthetic.n_user_types, synthetic.n_items, synthetic.n_positions) == (3, 20, 4)
+    assert np.allclose(rare.item_means, synthetic.item_means / 20)
+    many = world("many-items")
+    assert many.n_items == 200
+    assert 0.008 < np.median(many.item_means) < 0.012
+    assert 0.03 < many.item_means.max() < 0.08
+    conflict = world("conflict").item_means
+    assert ((conflict > 0.5).sum(axis=0) == 1).all()
+    for name in ("position-based", "cascade"):
+        assert (np.diff(world(name).position_preferences, axis=1) < 0).all()
+    assert str(SUITES["graded"].rewards).startswith("beta")
+
+
+@pytest.mark.parametrize(("name", "count"), [("item-jumps", 4), ("item-drift", 200), ("turnover", 11)])
+def test_worlds_change_within_the_horizon(name: str, count: int) -> None:
+    suite = SUITES[name]
+    assert suite.forgetting
+    made = suite.make(5000)
+    assert isinstance(made, Timeline)
+    assert len(made.problems) == count
+    assert max(made.starts) <= 5000
+    assert {suite.name for suite in ALL_SUITES if suite.forgetting} == {
+        "item-jumps",
+        "item-drift",
+        "turnover",
+    }
+
+
+def test_suites_are_found_by_name() -> None:
+    assert find_suites() == list(ALL_SUITES)
+    assert [suite.name for suite in find_suites(["turnover", "table1"])] == ["table1", "turnover"]
+    with pytest.raises(UnknownNameError, match=r"^suite must be one of .*did you mean table1\?"):
+        find_suites(["tabel1"])
