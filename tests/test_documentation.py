@@ -34,7 +34,7 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
 def test_the_readmes_shell_lines_run(tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("banditrank")]
-    assert len(lines) == 12
+    assert len(lines) == 13
     for line in lines:
         short = re.sub(r"--horizon \d+|--replications \d+", "", line)
         if "simulate" in line and "--help" not in line:
