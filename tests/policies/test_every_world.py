@@ -110,7 +110,7 @@ def test_sentences() -> None:
     assert said(told, jumps) == [restless]
     assert said(told, fresh_items) == []
     assert said(find_policy("pbm-ts", IN_ORDER, memory="window:80"), jumps) == []
-    assert said(told, IN_ORDER, rewards=Beta(5.0)) == ["is made for clicks, not for rewards beta:5."]
+    assert said(told, IN_ORDER, rewards=Beta(5.0)) == ["is made for clicks, not for rewards beta:5:1."]
     assert said(find_policy("pbm-ucb", IN_ORDER), IN_ORDER, rewards=Beta(5.0)) == []
     fair = find_policy("grab", IN_ORDER, treatment="equal", utility="nash")
     assert said(fair, IN_ORDER, "position-based") == ["seeks the most clicks, not the best nash value."]

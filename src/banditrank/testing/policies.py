@@ -121,7 +121,7 @@ def check_relabelling_items(make_policy: MakePolicy) -> None:
     moved = Counts.from_arrays(
         counts.displays[:, order], counts.rewards[:, order], counts.arrivals, counts.rounds
     )
-    for user_type in range(problem.n_user_types):
+    for user_type in _types_to_try(make_policy(problem), problem):
         before = _frequencies(make_policy(problem), counts, user_type)
         after = _frequencies(make_policy(relabelled), moved, user_type)
         _assert_alike(before[order], after, "items")
@@ -138,7 +138,7 @@ def check_relabelling_user_types(make_policy: MakePolicy) -> None:
     moved = Counts.from_arrays(
         counts.displays[order], counts.rewards[order], counts.arrivals[order], counts.rounds
     )
-    for user_type in range(problem.n_user_types):
+    for user_type in _types_to_try(make_policy(problem), problem):
         before = _frequencies(make_policy(problem), counts, int(order[user_type]))
         after = _frequencies(make_policy(relabelled), moved, user_type)
         _assert_alike(before, after, "user types")
@@ -153,6 +153,11 @@ def check_unknown_user_type_is_refused(make_policy: MakePolicy) -> None:
         except InvalidInputError:
             continue
         raise AssertionError(f"user type {user_type} was taken")
+
+
+def _types_to_try(policy: Policy, problem: Problem) -> range:
+    """Return the user types; under equal treatment one does, for all get the same."""
+    return range(1 if policy.treatment == "equal" else problem.n_user_types)
 
 
 def _frequencies(policy: Policy, counts: Counts, user_type: int) -> NDArray[np.float64]:
