@@ -1,6 +1,7 @@
 """How fast it is, as ratios within one run: machines are noisy, so both sides take turns, and medians count.
 
-Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py solvers`` times solvers only.
+Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py policies`` and ``bench.py
+solvers`` measure these only.
 """
 
 import ctypes
@@ -18,7 +19,9 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from interleaving import ROUNDS, interleave
 from numpy_versions import NumpyUCB
+from policies import measure_policies
 from solvers import measure_search_loops, measure_solvers
 from worlds import gentle_world
 
@@ -27,7 +30,6 @@ from banditrank.testing.policies import settled_counts
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "output" / "bench.json"
-ROUNDS = 11  # interleaved repetitions
 COEFFICIENT = 1.0
 WORLD = gentle_world(3, 20, 4)
 
@@ -64,15 +66,6 @@ def c_loop() -> Callable[[int], float]:
         )
 
     return run
-
-
-def interleave(works: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
-    """Return each work's results over the rounds, all taking turns in each."""
-    results: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(ROUNDS):
-        for name, work in works.items():
-            results[name].append(work())
-    return results
 
 
 def ratio(above: list[float], below: list[float]) -> float:
@@ -175,7 +168,11 @@ def measure_rest() -> Iterator[dict[str, float]]:
         yield measure()
 
 
-PARTS = {"rest": (measure_rest,), "solvers": (measure_solvers, measure_search_loops)}
+PARTS = {
+    "rest": (measure_rest,),
+    "policies": (measure_policies,),
+    "solvers": (measure_solvers, measure_search_loops),
+}
 
 
 def main() -> None:

@@ -6,6 +6,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
 def test_the_readmes_shell_lines_run(tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("banditrank")]
-    assert len(lines) == 12
+    assert len(lines) == 13
     for line in lines:
         short = re.sub(r"--horizon \d+|--replications \d+", "", line)
         if "simulate" in line and "--help" not in line:
@@ -77,3 +79,45 @@ def test_every_policy_is_described() -> None:
     for name in POLICY_NAMES:
         if name not in ORDERED_NAMES:
             assert f"`{name}`" in page, name
+
+
+TOLD = {"examination": "how probably each is looked at", "order": "their order", "nothing": "nothing"}
+
+
+def _field_table() -> dict[str, list[str]]:
+    """Return the cells of the field's policies: where from, what they are told, what they are made for."""
+    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line[:2] == "| "
+    ]
+    rows = [row for row in rows if len(row) == 4 and row[0].startswith("`")]
+    for above, row in pairwise(rows):
+        row[:] = [before if cell == "the same" else cell for before, cell in zip(above, row, strict=True)]
+    return {name.strip("`"): cells for name, *cells in rows}
+
+
+def test_what_field_policies_take_for_granted_is_described() -> None:
+    from banditrank.policies.catalog import FIELD
+
+    table = _field_table()
+    assert set(table) == set(FIELD)
+    for name, (_, told, made_for) in table.items():
+        assumed = FIELD[name].assumptions
+        models = [model.replace("single-look", "single look") for model in assumed.click_models]
+        assert (told, sorted(made_for.split(", "))) == (TOLD[assumed.positions], sorted(models)), name
+
+
+def test_field_policies_say_what_they_are_written_from_and_what_they_take() -> None:
+    from banditrank.policies.catalog import FIELD
+
+    for name, (source, _, _) in _field_table().items():
+        text, parameters = FIELD[name].__doc__, {field.name for field in fields(FIELD[name])}
+        sections = re.split(r"\n    (\w+)\n    -+\n", text)
+        assert sections[1::2] == ["Parameters", "References", "Examples"], name
+        *authors, year = re.split(r",? (?=\d)|, ", source)
+        assert all(author in sections[4] for author in authors), name
+        assert f"({year})" in sections[4], name
+        described = re.findall(r"^    (\w[\w, ]*)$", "\n" + sections[2], re.MULTILINE)
+        assert {parameter for line in described for parameter in line.split(", ")} == parameters, name

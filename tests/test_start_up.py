@@ -59,7 +59,7 @@ def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
         "from banditrank.policies.personalized import PERSONALIZED as kernel\n"
         "from banditrank import SingleLook\n"
         "simulate(UCBRank(0.25), kdd2012(), 100, 1, 0)\n"
-        "stats = compiled_loop(kernel, SingleLook(), 0).stats\n"
+        "stats = compiled_loop(kernel, SingleLook(), 0, delayed=False).stats\n"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1\n"

@@ -66,6 +66,7 @@ _EXPORTS = {
     "likelihood_intervals": "estimators.intervals",
     "find_policy": "policies.catalog",
     "Smoothing": "estimators.smoothing",
+    "ThompsonRank": "policies.thompson_rank",
     "user_type_values": "model.values",
 }
 
@@ -93,6 +94,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.policies.forgetful import Forgetful
     from banditrank.policies.greedy_rank import GreedyRank
     from banditrank.policies.oracle import Oracle
+    from banditrank.policies.thompson_rank import ThompsonRank
     from banditrank.policies.type_blind import TypeBlindUCB
     from banditrank.policies.ucb_rank import UCBRank
     from banditrank.policies.uniform import UniformRandom

@@ -153,7 +153,7 @@ def cache_directory() -> Path:
         root = Path(chosen)
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "banditrank"
-    directory = root / _contents_of_package()
+    directory = root / package_digest()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
@@ -163,7 +163,8 @@ def cache_directory() -> Path:
     return directory
 
 
-def _contents_of_package() -> str:
+@cache
+def package_digest() -> str:
     """Return a digest of all source files that formulas, or the constants in them, may come from."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)

@@ -149,7 +149,8 @@ def test_every_policy_is_found_by_its_name(name: str) -> None:
     problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     for treatment in ("personalized", "equal"):
         policy = find_policy(name, problem, treatment=treatment)
-        assert policy.name == name
+        assert policy.name == name.removesuffix("-ordered")
+        assert (getattr(policy, "order", None) is not None) == name.endswith("-ordered")
         assert policy.treatment == treatment
 
 
@@ -157,5 +158,5 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
     problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     with pytest.raises(InvalidInputError, match=r"did you mean greedy-rank\?"):
         find_policy("greedyrank", problem)
-    with pytest.raises(InvalidInputError, match="solver must be auto for policy random"):
+    with pytest.raises(InvalidInputError, match="solver must be left out for policy random"):
         find_policy("random", problem, solver="sampling")

@@ -1,4 +1,5 @@
 import tracemalloc
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,10 @@ from banditrank import (
     simulate,
 )
 from banditrank.policies.schedules import Schedule
-from banditrank.simulation import simulate as simulate_module
+from banditrank.simulation.backends.local import LocalBackend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.regret import equal_regret, personalized_regret
 from banditrank.simulation.replication import Experiment, Replication
-from banditrank.simulation.run import replicate
 from banditrank.simulation.simulate import default_checkpoints
 
 
@@ -108,17 +108,31 @@ def test_a_saved_result_is_read_back(tmp_path: Path) -> None:
     assert back.label == "greedy-rank-equal-nash-0.25"
 
 
-def test_finished_replications_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[int] = []
+class Noting(LocalBackend):
+    """Notes what it is asked for, and is interrupted after some of it if wanted."""
 
-    def noted(experiment: Experiment, number: int, advance: Advance) -> Replication:
-        played.append(number)
-        return replicate(experiment, number, advance)
+    def __init__(self, workers: int | None = None, interrupted_after: int | None = None) -> None:
+        super().__init__(workers)
+        self.interrupted_after = interrupted_after
+        self.asked: list[int] = []
 
-    monkeypatch.setattr("banditrank.simulation.simulate.replicate", noted)
+    def run(
+        self, experiment: Experiment, numbers: Sequence[int], advance: Advance
+    ) -> Generator[Replication, None, None]:
+        self.asked.extend(numbers)
+        if self.interrupted_after == 0:
+            raise KeyboardInterrupt
+        for finished, replication in enumerate(super().run(experiment, numbers, advance), start=1):
+            yield replication
+            if finished == self.interrupted_after:
+                raise KeyboardInterrupt
+
+
+def test_finished_replications_are_not_run_again(tmp_path: Path) -> None:
+    backend = Noting()
     for wanted in (3, 6, 6, 2):
-        result = simulate(UCBRank(0.25), kdd2012(), 3000, wanted, 5, save_to=tmp_path)
-    assert sorted(played) == [0, 1, 2, 3, 4, 5]
+        result = simulate(UCBRank(0.25), kdd2012(), 3000, wanted, 5, save_to=tmp_path, backend=backend)
+    assert backend.asked == [0, 1, 2, 3, 4, 5]
     assert result.replications.tolist() == [0, 1]
     assert len(SimulationResult.load(tmp_path).replications) == 6, "asking for fewer must not lose any"
 
@@ -177,20 +191,9 @@ def test_a_damaged_save_is_told(tmp_path: Path) -> None:
         simulate(UCBRank(0.25), kdd2012(), 100, 2, 5, save_to=tmp_path)
 
 
-def test_an_interruption_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    finished = []
-
-    def interrupting(futures):  # noqa: ANN001, ANN202
-        for future in futures:
-            future.result()
-            yield future
-            finished.append(future)
-            if len(finished) == 2:
-                raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(simulate_module, "as_completed", interrupting)
-        part = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, workers=1, save_to=tmp_path)
+def test_an_interruption_keeps_what_was_finished(tmp_path: Path) -> None:
+    interrupted = Noting(workers=1, interrupted_after=2)
+    part = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path, backend=interrupted)
     assert not part.complete
     assert part.replications.tolist() == [0, 1]
     whole = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path)
@@ -198,13 +201,9 @@ def test_an_interruption_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(whole.regret, simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5).regret)
 
 
-def test_an_interruption_before_anything_was_finished_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupting(futures):  # noqa: ANN001, ANN202, ARG001
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(simulate_module, "as_completed", interrupting)
+def test_an_interruption_before_anything_was_finished_is_raised() -> None:
     with pytest.raises(KeyboardInterrupt):
-        simulate(UCBRank(0.25), kdd2012(), 3000, 5, 5)
+        simulate(UCBRank(0.25), kdd2012(), 3000, 5, 5, backend=Noting(interrupted_after=0))
 
 
 @pytest.mark.parametrize(
@@ -216,6 +215,15 @@ def test_an_interruption_before_anything_was_finished_is_raised(monkeypatch: pyt
         ({"replications": 0}, "replications must be a whole number from 1 to .*, got 0"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"backend": "spark"}, "backend must be one of joblib, ray, got 'spark'"),
+        (
+            {"address": "10.0.0.1:6379"},
+            "address must be left out unless the backend is ray, got '10.0.0.1:6379'",
+        ),
+        (
+            {"backend": LocalBackend(), "workers": 2},
+            "workers must be left out where the backend is no name, got 2",
+        ),
         ({"checkpoints": [0]}, "checkpoints must be rounds from 1 to 100"),
         ({"checkpoints": [101]}, "checkpoints must be rounds from 1 to 100"),
     ],

@@ -21,6 +21,22 @@ JsonOption = Annotated[
     typer.Option("--json", metavar="FILE|-", help="Write the results as JSON; - for standard output."),
 ]
 
+BackendOption = Annotated[
+    str,
+    typer.Option(help="Where replications run: joblib or ray. joblib: this machine; ray: a Ray cluster."),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Of the Ray cluster.",
+        show_default="RAY_ADDRESS; without it, Ray is started on this machine",
+    ),
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(help="How many replications run at once.", show_default="one a processor")
+]
+
 
 def check_targets(json_file: str | None, plot: Path | None = None, output: Path | None = None) -> None:
     """Raise an error before hours of work if its results could not be written where they are wanted."""

@@ -1,14 +1,21 @@
 """``banditrank reproduce``: the paper's figures, tables, lemmas and theorems, and a page to show them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from banditrank.cli.output import make_console, told_of_long_compiling
+from banditrank.cli.output import (
+    AddressOption,
+    BackendOption,
+    WorkersOption,
+    make_console,
+    told_of_long_compiling,
+)
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import Report
+    from banditrank.simulation.backends.catalog import BackendName
 
 
 def reproduce_command(
@@ -33,7 +40,9 @@ def reproduce_command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    workers: WorkersOption = None,
+    backend: BackendOption = "joblib",
+    address: AddressOption = None,
     training: Annotated[
         Path | None,
         typer.Option(
@@ -60,6 +69,8 @@ def reproduce_command(
                 quick=quick,
                 seed=seed,
                 workers=workers,
+                backend=cast("BackendName", backend),
+                address=address,
                 on_part=lambda name, _: done.append(name),
             )
     except KeyboardInterrupt:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from banditrank.cli.output import (
+    AddressOption,
+    BackendOption,
     JsonOption,
+    WorkersOption,
     check_targets,
     make_console,
     told_of_long_compiling,
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from banditrank.model.rewards import Rewards
     from banditrank.model.timeline import Timeline
     from banditrank.policies.base import CompiledPolicy
+    from banditrank.simulation.backends.catalog import BackendName
     from banditrank.simulation.result import SimulationResult
     from banditrank.solvers.solve import SolverName
 
@@ -33,9 +37,9 @@ def simulate_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="greedy-rank, ucb-rank, type-blind-ucb, random, oracle, or one of the field's: see "
-            "docs/policies.md; give several to compare them. Left out: the paper's four policies and its "
-            "baseline."
+            help="auto (thompson-rank), greedy-rank, ucb-rank, type-blind-ucb, random, oracle, or one of "
+            "the field's: see docs/policies.md; give several to compare them. Left out: auto, and the "
+            "paper's four policies and its baseline to compare it with."
         ),
     ] = None,
     treatment: Annotated[
@@ -102,7 +106,9 @@ def simulate_command(
     horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 300_000,
     replications: Annotated[int, typer.Option(help="How many times to learn from nothing.")] = 20,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result, whatever the workers.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    workers: WorkersOption = None,
+    backend: BackendOption = "joblib",
+    address: AddressOption = None,
     json_file: JsonOption = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the regret to a .png, .svg or .pdf file.")
@@ -120,6 +126,7 @@ def simulate_command(
     from banditrank.model.changes import changing
     from banditrank.model.click_model_catalog import find_click_model
     from banditrank.model.rewards import find_rewards
+    from banditrank.simulation.backends.catalog import find_backend
     from banditrank.simulation.plots import save_plot
 
     check_targets(json_file, plot)
@@ -140,18 +147,19 @@ def simulate_command(
         horizon=horizon,
         memory=memory,
     )
-    results = _simulate_all(
-        line_up,
-        save,
-        problem=world,
-        horizon=horizon,
-        replications=replications,
-        seed=seed,
-        rewards=reward_family,
-        click_model=model,
-        delay=delay,
-        workers=workers,
-    )
+    with find_backend(cast("BackendName", backend), workers=workers, address=address) as place:
+        results = _simulate_all(
+            line_up,
+            save,
+            problem=world,
+            horizon=horizon,
+            replications=replications,
+            seed=seed,
+            rewards=reward_family,
+            click_model=model,
+            delay=delay,
+            backend=place,
+        )
     if results and json_file is not None:
         write_json(_document(results, replications), json_file)
     if results and json_file != "-":
@@ -172,18 +180,16 @@ def _line_up(
     rewards: "Rewards",
     **settings: Any,
 ) -> "list[CompiledPolicy]":
-    """Return each policy under each treatment; without a policy, the paper's line-up."""
+    """Return each policy under each treatment; without a policy, those that are shown by default."""
     from banditrank.policies.base import check_treatment
-    from banditrank.policies.catalog import PAPER_LINE_UP, find_policy
+    from banditrank.policies.catalog import LINE_UP, find_policy
     from banditrank.simulation.simulate import check_simulation
 
     wanted = [check_treatment(name) for name in _names(treatments)]
     if policies:
         pairs = [(name, treatment) for treatment in wanted or ["personalized"] for name in _names(policies)]
     else:
-        pairs = [
-            (name, treatment) for name, treatment in PAPER_LINE_UP if treatment in (wanted or [treatment])
-        ]
+        pairs = [(name, treatment) for name, treatment in LINE_UP if treatment in (wanted or [treatment])]
     line_up = [
         find_policy(name, problem, treatment=treatment, rewards=rewards, **settings)
         for name, treatment in dict.fromkeys(pairs)

@@ -14,6 +14,8 @@ from banditrank.experiments.part import Part
 from banditrank.experiments.publication import Publication
 from banditrank.experiments.report import FIGURES, PAGE_FILE, SUMMARY_FILE, Report, StudyReport
 from banditrank.experiments.study import Frames, Study
+from banditrank.simulation.backends.base import Backend
+from banditrank.simulation.backends.catalog import BackendName, opened_backend
 from banditrank.simulation.progress import Advance, progress_bar
 
 _TICKS = 1000  # of the progress bar, for each unit of work
@@ -28,6 +30,8 @@ def conduct(
     quick: bool = False,
     seed: int = 0,
     workers: int | None = None,
+    backend: BackendName | Backend = "joblib",
+    address: str | None = None,
     progress: bool | None = None,
     on_part: Callable[[str, bool], None] | None = None,
 ) -> Report:
@@ -43,31 +47,32 @@ def conduct(
         What kind of report it is.
     overview
         A study without parts of its own, which reads the data of all others, named ``STUDY/PART``.
-    quick, seed, workers, progress, on_part
+    quick, seed, workers, backend, address, progress, on_part
         As for `banditrank.experiments.reproduce.reproduce`.
     """
     seed = check_whole("seed", seed, 0)
-    if workers is not None:
-        workers = check_whole("workers", workers, 1)
     directory = Path(output)
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # before a directory is made
-    manifest = {"version": __version__, "seed": seed, "quick": quick}
-    archive = Archive(directory, manifest, (PAGE_FILE, SUMMARY_FILE, FIGURES), publication.kind)
-    missing = {
-        (study.name, part.name): part
-        for study, parts in sweeps
-        for part in parts
-        if archive.get(study.name, part) is None
-    }
-    work = sum(part.work for part in missing.values())
-    with progress_bar(publication.command.split()[-1], round(_TICKS * work), shown=progress) as advance:
-        for study, parts in sweeps:
-            for part in parts:
-                run = (study.name, part.name) in missing
-                if run:
-                    _run(archive, study, part, workers, advance)
-                if on_part is not None:
-                    on_part(f"{study.name}/{part.name}", not run)
+    with opened_backend(
+        backend, workers=workers, address=address
+    ) as place:  # refuses before anything is made
+        manifest = {"version": __version__, "seed": seed, "quick": quick}
+        archive = Archive(directory, manifest, (PAGE_FILE, SUMMARY_FILE, FIGURES), publication.kind)
+        missing = {
+            (study.name, part.name): part
+            for study, parts in sweeps
+            for part in parts
+            if archive.get(study.name, part) is None
+        }
+        work = sum(part.work for part in missing.values())
+        with progress_bar(publication.command.split()[-1], round(_TICKS * work), shown=progress) as advance:
+            for study, parts in sweeps:
+                for part in parts:
+                    run = (study.name, part.name) in missing
+                    if run:
+                        _run(archive, study, part, workers, place, advance)
+                    if on_part is not None:
+                        on_part(f"{study.name}/{part.name}", not run)
     frames = {study.name: _frames(archive, study, parts) for study, parts in sweeps}
     report = Report(
         [_read(archive, study, parts, frames[study.name]) for study, parts in sweeps],
@@ -85,7 +90,9 @@ def conduct(
     return report
 
 
-def _run(archive: Archive, study: Study, part: Part, workers: int | None, advance: Advance) -> None:
+def _run(
+    archive: Archive, study: Study, part: Part, workers: int | None, place: Backend, advance: Advance
+) -> None:
     made, shown = 0, 0
     lock = Lock()
 
@@ -98,7 +105,7 @@ def _run(archive: Archive, study: Study, part: Part, workers: int | None, advanc
             shown = ticks
 
     start = time.perf_counter()
-    frame = part.run(workers=workers, advance=advance_in_proportion)
+    frame = part.run(workers=workers, advance=advance_in_proportion, backend=place)
     archive.put(study.name, part, frame, time.perf_counter() - start)
     advance(round(_TICKS * part.work) - shown)
 

@@ -4,7 +4,7 @@ import platform
 from functools import cache
 from pathlib import Path
 
-from banditrank.simulation.simulate import processors
+from banditrank.simulation.backends.local import processors
 
 
 @cache

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ class Part(ABC):
         """Return plain values that the data depend on."""
 
     @abstractmethod
-    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":
+    def run(self, *, workers: int | None, advance: Advance, backend: Backend | None = None) -> "pd.DataFrame":
         """Return the data.
 
         Parameters
         ----------
         workers
             Threads, one a processor for None; the data do not depend on it.
+        backend
+            Where replications run, if not in so many threads; nor do the data depend on this.
         advance
             Called with the steps just made, of `steps` in all. It may raise, to stop.
         """

@@ -7,6 +7,8 @@ from banditrank.experiments.conduct import conduct
 from banditrank.experiments.publication import REPRODUCTION
 from banditrank.experiments.report import Report
 from banditrank.experiments.study import Study
+from banditrank.simulation.backends.base import Backend
+from banditrank.simulation.backends.catalog import BackendName
 
 
 def reproduce(
@@ -16,6 +18,8 @@ def reproduce(
     quick: bool = False,
     seed: int = 0,
     workers: int | None = None,
+    backend: BackendName | Backend = "joblib",
+    address: str | None = None,
     progress: bool | None = None,
     on_part: Callable[[str, bool], None] | None = None,
 ) -> Report:
@@ -34,7 +38,9 @@ def reproduce(
     seed
         Of all randomness: the same seed gives the same data, to the byte.
     workers
-        Threads, one a processor when left out; the data do not depend on it.
+        How many replications run at once, one a processor when left out; the data do not depend on it.
+    backend, address
+        Where they run, as for `banditrank.simulate`; nor do the data depend on this.
     progress
         Whether to show a progress bar; when left out, if standard error is a terminal.
     on_part
@@ -47,6 +53,8 @@ def reproduce(
         quick=quick,
         seed=seed,
         workers=workers,
+        backend=backend,
+        address=address,
         progress=progress,
         on_part=on_part,
     )

@@ -10,6 +10,8 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
+from banditrank.simulation.backends.base import Backend
+from banditrank.simulation.backends.local import LocalBackend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.result import SimulationResult
 from banditrank.simulation.simulate import default_checkpoints, simulate
@@ -84,21 +86,19 @@ class SimulationPart(Part):
             "checkpoints": None if self.checkpoints is None else [int(t) for t in self.checkpoints],
         }
 
-    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":
+    def run(self, *, workers: int | None, advance: Advance, backend: Backend | None = None) -> "pd.DataFrame":
         """Return one row for each world, replication and checkpoint."""
         import pandas as pd  # noqa: PLC0415 - heavy
 
         frames = []
         for number, problem in enumerate(self.problems):
-            result = self.simulate(problem, workers=workers, advance=advance)
+            result = self.simulate(problem, backend or LocalBackend(workers), advance)
             frame = self.summarise(result)
             frame.insert(0, "world", number)
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
-    def simulate(
-        self, problem: Problem | Timeline, *, workers: int | None, advance: Advance
-    ) -> SimulationResult:
+    def simulate(self, problem: Problem | Timeline, backend: Backend, advance: Advance) -> SimulationResult:
         """Return the result of all replications, or raise `Interrupted`."""
         result = simulate(
             self.policy,
@@ -109,7 +109,7 @@ class SimulationPart(Part):
             rewards=self.rewards,
             click_model=self.click_model,
             checkpoints=self.checkpoints,
-            workers=workers,
+            backend=backend,
             progress=advance,
             keep_counts=self.keeps_counts,
         )

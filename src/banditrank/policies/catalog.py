@@ -32,6 +32,7 @@ from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
 from banditrank.policies.paper_policy import EstimatorName
 from banditrank.policies.schedules import constant
+from banditrank.policies.thompson_rank import ThompsonRank
 from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.uniform import UniformRandom
@@ -59,19 +60,24 @@ ORDERED_NAMES = tuple(
     f"{name}{ORDERED}" for name, policy in FIELD.items() if issubclass(policy, OrderedFieldPolicy)
 )
 
-POLICY_NAMES = (*LEARNERS, *FIELD, *ORDERED_NAMES, UniformRandom.name, Oracle.name)
+AUTO = "auto"
+"""Stands for the policy to take if there is no reason for another: ThompsonRank."""
+
+POLICY_NAMES = (AUTO, ThompsonRank.name, *LEARNERS, *FIELD, *ORDERED_NAMES, UniformRandom.name, Oracle.name)
 
 PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
 
-PAPER_LINE_UP: tuple[tuple[str, Treatment], ...] = (
+LINE_UP: tuple[tuple[str, Treatment], ...] = (
+    (AUTO, "personalized"),
     ("greedy-rank", "personalized"),
     ("ucb-rank", "personalized"),
     ("type-blind-ucb", "personalized"),
+    (AUTO, "equal"),
     ("greedy-rank", "equal"),
     ("ucb-rank", "equal"),
 )
-"""The paper's four policies and its baseline."""
+"""The policy to take, and the paper's four and its baseline to compare it with."""
 
 
 def find_policy(
@@ -103,7 +109,7 @@ def find_policy(
     coefficient
         c, for policies that learn; that of the paper's experiment on Table 1 when left out.
     solver
-        How GreedyRank and UCBRank solve equal treatment.
+        How ThompsonRank, GreedyRank and UCBRank solve equal treatment.
     estimator, smoothed
         What GreedyRank and UCBRank estimate by, and whether they begin with pseudo-counts instead of an
         initial phase.
@@ -128,13 +134,16 @@ def find_policy(
     choices = {"solver": solver, "estimator": estimator, "smoothing": Smoothing() if smoothed else None}
     for field, choice in choices.items():
         if choice not in ("auto", "paper", None):
-            if name not in (GreedyRank.name, UCBRank.name):
+            takes = (GreedyRank.name, UCBRank.name, *((ThompsonRank.name, AUTO) if field == "solver" else ()))
+            if name not in takes:
                 raise InvalidInputError(field, f"must be left out for policy {name}", choice)
             aim[field] = choice
     world = as_timeline(problem).problems[0]
     if name in LEARNERS:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
         policy = LEARNERS[name](c, **aim)
+    elif name in (AUTO, ThompsonRank.name):
+        policy = ThompsonRank(largest_reward=1.0 if rewards is None else rewards.scale, **aim)
     elif name == UniformRandom.name:
         policy = UniformRandom(**aim)
     elif name == Oracle.name:

@@ -32,7 +32,7 @@ _NEWTON_STEPS = 2
 _FIT_STEPS = 2
 _WARM_UP = 20  # times that beliefs are brought up to date at the start, to settle from nothing
 _LARGEST_RATE = 0.9  # of clicks: what a cell counts for stays finite
-_SHAPES = (0.5, 8.0)  # between which a is fitted: few items say little of it
+_SHAPES = (0.5, 2.0)  # between which a is fitted: a prior worth more clicks keeps unlucky items unlucky
 
 
 class Prior(NamedTuple):

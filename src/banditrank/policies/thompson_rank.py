@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from banditrank.checks import check_number
 from banditrank.compilation import inlined, internal
 from banditrank.errors import InvalidInputError
-from banditrank.policies.assumptions import Assumptions
+from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.equal_solvers import (
     ByAssignment,
@@ -204,9 +204,7 @@ class ThompsonRank(CompiledPolicy):
     """
 
     name: ClassVar[str] = "thompson-rank"
-    assumptions: ClassVar[Assumptions] = Assumptions(
-        positions="nothing", click_models=("single-look",), graded_rewards=True
-    )
+    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
 
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN

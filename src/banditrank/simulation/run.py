@@ -151,6 +151,7 @@ def _replicate_interpreted(experiment: Experiment, number: int, advance: Advance
     arrivals_rng, clicks_rng, policy_rng = experiment.generators(number)
     rewards = np.zeros(timeline.n_positions)
     pending: deque[tuple[int, Ranking, NDArray[np.float64]]] = deque()
+    told, told_at = 0, time.perf_counter()
     for stage in stages(timeline, experiment.forget_every, horizon):
         problem = timeline.problems[stage.problem]
         if stage.forgets:
@@ -169,8 +170,9 @@ def _replicate_interpreted(experiment: Experiment, number: int, advance: Advance
             pending.append((user_type, ranking, rewards.copy()))
             _record(experience.counts, pending, experiment.delay)
             _tally_round(tally, objective, t, _gap(experiment, objective, world, user_type, shown))
-            if t % 1024 == 0 or t == horizon:
-                advance((t - 1) % 1024 + 1)
+            if t % 1024 == 0 or t == horizon or time.perf_counter() - told_at > CHUNK_SECONDS:
+                advance(t - told)
+                told, told_at = t, time.perf_counter()
     return _sum_up(experiment, number, tally, 0, experience.counts)
 
 

@@ -1,10 +1,7 @@
 """Simulate a policy on a problem, many times, in parallel."""
 
-import os
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +14,14 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
+from banditrank.policies.catalog import find_policy
+from banditrank.simulation.backends.base import Backend
+from banditrank.simulation.backends.catalog import BackendName, opened_backend
 from banditrank.simulation.ledger import Ledger
 from banditrank.simulation.progress import Advance, progress_bar
-from banditrank.simulation.replication import Experiment, Replication
+from banditrank.simulation.replication import Experiment
 from banditrank.simulation.result import SimulationResult
-from banditrank.simulation.run import prepare, replicate
+from banditrank.simulation.run import prepare
 from banditrank.utilities.utility import Utility
 
 LONGEST_HORIZON = 10**12
@@ -30,7 +30,7 @@ LONGEST_DELAY = 10**7
 
 
 def simulate(
-    policy: Policy,
+    policy: Policy | str,
     problem: Problem | Timeline,
     horizon: int,
     replications: int = 20,
@@ -44,17 +44,20 @@ def simulate(
     save_to: str | Path | None = None,
     keep_counts: bool = False,
     delay: int = 0,
+    backend: BackendName | Backend = "joblib",
+    address: str | None = None,
 ) -> SimulationResult:
     """Let a policy learn a problem from nothing, several times.
 
-    The result depends on the seed and not on the number of workers. Ctrl-C ends the simulation early; what
-    was finished is returned (if nothing was, the interruption is raised), and with ``save_to`` the same call
-    goes on from there.
+    The result depends on the seed, and neither on the backend nor on the number of workers. Ctrl-C ends the
+    simulation early; what was finished is returned (if nothing was, the interruption is raised), and with
+    ``save_to`` the same call goes on from there.
 
     Parameters
     ----------
     policy, problem
-        Who learns what; a `Timeline` is a problem that changes.
+        Who learns what: a policy or its name, ``auto`` if you have no reason for another. A `Timeline` is a
+        problem that changes.
     horizon
         Rounds in a replication.
     replications
@@ -67,7 +70,7 @@ def simulate(
         Rounds to note the regret at; about a hundred, denser at the start, when left out. The horizon is
         always one.
     workers
-        Threads; as many as there are processors when left out.
+        How many replications run at once; as many as there are processors when left out.
     progress
         Whether to show a progress bar; when left out, if standard error is a terminal. Or a function of your
         own, called with the number of rounds just played.
@@ -79,6 +82,12 @@ def simulate(
     delay
         After how many rounds the policy learns what a ranking earned; at once when 0. When items come or go,
         everything that is known by then is told first.
+    backend
+        Where replications run: ``joblib`` for this machine, ``ray`` for a Ray cluster (needs
+        ``banditrank[ray]``), or a `Backend`.
+    address
+        Of the Ray cluster, ``host:port``. When left out, the cluster that this program is connected to, or
+        that ``RAY_ADDRESS`` names; where there is none, Ray is started on this machine, for this call.
 
     Examples
     --------
@@ -91,8 +100,10 @@ def simulate(
     horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
     replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
     seed = check_whole("seed", seed, 0)
-    count = check_whole("workers", processors() if workers is None else workers, 1)
     delay = check_whole("delay", delay, 0, LONGEST_DELAY)
+    if isinstance(policy, str):
+        check_world(problem)
+        policy = find_policy(policy, problem, rewards=rewards, click_model=click_model, horizon=horizon)
     check_simulation(policy, problem, world_rewards)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
@@ -108,43 +119,28 @@ def simulate(
         keep_counts,
         delay,
     )
-    ledger = Ledger(experiment, save_to)
-    prepare(experiment)
-    steps = len(ledger.missing) * horizon
-    bar = nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
-    with bar as advance, ledger.clock():
-        _replicate(experiment, ledger, min(count, replications), advance)
+    with opened_backend(backend, workers=workers, address=address) as place:  # before anything is written
+        ledger = Ledger(experiment, save_to)
+        prepare(experiment)
+        steps = len(ledger.missing) * horizon
+        bar = (
+            nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
+        )
+        with bar as advance, ledger.clock():
+            _replicate(place, experiment, ledger, advance)
     ledger.save()
     return ledger.result()
 
 
-class _Stopped(Exception):  # noqa: N818 - not an error: somebody pressed Ctrl-C
-    """A replication was told to stop before its end."""
-
-
-def _replicate(experiment: Experiment, ledger: Ledger, workers: int, advance: Advance) -> None:
-    """Run what is missing. Compiled loops release the interpreter's lock, so threads run side by side."""
-    stop = threading.Event()
-
-    def play(number: int) -> Replication:
-        def advance_or_stop(rounds: int) -> None:
-            if stop.is_set():
-                raise _Stopped
-            advance(rounds)
-
-        return replicate(experiment, number, advance_or_stop)
-
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(play, number) for number in ledger.missing]
+def _replicate(backend: Backend, experiment: Experiment, ledger: Ledger, advance: Advance) -> None:
+    """Run what is missing; Ctrl-C ends it with what is finished, if anything is."""
+    with closing(backend.run(experiment, ledger.missing, advance)) as finished:
         try:
-            for future in as_completed(futures):
-                ledger.add(future.result())
+            for replication in finished:
+                ledger.add(replication)
         except KeyboardInterrupt:
             if ledger.is_empty:
                 raise
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
 
 
 def default_checkpoints(horizon: int) -> NDArray[np.int64]:
@@ -159,13 +155,18 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
     return np.unique(np.maximum(spaced.astype(np.int64), 1))
 
 
-def check_simulation(policy: Policy, problem: Problem | Timeline, rewards: Rewards) -> None:
-    """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
-    if not isinstance(policy, Policy):
-        raise InvalidInputError("policy", "must be an instance of Policy", policy)
+def check_world(problem: Problem | Timeline) -> None:
+    """Raise an error unless it is a world."""
     if not isinstance(problem, Problem | Timeline):
         rule = "must be a Problem (find_problem makes one from a name) or a Timeline"
         raise InvalidInputError("problem", rule, problem)
+
+
+def check_simulation(policy: Policy, problem: Problem | Timeline, rewards: Rewards) -> None:
+    """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
+    if not isinstance(policy, Policy):
+        raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
+    check_world(problem)
     check_treatment(policy.treatment)
     if not isinstance(policy.utility, Utility):
         raise InvalidInputError(
@@ -198,8 +199,3 @@ def _checkpoints(checkpoints: Sequence[int] | NDArray[np.integer] | None, horizo
     if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not ((rounds >= 1) & (rounds <= horizon)).all():
         raise InvalidInputError("checkpoints", f"must be rounds from 1 to {horizon}", checkpoints)
     return np.unique(np.append(rounds, horizon)).astype(np.int64)
-
-
-def processors() -> int:
-    """Return how many processors this program may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

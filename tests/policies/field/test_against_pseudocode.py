@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 import pytest
-from played import Hand
+from field_play import ByHand
 
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.field.batch_rank import BatchRank
@@ -161,13 +161,13 @@ class PlainBatchRank:
         return inside
 
 
-def _blocks(hand: Hand) -> list[list[int]]:
+def _blocks(hand: ByHand) -> list[list[int]]:
     blocks = hand.state.blocks
     starts = sorted(set(blocks.starts[0].tolist()))
     return [sorted(blocks.items[0, start : blocks.ends[0, start]].tolist()) for start in starts]
 
 
-def _batches(hand: Hand) -> list[list[int]]:
+def _batches(hand: ByHand) -> list[list[int]]:
     batches, found, first = hand.state.batches, [], 0
     while first < len(hand.ranking):
         items = batches.items[0, first : first + batches.sizes[0, first]]
@@ -176,7 +176,7 @@ def _batches(hand: Hand) -> list[list[int]]:
     return found
 
 
-def _base_list(hand: Hand) -> list[list[int]]:
+def _base_list(hand: ByHand) -> list[list[int]]:
     return hand.state.lists.items.tolist()
 
 
@@ -194,10 +194,10 @@ def test_it_does_what_the_pseudocode_does(
     plain: Pseudocode,
     n_items: int,
     n_positions: int,
-    summary_of: Callable[[Hand], list[list[int]]],
+    summary_of: Callable[[ByHand], list[list[int]]],
 ) -> None:
     """In a world where every position is looked at independently, so that several items are clicked."""
-    hand = Hand(policy, n_items, n_positions, seed=3)
+    hand = ByHand(policy, n_items, n_positions, seed=3)
     rng = np.random.default_rng(4)
     summaries = []
     for _ in range(4000):

@@ -1,25 +1,15 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from played import Hand, play
+from field_play import ByHand, play
 
 from banditrank.model.problem import Problem
-from banditrank.policies.base import Treatment
 from banditrank.policies.field.batch_rank import BatchRank
 from banditrank.simulation.simulate import simulate
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", ["personalized", "equal"])
-def test_batch_rank_conforms(treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda _: BatchRank(treatment=treatment))
 
 
 def test_a_stage_takes_as_long_as_the_paper_says() -> None:
     """n_ℓ = ⌈16 · 4^ℓ · ln 1000⌉: ⌈110.5⌉, ⌈442.1⌉, ⌈1768.4⌉; every round shows both items."""
-    hand = Hand(BatchRank(horizon=1000), n_items=2, n_positions=2)
+    hand = ByHand(BatchRank(horizon=1000), n_items=2, n_positions=2)
     batches = hand.state.batches
     for stage, rounds in enumerate((111, 443, 1769)):
         assert (batches.stages[0, 0], batches.quotas[0, 0]) == (stage, rounds)
@@ -30,9 +20,9 @@ def test_a_stage_takes_as_long_as_the_paper_says() -> None:
     assert batches.stages[0, 0] == 3
 
 
-def _play_clear_winner(n_items: int, n_positions: int) -> Hand:
+def _play_clear_winner(n_items: int, n_positions: int) -> ByHand:
     """Show until the first stage ends; item 1 is always clicked, others never."""
-    hand = Hand(BatchRank(horizon=1000), n_items, n_positions)
+    hand = ByHand(BatchRank(horizon=1000), n_items, n_positions)
     while hand.state.batches.stages[0, 0] == 0 and hand.state.batches.lengths[0, 0] == n_positions:
         hand.observe(hand.rank() == 1)
     return hand
@@ -59,7 +49,7 @@ def test_items_too_bad_for_the_batch_are_dropped() -> None:
 
 
 def test_items_that_cannot_be_told_apart_stay() -> None:
-    hand = Hand(BatchRank(horizon=10), n_items=5, n_positions=3)
+    hand = ByHand(BatchRank(horizon=10), n_items=5, n_positions=3)
     for _ in range(5000):
         hand.rank()
         hand.observe([0.0, 0.0, 0.0])
@@ -73,7 +63,7 @@ def test_items_are_observed_equally_often_and_in_all_places() -> None:
     Each is observed 2,500 times, a third at each rank; off by 0.06 with probability below 15 · 4e-8
     (Hoeffding).
     """
-    hand = Hand(BatchRank(), n_items=5, n_positions=3)
+    hand = ByHand(BatchRank(), n_items=5, n_positions=3)
     views = hand.state.batches.views[0]
     observed = np.zeros((5, 3))
     for _ in range(5000):  # in two rounds all are observed, and one item fills up
@@ -88,7 +78,7 @@ def test_items_are_observed_equally_often_and_in_all_places() -> None:
 
 
 def test_clicks_on_items_that_fill_up_are_not_collected() -> None:
-    hand = Hand(BatchRank(), n_items=3, n_positions=2)
+    hand = ByHand(BatchRank(), n_items=3, n_positions=2)
     hand.rank()
     hand.observe([1.0, 1.0])
     hand.rank()  # one item is left to observe; the other has been
@@ -101,7 +91,7 @@ def test_splits_are_right_and_regret_stops_growing() -> None:
     """Theorem 1: with probability near 1 no split or drop is wrong, and regret grows with ln T only."""
     problem = Problem([1.0], [[0.5, 0.3, 0.2]], [[0.1, 0.95, 0.05, 0.65, 0.35]])
     policy = BatchRank(horizon=200_000)
-    batches = play(policy, problem, 200_000).batches
+    batches = play(policy, problem, 200_000).state.batches
     assert batches.lengths[0].tolist() == [1, 1, 1]
     assert batches.items[0, :3].tolist() == [1, 3, 4]
     result = simulate(policy, problem, horizon=200_000, replications=2, workers=1, seed=3)
@@ -111,7 +101,7 @@ def test_splits_are_right_and_regret_stops_growing() -> None:
 
 
 def test_the_better_batch_takes_the_positions_looked_at_most() -> None:
-    hand = Hand(BatchRank(horizon=1000, order=((2, 0, 1),)), n_items=3, n_positions=3)
+    hand = ByHand(BatchRank(horizon=1000, order=((2, 0, 1),)), n_items=3, n_positions=3)
     while hand.state.batches.lengths[0, 0] == 3:
         hand.observe(hand.rank() == 1)
     assert hand.shown() == {(0, 2, 1), (2, 0, 1)}

@@ -1,21 +1,11 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from played import Hand, play
+from field_play import ByHand, play
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
-from banditrank.policies.base import Treatment
 from banditrank.policies.field.bubble_rank import BubbleRank
 from banditrank.statistics.counts import Counts
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", ["personalized", "equal"])
-def test_bubble_rank_conforms(treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda _: BubbleRank(treatment=treatment))
 
 
 def _wrong_pairs(ranking: list[int]) -> int:
@@ -24,7 +14,7 @@ def _wrong_pairs(ranking: list[int]) -> int:
 
 
 def test_neighbours_are_other_ones_in_odd_and_even_rounds() -> None:
-    hand = Hand(BubbleRank(), n_items=4, n_positions=4)
+    hand = ByHand(BubbleRank(), n_items=4, n_positions=4)
     assert hand.shown() == {(0, 1, 2, 3), (0, 2, 1, 3)}  # round 1: second and third
     hand.observe([0, 0, 0, 0])
     assert hand.shown() == {(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)}
@@ -34,7 +24,7 @@ def test_neighbours_are_other_ones_in_odd_and_even_rounds() -> None:
 
 def test_neighbours_change_places_once_the_lead_exceeds_the_bound() -> None:
     """With δ = 10⁻⁴ and n differences, all in favour, n > 2 √(9.21 n) from n = 37 on."""
-    hand = Hand(BubbleRank(horizon=10), n_items=2, n_positions=2)
+    hand = ByHand(BubbleRank(horizon=10), n_items=2, n_positions=2)
     for clicks in range(1, 38):
         hand.ranking[:] = 0, 1
         hand.observe([0, 0])  # odd rounds have no pair
@@ -47,7 +37,7 @@ def test_neighbours_change_places_once_the_lead_exceeds_the_bound() -> None:
 
 
 def test_only_pairs_of_the_round_are_compared() -> None:
-    hand = Hand(BubbleRank(), n_items=4, n_positions=4)
+    hand = ByHand(BubbleRank(), n_items=4, n_positions=4)
     hand.ranking[:] = 0, 2, 1, 3
     hand.observe([1, 1, 0, 1])
     assert np.argwhere(hand.state.lists.wins[0]).tolist() == [[2, 1]]
@@ -63,7 +53,7 @@ def test_what_is_shown_is_never_much_worse_than_the_base_list() -> None:
     """
     means, looks = np.array([0.95, 0.5, 0.4, 0.3, 0.2, 0.1]), np.array([0.9, 0.7, 0.5, 0.4, 0.3, 0.2])
     base = (1, 0, 2, 3, 5, 4)
-    hand = Hand(BubbleRank(horizon=4000, base=(base,)), n_items=6, n_positions=6)
+    hand = ByHand(BubbleRank(horizon=4000, base=(base,)), n_items=6, n_positions=6)
     rng = np.random.default_rng(1)
     worst, worst_random = 0, 0
     for _ in range(4000):
@@ -82,7 +72,7 @@ def test_hidden_items_appear_in_the_last_place_only_and_replace_it_when_better(n
     looks = np.array([0.5, 0.3, 0.2])[:n_positions]
     problem = Problem([1.0], [looks / looks.sum()], means)
     policy = BubbleRank(horizon=1000)
-    hand = Hand(policy, n_items=6, n_positions=n_positions)
+    hand = ByHand(policy, n_items=6, n_positions=n_positions)
     ever = set()
     for _ in range(2):
         for ranking in hand.shown(200):
@@ -90,12 +80,12 @@ def test_hidden_items_appear_in_the_last_place_only_and_replace_it_when_better(n
             ever.add(ranking[-1])
         hand.observe(np.zeros(n_positions))
     assert ever >= set(range(n_positions, 6))
-    state = play(policy, problem, 200_000)
+    state = play(policy, problem, 200_000).state
     assert state.lists.items[0, :n_positions].tolist() == [3, 4, 5][:n_positions]
 
 
 def test_of_the_last_and_its_rival_the_one_shown_wins_if_clicked() -> None:
-    hand = Hand(BubbleRank(base=((2,),)), n_items=3, n_positions=1)
+    hand = ByHand(BubbleRank(base=((2,),)), n_items=3, n_positions=1)
     hand.observe([0])  # odd rounds have no pair
     for _ in range(400):
         hand.state.lists.wins[:] = 0
@@ -111,14 +101,14 @@ def test_of_the_last_and_its_rival_the_one_shown_wins_if_clicked() -> None:
 
 
 def test_a_hidden_item_known_to_be_better_takes_the_last_place_wherever_it_hides() -> None:
-    hand = Hand(BubbleRank(), n_items=5, n_positions=2)
+    hand = ByHand(BubbleRank(), n_items=5, n_positions=2)
     hand.state.lists.wins[0, 4, 1] = hand.state.lists.wins[0, 4, 3] = 1000
     hand.observe([0, 0])
     assert hand.state.lists.items[0].tolist() == [0, 4, 2, 3, 1]
 
 
 def test_an_item_moves_up_one_place_a_round() -> None:
-    hand = Hand(BubbleRank(), n_items=3, n_positions=3)
+    hand = ByHand(BubbleRank(), n_items=3, n_positions=3)
     hand.state.lists.wins[0, 2, :2] = 1000
     for expected in ([0, 2, 1], [2, 0, 1], [2, 0, 1]):
         hand.observe([0, 0, 0])
@@ -141,7 +131,7 @@ def test_a_base_list_must_be_one(base: tuple[tuple[int, ...], ...]) -> None:
 
 def test_what_is_known_survives_items_that_come_and_go() -> None:
     policy = BubbleRank(base=((3, 1, 0, 2),))
-    hand = Hand(policy, n_items=4, n_positions=2)
+    hand = ByHand(policy, n_items=4, n_positions=2)
     hand.state.lists.wins[0, 1, 0] = 5.0
     kept = np.array([-1, 2, 1, 0])  # 3 left, 0 is new
     counts = Counts.empty(n_user_types=1, n_items=4, n_positions=2)

@@ -1,11 +1,17 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 
-from banditrank.policies.field.kullback_leibler import bernoulli_divergence, kl_upper
+from banditrank.policies.field.parts.kullback_leibler import (
+    bernoulli_divergence,
+    exceeds,
+    exploration_level,
+    kl_upper,
+)
 
 means = st.floats(0.0, 1.0, allow_subnormal=False)
 displays = st.floats(1.0, 1e9)
@@ -42,3 +48,19 @@ def test_upper_bounds_in_closed_form() -> None:
     assert kl_upper(1.0, 5.0, 2.0) == 1.0
     assert kl_upper(0.3, 5.0, 0.0) == 0.3
     assert kl_upper(0.3, 0.0, 2.0) == 1.0
+
+
+def test_the_level_never_falls_and_is_not_negative() -> None:
+    levels = [exploration_level(float(times)) for times in range(1000)]
+    assert min(levels) == 0.0
+    assert levels == sorted(levels)
+
+
+def test_a_bound_is_told_from_another_without_computing_it() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        displays = float(rng.integers(0, 50))
+        mean = float(rng.choice([0.0, rng.random(), 1.0]))
+        level = float(rng.choice([0.0, 5 * rng.random()]))
+        bound = float(rng.choice([rng.random(), 1.0, 1.5]))
+        assert exceeds(mean, displays, level, bound) == (kl_upper(mean, displays, level) > bound)

@@ -1,39 +1,17 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from field_worlds import EXAMINED, examination_of, play
+from field_play import EXAMINED, play
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import generate
-from banditrank.policies.base import Treatment
-from banditrank.policies.field.kullback_leibler import bernoulli_divergence
+from banditrank.policies.catalog import find_policy
+from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
 from banditrank.policies.field.pbm_pie import PBMPIE, _find_rivals
-from banditrank.policies.field.pbm_ucb import PBMUCB
 from banditrank.policies.sorting import sort_largest
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
-
-TREATMENTS: tuple[Treatment, ...] = ("personalized", "equal")
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", TREATMENTS)
-def test_conforms(treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda problem: PBMPIE(examination=examination_of(problem, treatment), treatment=treatment))
-
-
-@pytest.mark.parametrize("treatment", TREATMENTS)
-def test_counts_alone_give_the_same_beliefs(treatment: Treatment) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
-    policy = PBMPIE(examination=examination_of(problem, treatment), treatment=treatment)
-    state, counts = play(policy, problem, rounds=60)
-    afresh = policy.start(counts, None)
-    np.testing.assert_allclose(state.estimates, afresh.estimates)
-    np.testing.assert_allclose(state.entropies, afresh.entropies)
 
 
 def upper_bound(displays: np.ndarray, clicks: np.ndarray, examination: np.ndarray, level: float) -> float:
@@ -121,7 +99,7 @@ def test_explores_in_the_last_position_every_other_round() -> None:
 
 def test_first_rounds_show_every_item_in_each_position() -> None:
     problem = generate("random", n_user_types=1, n_items=7, n_positions=3, seed=0)
-    _, counts = play(PBMPIE(examination=examination_of(problem)), problem, rounds=7)
+    _, counts = play(find_policy("pbm-pie", problem), problem, 7)
     assert (counts.displays == 1).all()
 
 
@@ -130,7 +108,7 @@ def test_explores_as_little_as_any_good_policy_must() -> None:
     # ln T / d(κ_3 θ_k, κ_3 θ_3) times, in the last position. A finite T leaves terms of smaller order: the
     # ratio must be near 1, here within a factor of 1.5. Twenty seeds: its standard error is below .1.
     horizon = 100_000
-    policy = PBMPIE(examination=examination_of(EXAMINED), horizon=horizon)
+    policy = find_policy("pbm-pie", EXAMINED, horizon=horizon)
     result = simulate(policy, EXAMINED, horizon, 20, seed=3, workers=1, keep_counts=True)
     assert result.counts is not None
     displays = np.mean([counts.displays[0] for counts in result.counts], axis=0)  # (M, K)
@@ -143,10 +121,9 @@ def test_explores_as_little_as_any_good_policy_must() -> None:
 
 def test_regret_is_less_than_that_of_pbm_ucb() -> None:
     # As in the paper's experiments. Ten seeds each; the means differ by more than ten standard errors.
-    told = examination_of(EXAMINED)
     ours, theirs = (
         simulate(policy, EXAMINED, 30_000, 10, seed=1, workers=1).final_regret
-        for policy in (PBMPIE(examination=told), PBMUCB(examination=told))
+        for policy in (find_policy("pbm-pie", EXAMINED), find_policy("pbm-ucb", EXAMINED))
     )
     assert ours.max() < theirs.mean()
 

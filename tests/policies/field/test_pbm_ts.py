@@ -1,37 +1,15 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from field_worlds import EXAMINED, examination_of, play
+from field_play import EXAMINED
 from numpy.typing import NDArray
 
-from banditrank.model.generators import generate
-from banditrank.policies.base import Treatment
-from banditrank.policies.field.examined_posterior import draw_from_posterior
+from banditrank.policies.catalog import find_policy
+from banditrank.policies.field.parts.examined_posterior import draw_from_posterior
 from banditrank.policies.field.pbm_ts import PBMTS
-from banditrank.policies.field.pbm_ucb import PBMUCB
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 
 Floats = NDArray[np.float64]
-TREATMENTS: tuple[Treatment, ...] = ("personalized", "equal")
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", TREATMENTS)
-def test_conforms(treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda problem: PBMTS(examination=examination_of(problem, treatment), treatment=treatment))
-
-
-@pytest.mark.parametrize("treatment", TREATMENTS)
-def test_counts_alone_give_the_same_beliefs(treatment: Treatment) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
-    policy = PBMTS(examination=examination_of(problem, treatment), treatment=treatment)
-    state, counts = play(policy, problem, rounds=60)
-    afresh = policy.start(counts, None)
-    for kept, made in zip(state.posterior, afresh.posterior, strict=True):
-        np.testing.assert_allclose(kept, made)
 
 
 def test_envelope_by_hand() -> None:
@@ -97,9 +75,8 @@ def test_draws_have_the_posterior_of_the_paper(
 
 def test_regret_is_less_than_that_of_pbm_ucb() -> None:
     # As in the paper's experiments. Ten seeds each; the means differ by more than ten standard errors.
-    told = examination_of(EXAMINED)
     ours, theirs = (
         simulate(policy, EXAMINED, 30_000, 10, seed=1, workers=1).final_regret
-        for policy in (PBMTS(examination=told), PBMUCB(examination=told))
+        for policy in (find_policy("pbm-ts", EXAMINED), find_policy("pbm-ucb", EXAMINED))
     )
     assert ours.max() < theirs.mean()

@@ -1,34 +1,12 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from field_worlds import EASY, examination_of, play
+from field_play import EASY
 
 from banditrank.errors import InvalidInputError
-from banditrank.model.generators import generate
-from banditrank.policies.base import Treatment
+from banditrank.policies.catalog import find_policy
 from banditrank.policies.field.pbm_ucb import PBMUCB
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
-
-TREATMENTS: tuple[Treatment, ...] = ("personalized", "equal")
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", TREATMENTS)
-def test_conforms(treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda problem: PBMUCB(examination=examination_of(problem, treatment), treatment=treatment))
-
-
-@pytest.mark.parametrize("treatment", TREATMENTS)
-def test_counts_alone_give_the_same_beliefs(treatment: Treatment) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
-    policy = PBMUCB(examination=examination_of(problem, treatment), treatment=treatment)
-    state, counts = play(policy, problem, rounds=60)
-    afresh = policy.start(counts, None)
-    np.testing.assert_allclose(state.means, afresh.means)
-    np.testing.assert_allclose(state.widths, afresh.widths)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +48,7 @@ def test_bound_holds_as_often_as_the_paper_proves(level: float) -> None:
 
 def test_regret_is_logarithmic() -> None:
     # The paper's theorem: O(ln T). Ten times the rounds multiply ln T by 1.25, √T by 3.16 and T by 10.
-    policy = PBMUCB(examination=examination_of(EASY))
+    policy = find_policy("pbm-ucb", EASY)
     result = simulate(policy, EASY, 100_000, 10, seed=1, checkpoints=[10_000, 100_000], workers=1)
     early, late = result.regret.mean(axis=0)
     assert early < late < 1.8 * early

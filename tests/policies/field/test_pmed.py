@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -11,19 +10,12 @@ from banditrank import UniformRandom, simulate
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
-from banditrank.policies.field.binomial_likelihood import improve_estimates
+from banditrank.policies.field.parts.pmed.alternatives import believe, divergence, find_closest
+from banditrank.policies.field.parts.pmed.likelihood import improve_estimates
+from banditrank.policies.field.parts.pmed.program import SLACK, Program, room_for_program, solve_program
 from banditrank.policies.field.pmed import PMED
-from banditrank.policies.field.pmed_alternatives import believe, divergence, find_closest
-from banditrank.policies.field.pmed_program import SLACK, Program, room_for_program, solve_program
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 
 Floats = NDArray[np.float64]
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", ["personalized", "equal"])
-def test_policy_conforms(treatment: str, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda _: PMED(treatment=treatment))
 
 
 def solved(items: list[float], positions: list[float]) -> tuple[float, Program, NDArray[np.uintp]]:

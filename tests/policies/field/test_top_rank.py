@@ -1,27 +1,17 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from played import Hand, play
+from field_play import ByHand, play
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
-from banditrank.policies.base import Treatment
-from banditrank.policies.field.blocks import blocks_from
+from banditrank.policies.field.parts.blocks import blocks_from
 from banditrank.policies.field.top_rank import SCALE, TopRank, is_better
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 
 DECREASING = Problem(
     [0.5, 0.5], [[0.5, 0.3, 0.2]] * 2, [[0.1, 0.9, 0.3, 0.7, 0.5], [0.7, 0.3, 0.5, 0.1, 0.9]]
 )
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", ["personalized", "equal"])
-def test_top_rank_conforms(treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda _: TopRank(treatment=treatment))
 
 
 def test_one_is_better_once_the_lead_reaches_the_bound() -> None:
@@ -44,7 +34,7 @@ def test_the_bound_is_the_papers(won: float, lost: float) -> None:
 
 
 def test_items_part_when_one_is_known_to_be_better_and_learn_no_more_of_each_other() -> None:
-    hand = Hand(TopRank(horizon=1000), n_items=3, n_positions=2)
+    hand = ByHand(TopRank(horizon=1000), n_items=3, n_positions=2)
     for clicks in range(40):
         if clicks < 20:
             assert len(hand.shown()) == 6  # missed with probability 6 (5/6)^60 ≈ 1e-4 each, and a fixed seed
@@ -58,7 +48,7 @@ def test_items_part_when_one_is_known_to_be_better_and_learn_no_more_of_each_oth
 
 
 def test_items_clicked_together_do_not_differ() -> None:
-    hand = Hand(TopRank(), n_items=4, n_positions=3)
+    hand = ByHand(TopRank(), n_items=4, n_positions=3)
     hand.ranking[:] = 3, 1, 0
     hand.observe([1.0, 0.0, 1.0])
     expected = np.zeros((4, 4))
@@ -78,7 +68,7 @@ def test_a_circle_is_one_block() -> None:
 
 def test_what_it_takes_for_better_is_better() -> None:
     """The paper's good event, which fails with probability δ M²: here 25/30,000 for each user type."""
-    better = play(TopRank(horizon=30_000), DECREASING, 30_000).better
+    better = play(TopRank(horizon=30_000), DECREASING, 30_000).state.better
     means = DECREASING.item_means
     assert better.sum() >= 2 * 7  # of 10 pairs for each of 2 user types
     assert (means[:, :, None] > means[:, None, :])[better].all()
@@ -95,7 +85,7 @@ def test_regret_stops_growing() -> None:
 
 
 def test_the_first_block_takes_the_positions_looked_at_most() -> None:
-    hand = Hand(TopRank(horizon=1000, order=((1, 2, 0),)), n_items=3, n_positions=3)
+    hand = ByHand(TopRank(horizon=1000, order=((1, 2, 0),)), n_items=3, n_positions=3)
     for _ in range(20):
         hand.ranking[:] = 0, 1, 2
         hand.observe([1.0, 0.0, 0.0])
@@ -104,7 +94,7 @@ def test_the_first_block_takes_the_positions_looked_at_most() -> None:
 
 def test_what_is_known_survives_items_that_come_and_go() -> None:
     policy = TopRank(horizon=1000)
-    hand = Hand(policy, n_items=3, n_positions=1)
+    hand = ByHand(policy, n_items=3, n_positions=1)
     for _ in range(20):
         hand.ranking[:] = 2
         hand.observe([1.0])

@@ -1,33 +1,24 @@
-from collections.abc import Callable
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hand_play import Play, User, cascade, position_based
+from field_play import ByHand, play
 from numpy.typing import NDArray
 
-from banditrank.policies.base import Treatment
-from banditrank.policies.field.ordered_partitions import compared, one_part
+from banditrank.model.cascade import CASCADE
+from banditrank.model.click_models import ClickModel, make_world
+from banditrank.model.position_based import PositionBased
+from banditrank.model.problem import Problem
+from banditrank.policies.field.parts.ordered_partitions import compared, one_part
 from banditrank.policies.field.uni_rank import UniRank
+from banditrank.policies.uniform import UniformRandom
+from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 
 ATTRACTION = np.array([0.1, 0.8, 0.3, 0.55, 0.15, 0.05])
 EXAMINATION = np.array([1.0, 0.7, 0.4])
-USERS = {
-    "cascade": cascade(ATTRACTION),
-    "position-based": position_based(EXAMINATION, ATTRACTION),
-}
-VALUES = {
-    "cascade": lambda shown: 1 - np.prod(1 - ATTRACTION[shown], axis=1),
-    "position-based": lambda shown: ATTRACTION[shown] @ EXAMINATION,
-}
-
-
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("treatment", ["personalized", "equal"])
-def test_policy_conforms(treatment: Treatment, check: Callable[[MakePolicy], None]) -> None:
-    check(lambda _: UniRank(treatment=treatment))
+WORLD = Problem([1.0], [EXAMINATION / EXAMINATION.sum()], [ATTRACTION])
+CLICK_MODELS = (CASCADE, PositionBased())
 
 
 def _parts_by_trying(ahead: NDArray[np.bool_], n_positions: int) -> list[set[int]]:
@@ -55,10 +46,10 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
         margins = np.sign(strength[:, None] - strength + rng.normal(size=(6, 6))) * rng.integers(0, 4, (6, 6))
         margins = np.triu(margins, 1) - np.triu(margins, 1).T  # ties, cycles and orders
         partition = one_part(1, 6, 3)
-        play = Play(UniRank(), n_items=6, n_positions=3)
-        state = play.state._replace(comparisons=compared(margins[None], abs(margins[None])), leader=partition)
-        play.state = state
-        play.rank(rng)
+        hand = ByHand(UniRank(), n_items=6, n_positions=3)
+        state = hand.state._replace(comparisons=compared(margins[None], abs(margins[None])), leader=partition)
+        hand.state = state
+        hand.rank()
         ends = [0, *partition.ends[0, : partition.parts[0]]]
         found = [set(partition.items[0, a:b].tolist()) for a, b in pairwise(ends)]
         assert found == _parts_by_trying(margins > 0, 3)
@@ -66,19 +57,14 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
     assert len(sizes) > 8
 
 
-def _settled(margins: list[list[int]], rounds: list[list[int]], times: int, n_positions: int) -> Play:
-    """A play in which items have been compared so often and the leader has led so often."""
-    play = Play(UniRank(), n_items=len(margins), n_positions=n_positions)
+def _settled(margins: list[list[int]], rounds: list[list[int]], times: int, n_positions: int) -> ByHand:
+    """Play on from where items have been compared so often and the leader has led so often."""
+    hand = ByHand(UniRank(), n_items=len(margins), n_positions=n_positions)
     comparisons = compared(np.array([margins], float), np.array([rounds], float))
-    play.state = play.state._replace(comparisons=comparisons)
-    play.rank(np.random.default_rng(0))  # finds the leader
-    play.state.leading.times[0, play.state.slots[0]] = times
-    return play
-
-
-def _shown(play: Play, draws: int = 200) -> set[tuple[int, ...]]:
-    rng = np.random.default_rng(5)
-    return {tuple(play.rank(rng).tolist()) for _ in range(draws)}
+    hand.state = hand.state._replace(comparisons=comparisons)
+    hand.rank()  # finds the leader
+    hand.state.leading.times[0, hand.state.slots[0]] = times
+    return hand
 
 
 def test_parts_are_merged_where_the_order_is_in_doubt_by_hand() -> None:
@@ -86,87 +72,85 @@ def test_parts_are_merged_where_the_order_is_in_doubt_by_hand() -> None:
     # ln n + 3 ln ln n is 0 at n = 2, 1.38 at n = 3 and 2.37 at n = 4.
     margins = [[0, 6, 6], [-6, 0, 2], [-6, -2, 0]]
     rounds = [[0, 10, 10], [10, 0, 10], [10, 10, 0]]
-    assert _shown(_settled(margins, rounds, 1, 2)) == {(0, 1)}
-    assert _shown(_settled(margins, rounds, 2, 2)) == {(0, 1), (0, 2)}  # the last part gets a newcomer
-    assert _shown(_settled(margins, rounds, 3, 2)) == {(0, 1), (1, 0)}  # from the top; then none is left
-    assert _shown(_settled(margins, rounds, 3, 1)) == {(0,), (1,)} | {(2,)}
+    assert _settled(margins, rounds, 1, 2).shown(200) == {(0, 1)}
+    assert _settled(margins, rounds, 2, 2).shown(200) == {(0, 1), (0, 2)}  # the last part gets a newcomer
+    assert _settled(margins, rounds, 3, 2).shown(200) == {(0, 1), (1, 0)}  # from the top; then none is left
+    assert _settled(margins, rounds, 3, 1).shown(200) == {(0,), (1,)} | {(2,)}
 
 
 def test_of_items_not_shown_the_most_promising_is_tried() -> None:
     # Against 0, item 1 won 1 of 10, item 2 won 3 of 10, item 3 won 2 of 10.
     margins = [[0, 8, 4, 6], [-8, 0, 0, 0], [-4, 0, 0, 0], [-6, 0, 0, 0]]
     rounds = [[0, 10, 10, 10], [10, 0, 0, 0], [10, 0, 0, 0], [10, 0, 0, 0]]
-    assert _shown(_settled(margins, rounds, 30, 1)) == {(0,), (2,)}
+    assert _settled(margins, rounds, 30, 1).shown(200) == {(0,), (2,)}
 
 
 def test_a_part_is_shown_in_uniformly_random_order() -> None:
-    play = Play(UniRank(order=((1, 0),)), n_items=3, n_positions=2)
-    rng = np.random.default_rng(2)
-    shown = np.array([play.rank(rng) for _ in range(3000)])
+    hand = ByHand(UniRank(order=((1, 0),)), n_items=3, n_positions=2)
+    shown = np.array([hand.rank() for _ in range(3000)])
     shares = [(shown == pair).all(axis=1).mean() for pair in ([0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1])]
     # A share of 3,000 draws is off by more than 0.05 with probability below 1e-6 (Hoeffding).
     assert shares == pytest.approx([1 / 6] * 6, abs=0.05)
 
 
 def test_clicked_items_win_over_others_of_their_part() -> None:
-    play = Play(UniRank(order=((1, 0),)), n_items=4, n_positions=2)
-    ranking = play.rank(np.random.default_rng(0))
+    hand = ByHand(UniRank(order=((1, 0),)), n_items=4, n_positions=2)
+    ranking = hand.rank()
     first, second = int(ranking[1]), int(ranking[0])
     unshown = sorted({0, 1, 2, 3} - {first, second})
-    play.observe(ranking, [1, 0])  # the second is clicked
-    margins = play.state.comparisons.margins[0]
+    hand.observe([1, 0])  # the second is clicked
+    margins = hand.state.comparisons.margins[0]
     assert margins[second].tolist() == [float(j != second) for j in range(4)]
     assert (margins + margins.T == 0).all()
     assert margins[np.ix_([first, *unshown], [first, *unshown])].tolist() == [[0.0] * 3] * 3
-    assert play.state.stale[0]
+    assert hand.state.stale[0]
 
 
 def test_rewards_of_another_ranking_are_counted_but_not_compared() -> None:
-    play = Play(UniRank(), n_items=4, n_positions=2)
-    ranking = play.rank(np.random.default_rng(0))
-    play.observe(ranking[::-1], [1, 0])
-    assert not play.state.comparisons.rounds.any()
-    assert play.counts.rewards_by_position.sum() == 1
+    hand = ByHand(UniRank(), n_items=4, n_positions=2)
+    ranking = hand.rank()
+    hand.observe([1, 0], ranking[::-1])
+    assert not hand.state.comparisons.rounds.any()
+    assert hand.counts.rewards_by_position.sum() == 1
 
 
-@pytest.mark.parametrize("user", USERS.values(), ids=USERS)
-def test_comparisons_are_fair_in_both_click_models(user: User) -> None:
+@pytest.mark.parametrize("click_model", CLICK_MODELS, ids=str)
+def test_comparisons_are_fair_in_both_click_models(click_model: ClickModel) -> None:
     """The paper's assumption on what random order within a part does: the better item wins more often.
 
     All items in one part for 8,000 rounds, fixed seed.
     """
-    play = Play(UniRank(), n_items=6, n_positions=3)
-    rng, users = np.random.default_rng(0), np.random.default_rng(1)
+    hand, world = ByHand(UniRank(), n_items=6, n_positions=3), make_world(WORLD, click_model=click_model)
+    users, rewards = np.random.default_rng(1), np.zeros(3)
     for _ in range(8000):
-        ranking = play.rank(rng)
-        play.observe(ranking, user(ranking, users))
-        play.state.stale[0] = False  # the leader stays as it is
+        click_model.draw(world, 0, hand.rank(), users, rewards)
+        hand.observe(rewards)
+        hand.state.stale[0] = False  # the leader stays as it is
     order = np.argsort(-ATTRACTION)
-    ahead = play.state.comparisons.margins[0] > 0
+    ahead = hand.state.comparisons.margins[0] > 0
     assert (ahead[np.ix_(order, order)] == np.triu(np.ones((6, 6)), 1)).all()
 
 
-@pytest.mark.parametrize("user", USERS)
-def test_regret_all_but_ends_in_both_click_models(user: str) -> None:
+@pytest.mark.parametrize("click_model", CLICK_MODELS, ids=str)
+def test_regret_all_but_ends_in_both_click_models(click_model: ClickModel) -> None:
     """The paper's theorem: regret grows with ln T in the cascade and in the position-based model.
 
     Fixed seeds. The last 2,500 of 10,000 rounds lose less than 6% of what uniformly random rankings do; in 12
     runs with other seeds they lost at most 4%.
     """
-    rankings = np.array(list(permutations(range(6), 3)))
-    best = VALUES[user](rankings).max()
-    for seed in (1, 2):
-        shown = Play(UniRank(), n_items=6, n_positions=3).rounds(USERS[user], 10_000, seed)
-        lost = best - VALUES[user](shown[-2500:]).mean()
-        assert lost < 0.06 * (best - VALUES[user](rankings).mean())
+    ours, blind = (
+        simulate(policy, WORLD, 10_000, 2, seed=1, click_model=click_model, checkpoints=[7500]).regret
+        for policy in (UniRank(), UniformRandom())
+    )
+    assert (ours[:, 1] - ours[:, 0] < 0.06 * (blind[:, 1] - blind[:, 0])).all()
 
 
 def test_comparisons_survive_items_that_come_and_go() -> None:
-    play = Play(UniRank(), n_items=4, n_positions=2)
-    play.rounds(cascade(np.array([0.9, 0.1, 0.5, 0.3])), 200, seed=0)
+    problem = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.1, 0.5, 0.3]])
+    played = play(UniRank(), problem, 200, click_model=CASCADE)
     kept = np.array([2, -1, 0])
-    state = UniRank().resume(play.state, Counts.empty(n_user_types=1, n_items=3, n_positions=2), kept)
-    before = play.state.comparisons
+    state = UniRank().resume(played.state, Counts.empty(n_user_types=1, n_items=3, n_positions=2), kept)
+    before = played.state.comparisons
     assert state.comparisons.margins[0, 0, 2] == before.margins[0, 2, 0] != 0
     assert state.comparisons.rounds[0, 2, 0] == before.rounds[0, 0, 2]
     assert not state.comparisons.rounds[0, 1].any()

@@ -10,6 +10,7 @@ from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart, checkpoints_with
 from banditrank.policies.base import CompiledPolicy
+from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import simulate
 
@@ -62,7 +63,13 @@ class TimedPart(Part):
         """Return what is timed."""
         return {**self.simulated.settings(), "rounds": self.rounds}
 
-    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - always one
+    def run(
+        self,
+        *,
+        workers: int | None,  # noqa: ARG002 - always one thread, here
+        advance: Advance,
+        backend: Backend | None = None,  # noqa: ARG002
+    ) -> "pd.DataFrame":
         """Return one row: rounds, seconds, and the machine that took them."""
         import pandas as pd  # noqa: PLC0415 - heavy
 

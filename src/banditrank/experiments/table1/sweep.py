@@ -12,6 +12,7 @@ from banditrank.logs.kdd2012.extraction import Extraction, extract
 from banditrank.logs.kdd2012.files import profile_file, training_file
 from banditrank.logs.kdd2012.sample_log import write_sample_log
 from banditrank.model.catalog import kdd2012
+from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 
 if TYPE_CHECKING:
@@ -44,7 +45,13 @@ class SampleLogPart(Part):
         """Return what the log depends on."""
         return {"rows": self.rows, "seed": self.seed, "problem": kdd2012().to_dict()}
 
-    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one step
+    def run(
+        self,
+        *,
+        workers: int | None,
+        advance: Advance,  # noqa: ARG002 - one step
+        backend: Backend | None = None,  # noqa: ARG002 - no replications
+    ) -> "pd.DataFrame":
         """Return the estimates."""
         with TemporaryDirectory() as directory:
             log = write_sample_log(kdd2012(), directory, n_rows=self.rows, seed=self.seed)
@@ -69,7 +76,13 @@ class RawFilesPart(Part):
             for field, path in self.files._asdict().items()
         }
 
-    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one step
+    def run(
+        self,
+        *,
+        workers: int | None,
+        advance: Advance,  # noqa: ARG002 - one step
+        backend: Backend | None = None,  # noqa: ARG002 - no replications
+    ) -> "pd.DataFrame":
         """Return the estimates."""
         return _estimates(extract(*self.files, threads=workers))
 

@@ -11,6 +11,7 @@ from banditrank.model.catalog import kdd2012
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.ucb_rank import UCBRank
+from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import simulate
 
@@ -59,7 +60,13 @@ class TimingPart(Part):
         """Return what is timed."""
         return {"rows": list(self.rows), "runs": self.runs, "seed": self.seed}
 
-    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one core, as the paper
+    def run(
+        self,
+        *,
+        workers: int | None,  # noqa: ARG002 - one core, as the paper
+        advance: Advance,
+        backend: Backend | None = None,  # noqa: ARG002 - as above
+    ) -> "pd.DataFrame":
         """Return one row for each run: policy, rounds and seconds."""
         import pandas as pd  # noqa: PLC0415 - heavy
 

@@ -1,14 +1,14 @@
-"""What the field's policies share: copies for user types, and what they are told of positions."""
+"""What the field's policies share: copies for user types, and what they are told in advance."""
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError
-from banditrank.policies.base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
@@ -28,6 +28,8 @@ class FieldPolicy(CompiledPolicy):
         What its regret is measured against.
     """
 
+    formulas: ClassVar[Kernel]
+
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
 
@@ -39,6 +41,15 @@ class FieldPolicy(CompiledPolicy):
     def distinguishes_user_types(self) -> bool:  # type: ignore[override]
         """Whether each user type has a copy of its own."""
         return self.treatment == "personalized"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the policy's name and parameters as plain values."""
+        own = [field.name for field in fields(self) if field.name not in ("treatment", "utility")]
+        return {**super().describe(), **{name: _plain(getattr(self, name)) for name in own}}
+
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
+        """Return the formulas."""
+        return self.formulas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +74,29 @@ class OrderedFieldPolicy(FieldPolicy):
                     raise InvalidInputError("order", "must hold every position once in each row", row)
             object.__setattr__(self, "order", rows)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "order": None if self.order is None else [list(r) for r in self.order]}
-
     def positions_in_order(self, counts: Counts) -> NDArray[np.uintp]:
         """Return the positions from the most to the least looked at, shape (copies, K)."""
         n, k = counts.n_user_types, counts.n_positions
         rows = np.arange(k)[None, :] if self.order is None else np.array(self.order)
         return rows_for_copies("order", rows, n, k).astype(np.uintp)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HorizonFieldPolicy(OrderedFieldPolicy):
+    """A field policy that knows the order of positions, and is as sure of itself as the horizon demands.
+
+    Parameters
+    ----------
+    horizon
+        T. It may be played for fewer rounds or more: it is then surer than need be, or less sure than its
+        guarantee demands.
+    """
+
+    horizon: int = 10**6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "horizon", check_horizon(self.horizon))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +119,6 @@ class InformedFieldPolicy(FieldPolicy):
         )
         object.__setattr__(self, "examination", rows)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "examination": [list(row) for row in self.examination]}
-
     def examinations(self, counts: Counts) -> NDArray[np.float64]:
         """Return κ, shape (copies, K)."""
         rows = np.array(self.examination)
@@ -115,3 +136,8 @@ def rows_for_copies(field_name: str, rows: NDArray[Any], n_copies: int, n_positi
 def check_horizon(horizon: int) -> int:
     """Return the horizon, or raise an error if it is none."""
     return check_whole("horizon", horizon, 1, 10**12)
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as a plain value: rows as lists."""
+    return [list(row) for row in value] if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""BatchRank (Zoghi et al. 2017): batches of items explored in stages, and split where they come apart."""
+"""BatchRank: batches of items explored in stages, and split where they come apart."""
 
 import math
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.field.batches import Batches, end_stage, one_batch
-from banditrank.policies.field.horizon import HorizonFieldPolicy
+from banditrank.policies.field.base import HorizonFieldPolicy
+from banditrank.policies.field.parts.batches import Batches, end_stage, one_batch
+from banditrank.policies.field.parts.kullback_leibler import exploration_level
 from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
@@ -97,15 +98,21 @@ class BatchRank(HorizonFieldPolicy):
     In stage ℓ every item of a batch is observed n_ℓ = ⌈16 · 4^ℓ · ln T⌉ times; then KL bounds of level
     ln T + 3 ln ln T around the shares of clicks decide. If the upper ones of a batch are all better than the
     others it is split in two, which start anew; if not, items are dropped that are worse than as many as the
-    batch has ranks, and the next stage begins.
-
-    M. Zoghi, T. Tunys, M. Ghavamzadeh, B. Kveton, C. Szepesvári and Z. Wen (2017), "Online Learning to Rank
-    in Stochastic Click Models", Algorithm 1.
+    batch has ranks, and the next stage begins. When items come or go during a run, all begins anew.
 
     Parameters
     ----------
-    horizon, order, treatment, utility
-        As for all field policies that know the order of positions and the horizon.
+    horizon
+        T. It may be played for other than so many rounds: see `HorizonFieldPolicy`.
+    order
+        The positions from the most to the least looked at, a row for each copy, or one for all.
+    treatment, utility
+        What its regret is measured against.
+
+    References
+    ----------
+    M. Zoghi, T. Tunys, M. Ghavamzadeh, B. Kveton, C. Szepesvári and Z. Wen (2017), Online learning to rank in
+    stochastic click models. International Conference on Machine Learning 34. Algorithm 1.
 
     Examples
     --------
@@ -119,15 +126,12 @@ class BatchRank(HorizonFieldPolicy):
         positions="order", click_models=("single-look", "position-based", "cascade")
     )
     own_statistics: ClassVar[str | None] = "clicks in the present stage of each batch of items"
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> BatchRankState:  # noqa: ARG002 - none is kept
         """Return the state of one that knows nothing: all items in one batch, which takes all positions."""
         log_horizon = math.log(self.horizon)
-        level = log_horizon + 3.0 * math.log(max(1.0, log_horizon))
+        level = exploration_level(self.horizon)
         batches = one_batch(counts.n_user_types, counts.n_items, counts.n_positions, log_horizon)
         return BatchRankState(
             tallies_of(counts), self.positions_in_order(counts), log_horizon, level, batches

@@ -1,4 +1,4 @@
-"""BubbleRank (Li et al. 2019): a list that is there already, improved by exchanging neighbours, safely."""
+"""BubbleRank: a list that is there already, improved by exchanging neighbours, safely."""
 
 import math
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from banditrank.compilation import inlined
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.field.base_lists import BaseLists, beats, exchange, first_lists
-from banditrank.policies.field.horizon import HorizonFieldPolicy
-from banditrank.policies.field.wins import no_wins, wins_of_kept
+from banditrank.policies.field.base import HorizonFieldPolicy
+from banditrank.policies.field.parts.base_lists import BaseLists, beats, exchange, first_lists
+from banditrank.policies.field.parts.kept_items import pairs_carried_over
 from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
@@ -127,17 +127,24 @@ class BubbleRank(HorizonFieldPolicy):
     own is not known to be better than. A coin decides which of the two is shown; the other is not clicked.
     So all that is ever shown beside the base list's items is one hidden item, in the last place.
 
-    C. Li, B. Kveton, T. Lattimore, I. Markov, M. de Rijke, C. Szepesvári and M. Zoghi (2019), "BubbleRank:
-    Safe Online Learning to Re-Rank via Implicit Click Feedback", Algorithm 1.
-
     Parameters
     ----------
     base
         The list to start from, best item first: K items or more (of more, the first K are shown), a row for
         each copy, or one for all. Left out: items by rewards per display in the counts that it starts from,
         ties by number.
-    horizon, order, treatment, utility
-        As for all field policies that know the order of positions and the horizon.
+    horizon
+        T. It may be played for other than so many rounds: see `HorizonFieldPolicy`.
+    order
+        The positions from the most to the least looked at, a row for each copy, or one for all.
+    treatment, utility
+        What its regret is measured against.
+
+    References
+    ----------
+    C. Li, B. Kveton, T. Lattimore, I. Markov, M. de Rijke, C. Szepesvári and M. Zoghi (2019), BubbleRank:
+    safe online learning to re-rank via implicit click feedback. Uncertainty in Artificial Intelligence 35.
+    Algorithm 1.
 
     Examples
     --------
@@ -151,6 +158,7 @@ class BubbleRank(HorizonFieldPolicy):
         positions="order", click_models=("single-look", "position-based", "cascade")
     )
     own_statistics: ClassVar[str | None] = "which of two neighbours was clicked when the other was not"
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     base: tuple[tuple[int, ...], ...] | None = None
 
@@ -163,17 +171,10 @@ class BubbleRank(HorizonFieldPolicy):
                     raise InvalidInputError("base", "must hold numbers of different items in each row", row)
             object.__setattr__(self, "base", rows)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "base": None if self.base is None else [list(row) for row in self.base]}
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
-
     def start(self, counts: Counts, scratch: Any) -> BubbleRankState:  # noqa: ARG002 - none is kept
         """Return the state of one that knows the base list and nothing else."""
-        return self._state(counts, first_lists(counts, self.base), no_wins(counts))
+        wins = np.zeros((counts.n_user_types, counts.n_items, counts.n_items))
+        return self._state(counts, first_lists(counts, self.base), wins)
 
     def resume(self, state: BubbleRankState, counts: Counts, kept: NDArray[np.intp]) -> BubbleRankState:
         """Return the state without the items that left, others moved up; new items are hidden at first."""
@@ -182,7 +183,7 @@ class BubbleRank(HorizonFieldPolicy):
         lists = [
             [numbers[item] for item in row if item in numbers] + new for row in state.lists.items.tolist()
         ]
-        return self._state(counts, np.array(lists, dtype=np.intp), wins_of_kept(state.lists.wins, kept))
+        return self._state(counts, np.array(lists, dtype=np.intp), pairs_carried_over(state.lists.wins, kept))
 
     def _state(self, counts: Counts, items: Indices, wins: Floats) -> BubbleRankState:
         lists = BaseLists(items, wins, 4.0 * math.log(self.horizon))

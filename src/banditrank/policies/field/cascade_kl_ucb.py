@@ -10,9 +10,10 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OrderedFieldPolicy
-from banditrank.policies.field.bookkeeping import carried_over, exploration_level, largest
-from banditrank.policies.field.kullback_leibler import kl_upper
-from banditrank.policies.tallies import record
+from banditrank.policies.field.parts.kept_items import carried_over
+from banditrank.policies.field.parts.kullback_leibler import exploration_level, kl_upper
+from banditrank.policies.sorting import largest
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -72,14 +73,17 @@ class CascadeKLUCB(OrderedFieldPolicy):
     the round of the copy. The paper starts with one look at every item; here an item without a look goes
     first.
 
-    Kveton, Szepesvári, Wen and Ashkan (2015): Cascading bandits: learning to rank in the cascade model.
-
     Parameters
     ----------
     order
         The order in which positions are looked at, a row for each copy, or one for all.
     treatment, utility
         What its regret is measured against.
+
+    References
+    ----------
+    B. Kveton, C. Szepesvári, Z. Wen and A. Ashkan (2015), Cascading bandits: learning to rank in the cascade
+    model. International Conference on Machine Learning 32.
 
     Examples
     --------
@@ -91,18 +95,13 @@ class CascadeKLUCB(OrderedFieldPolicy):
     name: ClassVar[str] = "cascade-kl-ucb"
     assumptions: ClassVar[Assumptions] = Assumptions(positions="order", click_models=("cascade",))
     own_statistics: ClassVar[str | None] = "looks and first clicks of each item"
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> CascadeState:  # noqa: ARG002 - nothing is remembered
         """Return a state without looks: counts do not tell what stood above a click."""
         shape = (counts.n_user_types, counts.n_items)
         return CascadeState(
-            counts.displays_by_position,
-            counts.rewards_by_position,
-            counts.arrivals,
+            *tallies_of(counts),
             self.positions_in_order(counts),
             np.zeros(shape),
             np.zeros(shape),

@@ -11,7 +11,8 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+from banditrank.policies.field.parts.matching import Matching, match, no_matching
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -28,8 +29,7 @@ class CombUCB1State(NamedTuple):
     arrivals: Floats  # (copies,)
     means: Floats  # (copies, K, M)
     widths: Floats  # (copies, K, M) 1 / √N_jk
-    prices: Floats  # (copies, M) of the last matching: the next is near
-    room: AssignmentRoom
+    matching: Matching
     scores: Floats  # (K, M) room
 
 
@@ -42,16 +42,12 @@ def _rank(
     rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
     ranking: Indices,
 ) -> None:
-    i, n_items = user_type, state.prices.shape[1]
+    i, n_items = user_type, state.scores.shape[1]
     scale = math.sqrt(1.5 * math.log(max(1.0, state.arrivals[i])))
     for k in range(ranking.size):
         for j in range(n_items):
             state.scores[k, j] = state.means[i, k, j] + scale * state.widths[i, k, j]
-    for j in range(n_items):
-        state.room.prices[j] = state.prices[i, j]
-    assign(state.scores, n_items, state.room, ranking)
-    for j in range(n_items):
-        state.prices[i, j] = state.room.prices[j]
+    match(state.matching, i, state.scores, ranking)
 
 
 @inlined
@@ -63,11 +59,9 @@ def _observe(
     rewards: Floats,
 ) -> None:
     i = user_type
-    state.arrivals[i] += 1.0
+    record(state, i, ranking, rewards)
     for k in range(ranking.size):
         j = ranking[k]
-        state.displays[i, k, j] += 1.0
-        state.rewards[i, k, j] += rewards[k]
         state.means[i, k, j] = state.rewards[i, k, j] / state.displays[i, k, j]
         state.widths[i, k, j] = 1.0 / math.sqrt(state.displays[i, k, j])
 
@@ -103,19 +97,13 @@ class CombUCB1(FieldPolicy):
         ("single-look", "position-based"),  # a cell's mean must not depend on the rest of the ranking
         graded_rewards=True,  # from 0 to 1
     )
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> CombUCB1State:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        displays, rewards = counts.displays_by_position, counts.rewards_by_position
+        displays, rewards, _ = tallies = tallies_of(counts)
         means, widths = np.full((n, k, m), _UNSHOWN), np.zeros((n, k, m))
         np.divide(rewards, displays, out=means, where=displays > 0)
         np.divide(1.0, np.sqrt(displays), out=widths, where=displays > 0)
-        room = assignment_room(m, k)
-        return CombUCB1State(
-            displays, rewards, counts.arrivals, means, widths, np.zeros((n, m)), room, np.zeros((k, m))
-        )
+        return CombUCB1State(*tallies, means, widths, no_matching(n, m, k), np.zeros((k, m)))

@@ -10,11 +10,10 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
-from banditrank.policies.field.bookkeeping import exceeds, exploration_level
-from banditrank.policies.field.kullback_leibler import kl_upper
-from banditrank.policies.field.leading_times import LeadingTimes, no_leaders, slot_of
-from banditrank.policies.tallies import record
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+from banditrank.policies.field.parts.kullback_leibler import exceeds, exploration_level, kl_upper
+from banditrank.policies.field.parts.leading_times import LeadingTimes, no_leaders, slot_of
+from banditrank.policies.field.parts.matching import Matching, match, no_matching
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -28,8 +27,7 @@ class GRABState(NamedTuple):
     rewards: Floats  # (copies, K, M)
     arrivals: Floats  # (copies,)
     means: Floats  # (copies, K, M) 0 where nothing was shown
-    prices: Floats  # (copies, M) of the last assignment, where the next one starts
-    room: AssignmentRoom
+    matching: Matching
     leading: LeadingTimes
     slots: NDArray[np.int64]  # (copies,) where the leader's times are
     positions: Indices  # (K,) room: by decreasing mean of the leader
@@ -46,7 +44,7 @@ def _rank(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: Indices,
 ) -> None:
-    _lead(state, user_type, ranking)
+    match(state.matching, user_type, state.means[user_type], ranking)  # the leader
     signature = 0
     for k in range(ranking.size):
         signature ^= state.leading.codes[k, ranking[k]]
@@ -55,17 +53,6 @@ def _rank(
     times = state.leading.times[user_type, slot]
     if times % state.means.shape[2] > 0.0:  # M is the size of the neighbourhood, M − 1, plus 1
         _explore(state, user_type, exploration_level(times + 1.0), ranking)
-
-
-@inlined
-def _lead(state: GRABState, user_type: int, ranking: Indices) -> None:
-    """Write the ranking of the largest sum of means."""
-    prices, room = state.prices[user_type], state.room
-    for j in range(prices.size):
-        room.prices[j] = prices[j]
-    assign(state.means[user_type], prices.size, room, ranking)
-    for j in range(prices.size):
-        prices[j] = room.prices[j]
 
 
 @internal
@@ -139,12 +126,15 @@ class GRAB(FieldPolicy):
     leads it is shown; otherwise the largest sum of KL-UCBs is, among it and its neighbours. The level of
     these is ln n + 3 ln ln n, the ranking leading for the n-th time.
 
-    Gauthier, Gaudel, Fromont and Lompo (2021): Parametric graph for unimodal ranking bandit.
-
     Parameters
     ----------
     treatment, utility
         What its regret is measured against.
+
+    References
+    ----------
+    C.-S. Gauthier, R. Gaudel, E. Fromont and B. A. Lompo (2021), Parametric graph for unimodal ranking
+    bandit. International Conference on Machine Learning 38.
 
     Examples
     --------
@@ -156,22 +146,16 @@ class GRAB(FieldPolicy):
     name: ClassVar[str] = "grab"
     assumptions: ClassVar[Assumptions] = Assumptions(click_models=("position-based",))
     own_statistics: ClassVar[str | None] = "how often each ranking has led"
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> GRABState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts; nothing has led yet."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        displays, rewards = counts.displays_by_position, counts.rewards_by_position
+        tallies = tallies_of(counts)
         return GRABState(
-            displays,
-            rewards,
-            counts.arrivals,
-            np.divide(rewards, displays, out=np.zeros((n, k, m)), where=displays > 0),
-            np.zeros((n, m)),
-            assignment_room(m, k),
+            *tallies,
+            np.divide(tallies.rewards, tallies.displays, out=np.zeros((n, k, m)), where=tallies.displays > 0),
+            no_matching(n, m, k),
             no_leaders(n, m, k),
             np.zeros(n, dtype=np.int64),
             np.zeros(k, dtype=np.uintp),

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,9 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
-from banditrank.policies.field.random_walk import sweep
-from banditrank.policies.sorting import sort_largest
+from banditrank.policies.field.parts.random_walk import sweep
+from banditrank.policies.sorting import place_in_order, sort_largest
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -31,7 +32,7 @@ class Sample(NamedTuple):
     drawn: NDArray[np.int64]  # (N,) 0 before there is any
 
 
-class State(NamedTuple):
+class PBMHBState(NamedTuple):
     """The counts and the sample."""
 
     displays: Floats  # (N, K, M)
@@ -44,7 +45,7 @@ class State(NamedTuple):
 
 @inlined
 def _rank(
-    state: State,
+    state: PBMHBState,
     user_type: int,
     t: int,  # noqa: ARG001 - a copy counts its own rounds
     parameters: Floats,
@@ -60,12 +61,11 @@ def _rank(
         sweep(state.displays, state.rewards, sample.items, sample.positions, i, width, rng)
     sort_largest(sample.items[i], state.leaders)
     sort_largest(sample.positions[i], state.order)
-    for rank in range(ranking.size):
-        ranking[state.order[rank]] = state.leaders[rank]
+    place_in_order(state.leaders, state.order, ranking)
 
 
 @internal
-def _draw_anew(state: State, user_type: int, rng: np.random.Generator) -> None:
+def _draw_anew(state: PBMHBState, user_type: int, rng: np.random.Generator) -> None:
     """Draw from the prior and, if something is known already, walk from there to where the posterior is."""
     i = user_type
     sample = state.sample
@@ -83,11 +83,8 @@ def _draw_anew(state: State, user_type: int, rng: np.random.Generator) -> None:
 
 
 @inlined
-def _observe(state: State, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    state.arrivals[user_type] += 1.0
-    for k in range(ranking.size):
-        state.displays[user_type, k, ranking[k]] += 1.0
-        state.rewards[user_type, k, ranking[k]] += rewards[k]
+def _observe(state: PBMHBState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
+    record(state, user_type, ranking, rewards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +96,7 @@ class PBMHB(FieldPolicy):
     within [0, 1]; the walk goes on from where the last round left it. The item of the k-th largest θ goes to
     the position of the k-th largest κ.
 
-    C.-S. Gauthier, R. Gaudel and E. Fromont, "Bandit Algorithm for Both Unknown Best Position and Best Item
-    Display on Web Pages", IDA 2021 (earlier: "Position-Based Multiple-Play Bandits with Thompson Sampling",
-    2020). There κ_1 = 1, the first position being taken for the one looked at most. Here which one is need
+    In the paper κ_1 = 1, the first position being taken for the one looked at most. Here which one is need
     not be known: all of κ is drawn, and only ratios of κ are ever learned, which is all that rankings need.
 
     Parameters
@@ -111,7 +106,12 @@ class PBMHB(FieldPolicy):
     steps
         Sweeps over all coordinates a round, m in the paper.
     treatment, utility
-        As for `FieldPolicy`.
+        What its regret is measured against.
+
+    References
+    ----------
+    C.-S. Gauthier, R. Gaudel and E. Fromont (2021), Bandit algorithm for both unknown best position and best
+    item display on web pages. International Symposium on Intelligent Data Analysis 19.
 
     Examples
     --------
@@ -124,6 +124,7 @@ class PBMHB(FieldPolicy):
     assumptions: ClassVar[Assumptions] = Assumptions(
         positions="nothing", click_models=("position-based", "single-look")
     )
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     width: float = 1000.0
     steps: int = 1
@@ -133,29 +134,19 @@ class PBMHB(FieldPolicy):
         object.__setattr__(self, "width", check_number("width", self.width, 1e-9, 1e9))
         check_whole("steps", self.steps, 1)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "width": self.width, "steps": self.steps}
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
-
     def new_scratch(self) -> dict[str, Sample]:
         """Return room for the sample."""
         return {}
 
-    def start(self, counts: Counts, scratch: dict[str, Sample]) -> State:
+    def start(self, counts: Counts, scratch: dict[str, Sample]) -> PBMHBState:
         """Return the state for counts, with the sample that the scratch holds if it fits them."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         sample = scratch.get("sample")
         if sample is None or sample.items.shape != (n, m) or sample.positions.shape != (n, k):
             sample = Sample(np.zeros((n, m)), np.zeros((n, k)), np.zeros(n, dtype=np.int64))
             scratch["sample"] = sample
-        return State(
-            counts.displays_by_position,
-            counts.rewards_by_position,
-            counts.arrivals,
+        return PBMHBState(
+            *tallies_of(counts),
             sample,
             np.zeros(k, dtype=np.uintp),
             np.zeros(k, dtype=np.uintp),

@@ -12,14 +12,9 @@ from banditrank.compilation import compiled, inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy, check_horizon
-from banditrank.policies.field.examined_counts import (
-    ExaminedCounts,
-    learn_examined,
-    place_items,
-    start_examined,
-)
+from banditrank.policies.field.parts.examined_counts import ExaminedCounts, learn_examined, start_examined
 from banditrank.policies.round_robin import round_robin
-from banditrank.policies.sorting import sort_largest
+from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -59,7 +54,7 @@ def _rank(
     n_rivals = _find_rivals(state, i, parameters[0] + parameters[1] * math.log(arrivals + 1.0))
     if n_rivals > 0 and rng.random() < 0.5:
         state.leaders[ranking.size - 1] = state.rivals[int(rng.random() * n_rivals)]
-    place_items(known, i, state.leaders, ranking)
+    place_in_order(state.leaders, known.positions[i], ranking)
 
 
 @compiled
@@ -164,6 +159,7 @@ class PBMPIE(InformedFieldPolicy):
 
     name: ClassVar[str] = "pbm-pie"
     assumptions: ClassVar[Assumptions] = Assumptions("examination", ("single-look", "position-based"))
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     epsilon: float = 0.0
     horizon: int | None = None
@@ -173,14 +169,6 @@ class PBMPIE(InformedFieldPolicy):
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, 0.0, 1e6))
         if self.horizon is not None:
             object.__setattr__(self, "horizon", check_horizon(self.horizon))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "epsilon": self.epsilon, "horizon": self.horizon}
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> PBMPIEState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""

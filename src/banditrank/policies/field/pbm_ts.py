@@ -10,20 +10,15 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy
-from banditrank.policies.field.examined_counts import (
-    ExaminedCounts,
-    learn_examined,
-    place_items,
-    start_examined,
-)
-from banditrank.policies.field.examined_posterior import (
+from banditrank.policies.field.parts.examined_counts import ExaminedCounts, learn_examined, start_examined
+from banditrank.policies.field.parts.examined_posterior import (
     Posterior,
     draw_from_posterior,
     empty_posterior,
     fit_posterior,
     fit_posteriors,
 )
-from banditrank.policies.sorting import sort_largest
+from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -52,7 +47,7 @@ def _rank(
     for j in range(state.sample.size):
         state.sample[j] = draw_from_posterior(state.posterior, state.known.examination, i, j, rng)
     sort_largest(state.sample, state.leaders)
-    place_items(state.known, i, state.leaders, ranking)
+    place_in_order(state.leaders, state.known.positions[i], ranking)
 
 
 @inlined
@@ -96,10 +91,7 @@ class PBMTS(InformedFieldPolicy):
 
     name: ClassVar[str] = "pbm-ts"
     assumptions: ClassVar[Assumptions] = Assumptions("examination", ("single-look", "position-based"))
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> PBMTSState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""

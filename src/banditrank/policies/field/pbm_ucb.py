@@ -12,13 +12,8 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy
-from banditrank.policies.field.examined_counts import (
-    ExaminedCounts,
-    learn_examined,
-    place_items,
-    start_examined,
-)
-from banditrank.policies.sorting import sort_largest
+from banditrank.policies.field.parts.examined_counts import ExaminedCounts, learn_examined, start_examined
+from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -49,7 +44,7 @@ def _rank(
     for j in range(state.indices.size):
         state.indices[j] = state.means[i, j] + scale * state.widths[i, j]
     sort_largest(state.indices, state.leaders)
-    place_items(state.known, i, state.leaders, ranking)
+    place_in_order(state.leaders, state.known.positions[i], ranking)
 
 
 @inlined
@@ -110,20 +105,13 @@ class PBMUCB(InformedFieldPolicy):
         ("single-look", "position-based"),
         graded_rewards=True,  # from 0 to 1: Hoeffding's inequality asks no more
     )
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, 0.0, 1e6))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "epsilon": self.epsilon}
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> PBMUCBState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""

@@ -1,7 +1,7 @@
 """PMED: as much exploration as it takes to rule out all other models, and no more."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
-from banditrank.policies.field.pmed_plan import Plan, State, empty_plan, fill_queue
-from banditrank.policies.field.pmed_program import room_for_program
+from banditrank.policies.field.parts.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
+from banditrank.policies.field.parts.pmed.program import room_for_program
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -21,7 +22,7 @@ Indices = NDArray[np.uintp]
 
 @inlined
 def _rank(
-    state: State,
+    state: PMEDState,
     user_type: int,
     t: int,  # noqa: ARG001 - a copy counts its own rounds
     parameters: Floats,
@@ -41,11 +42,8 @@ def _rank(
 
 
 @inlined
-def _observe(state: State, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    state.arrivals[user_type] += 1.0
-    for k in range(ranking.size):
-        state.displays[user_type, k, ranking[k]] += 1.0
-        state.rewards[user_type, k, ranking[k]] += rewards[k]
+def _observe(state: PMEDState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
+    record(state, user_type, ranking, rewards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +56,21 @@ class PMED(FieldPolicy):
     long run. What was shown less often than so, or an item less than α√(ln t) times at some position, is
     shown before the best ranking is shown again.
 
-    J. Komiyama, J. Honda and A. Takeda, "Position-based Multiple-play Bandit Problem with Unknown Position
-    Bias", NIPS 2017. There positions are numbered by decreasing κ. Here their order need not be known, so
-    models in which two positions change places must be ruled out as well. The program is solved again
-    whenever a copy has seen a tenth more rounds.
+    In the paper positions are numbered by decreasing κ. Here their order need not be known, so models in
+    which two positions change places must be ruled out as well. The program is solved again whenever a copy
+    has seen a tenth more rounds.
 
     Parameters
     ----------
     alpha
         α; any positive number will do in the long run.
     treatment, utility
-        As for `FieldPolicy`.
+        What its regret is measured against.
+
+    References
+    ----------
+    J. Komiyama, J. Honda and A. Takeda (2017), Position-based multiple-play bandit problem with unknown
+    position bias. Advances in Neural Information Processing Systems 30.
 
     Examples
     --------
@@ -81,6 +83,7 @@ class PMED(FieldPolicy):
     assumptions: ClassVar[Assumptions] = Assumptions(
         positions="nothing", click_models=("position-based", "single-look")
     )
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     alpha: float = 1.0
 
@@ -88,19 +91,11 @@ class PMED(FieldPolicy):
         super().__post_init__()
         object.__setattr__(self, "alpha", check_number("alpha", self.alpha, 1e-9, 1e9))
 
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "alpha": self.alpha}
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
-
     def new_scratch(self) -> dict[str, Plan]:
         """Return room for the plan."""
         return {}
 
-    def start(self, counts: Counts, scratch: dict[str, Plan]) -> State:
+    def start(self, counts: Counts, scratch: dict[str, Plan]) -> PMEDState:
         """Return the state for counts, with the plan that the scratch holds if it fits them."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         program = room_for_program(m, k)
@@ -108,8 +103,8 @@ class PMED(FieldPolicy):
         if plan is None or plan.items.shape != (n, m) or plan.positions.shape != (n, k):
             plan = empty_plan(n, m, k, len(program.basis.costs))
             scratch["plan"] = plan
-        return State(
-            *(counts.displays_by_position, counts.rewards_by_position, counts.arrivals, plan, program),
+        return PMEDState(
+            *(*tallies_of(counts), plan, program),
             *(np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp), np.zeros((k, m))),
             *(np.zeros(m, dtype=np.uintp), np.zeros(m), np.zeros(k, dtype=np.uintp)),
         )

@@ -1,7 +1,7 @@
 """Ranked bandits: a bandit for each rank, which learns what those above it leave to be clicked."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +11,18 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OrderedFieldPolicy, check_horizon
-from banditrank.policies.field.bookkeeping import carried_over
-from banditrank.policies.field.rank_bandits import (
+from banditrank.policies.field.parts.kept_items import carried_over
+from banditrank.policies.field.parts.rank_bandits import (
+    Inner,
     RankBandits,
-    choose_exp3,
-    choose_kl_ucb,
-    choose_ucb1,
+    choose,
     exp3_mixing,
     rank_bandits,
     reward,
 )
-from banditrank.policies.tallies import record
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
-Inner: TypeAlias = Literal["ucb1", "kl-ucb", "exp3"]
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
@@ -41,7 +39,7 @@ class RankedState(NamedTuple):
 
 
 @inlined
-def _rank_ucb1(
+def _rank(
     state: RankedState,
     user_type: int,
     t: int,  # noqa: ARG001 - each copy has its own clock
@@ -50,33 +48,7 @@ def _rank_ucb1(
     ranking: Indices,
 ) -> None:
     for rank in range(ranking.size):
-        _place(state, user_type, rank, choose_ucb1(state.bandits, user_type, rank, rng), rng, ranking)
-
-
-@inlined
-def _rank_kl_ucb(
-    state: RankedState,
-    user_type: int,
-    t: int,  # noqa: ARG001
-    parameters: Floats,  # noqa: ARG001
-    rng: np.random.Generator,
-    ranking: Indices,
-) -> None:
-    for rank in range(ranking.size):
-        _place(state, user_type, rank, choose_kl_ucb(state.bandits, user_type, rank, rng), rng, ranking)
-
-
-@inlined
-def _rank_exp3(
-    state: RankedState,
-    user_type: int,
-    t: int,  # noqa: ARG001
-    parameters: Floats,  # noqa: ARG001
-    rng: np.random.Generator,
-    ranking: Indices,
-) -> None:
-    for rank in range(ranking.size):
-        _place(state, user_type, rank, choose_exp3(state.bandits, user_type, rank, rng), rng, ranking)
+        _place(state, user_type, rank, choose(state.bandits, user_type, rank, rng), rng, ranking)
 
 
 @inlined
@@ -110,13 +82,6 @@ def _observe(state: RankedState, user_type: int, t: int, ranking: Indices, rewar
         reward(state.bandits, user_type, rank, chosen and rewards[position] > 0.0)
 
 
-_KERNELS: dict[str, Kernel] = {
-    "ucb1": Kernel(_rank_ucb1, _observe),
-    "kl-ucb": Kernel(_rank_kl_ucb, _observe),
-    "exp3": Kernel(_rank_exp3, _observe),
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class RankedBandits(OrderedFieldPolicy):
     """Let a bandit choose the item of each rank, from the top down.
@@ -124,8 +89,6 @@ class RankedBandits(OrderedFieldPolicy):
     A rank whose choice is shown already shows any other item instead. Its bandit is rewarded with 1 if its
     choice was shown and clicked, with 0 otherwise. So each rank learns what users click who do not click
     above it: a ranking of different things, within 1 − 1/e of the best for users who click once.
-
-    Radlinski, Kleinberg and Joachims (2008): Learning diverse rankings with multi-armed bandits.
 
     Parameters
     ----------
@@ -139,6 +102,11 @@ class RankedBandits(OrderedFieldPolicy):
     treatment, utility
         What its regret is measured against.
 
+    References
+    ----------
+    F. Radlinski, R. Kleinberg and T. Joachims (2008), Learning diverse rankings with multi-armed bandits.
+    International Conference on Machine Learning 25.
+
     Examples
     --------
     >>> from banditrank import kdd2012, simulate
@@ -150,6 +118,7 @@ class RankedBandits(OrderedFieldPolicy):
     name: ClassVar[str] = "ranked-bandits"
     assumptions: ClassVar[Assumptions] = Assumptions(positions="order", click_models=("cascade",))
     own_statistics: ClassVar[str | None] = "what the bandit of each rank chose and was rewarded for"
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     inner: Inner = "ucb1"
     horizon: int | None = None
@@ -162,14 +131,6 @@ class RankedBandits(OrderedFieldPolicy):
             raise InvalidInputError("horizon", "must be given for exp3", self.horizon)
         if self.horizon is not None:
             object.__setattr__(self, "horizon", check_horizon(self.horizon))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the policy's name and parameters as plain values."""
-        return {**super().describe(), "inner": self.inner, "horizon": self.horizon}
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return _KERNELS[self.inner]
 
     def start(self, counts: Counts, scratch: Any) -> RankedState:  # noqa: ARG002 - nothing is remembered
         """Return a state in which no bandit has chosen: counts do not tell choices that were not shown."""
@@ -190,10 +151,8 @@ class RankedBandits(OrderedFieldPolicy):
     def _state(self, counts: Counts, chosen: Floats, earned: Floats, weights: Floats) -> RankedState:
         mixing = 0.0 if self.horizon is None else exp3_mixing(counts.n_items, self.horizon)
         return RankedState(
-            counts.displays_by_position,
-            counts.rewards_by_position,
-            counts.arrivals,
+            *tallies_of(counts),
             self.positions_in_order(counts),
-            rank_bandits(chosen, earned, weights, mixing),
+            rank_bandits(self.inner, chosen, earned, weights, mixing),
             np.zeros(counts.n_items, dtype=np.bool_),
         )

@@ -1,4 +1,4 @@
-"""TopRank (Lattimore et al. 2018): items in blocks, from what is known to be better than what."""
+"""TopRank: items in blocks, from what is known to be better than what."""
 
 import math
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.field.blocks import Blocks, Graph, blocks_from, make_blocks
-from banditrank.policies.field.horizon import HorizonFieldPolicy
-from banditrank.policies.field.wins import no_wins, wins_of_kept
+from banditrank.policies.field.base import HorizonFieldPolicy
+from banditrank.policies.field.parts.blocks import Blocks, Graph, blocks_from, make_blocks
+from banditrank.policies.field.parts.kept_items import pairs_carried_over
 from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
@@ -22,7 +22,10 @@ SCALE = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))  # the paper's
 
 
 class TopRankState(NamedTuple):
-    """Who won over whom, what that proves, and the blocks that follow from it."""
+    """Who won over whom, what that proves, and the blocks that follow from it.
+
+    The paper's S_ij, the sum of a pair's differences, is W_ij − W_ji, and N_ij, of their sizes, W_ij + W_ji.
+    """
 
     tallies: Tallies
     positions: NDArray[np.uintp]  # (N, K) from the most to the least looked at
@@ -106,13 +109,19 @@ class TopRank(HorizonFieldPolicy):
     sums the differences of their clicks while both are in one block, N_ij the sizes of these differences,
     c = 4√(2/π) / erf(√2) and δ = 1 / horizon. An item that is not shown is not clicked.
 
-    T. Lattimore, B. Kveton, S. Li and C. Szepesvári (2018), "TopRank: A Practical Algorithm for Online
-    Stochastic Ranking", Algorithm 1.
-
     Parameters
     ----------
-    horizon, order, treatment, utility
-        As for all field policies that know the order of positions and the horizon.
+    horizon
+        T. It may be played for other than so many rounds: see `HorizonFieldPolicy`.
+    order
+        The positions from the most to the least looked at, a row for each copy, or one for all.
+    treatment, utility
+        What its regret is measured against.
+
+    References
+    ----------
+    T. Lattimore, B. Kveton, S. Li and C. Szepesvári (2018), TopRank: a practical algorithm for online
+    stochastic ranking. Advances in Neural Information Processing Systems 31. Algorithm 1.
 
     Examples
     --------
@@ -126,20 +135,17 @@ class TopRank(HorizonFieldPolicy):
         positions="order", click_models=("single-look", "position-based", "cascade")
     )
     own_statistics: ClassVar[str | None] = "which of two items in a block was clicked when the other was not"
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> TopRankState:  # noqa: ARG002 - none is kept
         """Return the state of one that knows nothing: all items in one block."""
-        wins = no_wins(counts)
+        wins = np.zeros((counts.n_user_types, counts.n_items, counts.n_items))
         return self._state(counts, wins, wins > 0.0)
 
     def resume(self, state: TopRankState, counts: Counts, kept: NDArray[np.intp]) -> TopRankState:
         """Return the state with what is known of the items that stay; new ones join the first block."""
-        better = wins_of_kept(state.better.astype(np.float64), kept) > 0.0
-        return self._state(counts, wins_of_kept(state.wins, kept), better)
+        wins, better = pairs_carried_over(state.wins, kept), pairs_carried_over(state.better, kept)
+        return self._state(counts, wins, better)
 
     def _state(self, counts: Counts, wins: Floats, better: Graph) -> TopRankState:
         positions, log_odds = self.positions_in_order(counts), math.log(SCALE * self.horizon)

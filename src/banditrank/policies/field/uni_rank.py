@@ -10,9 +10,10 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OrderedFieldPolicy
-from banditrank.policies.field.bookkeeping import carried_over, exploration_level
-from banditrank.policies.field.leading_times import LeadingTimes, no_leaders, slot_of
-from banditrank.policies.field.ordered_partitions import (
+from banditrank.policies.field.parts.kept_items import pairs_carried_over
+from banditrank.policies.field.parts.kullback_leibler import exploration_level
+from banditrank.policies.field.parts.leading_times import LeadingTimes, no_leaders, slot_of
+from banditrank.policies.field.parts.ordered_partitions import (
     Comparisons,
     Partition,
     compare,
@@ -22,7 +23,7 @@ from banditrank.policies.field.ordered_partitions import (
     partition_items,
     shuffle_parts,
 )
-from banditrank.policies.tallies import record
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -119,14 +120,17 @@ class UniRank(OrderedFieldPolicy):
     that follow each other are merged if the KL-UCB of the share of rounds that an item won over one ahead
     exceeds 1/2, at level ln n + 3 ln ln n, the partition leading for the n-th time.
 
-    Gauthier, Gaudel and Fromont (2022): UniRank: unimodal bandit algorithms for online ranking.
-
     Parameters
     ----------
     order
         The positions from the most to the least looked at, a row for each copy, or one for all.
     treatment, utility
         What its regret is measured against.
+
+    References
+    ----------
+    C.-S. Gauthier, R. Gaudel and E. Fromont (2022), UniRank: unimodal bandit algorithms for online ranking.
+    International Conference on Machine Learning 39.
 
     Examples
     --------
@@ -140,10 +144,7 @@ class UniRank(OrderedFieldPolicy):
         positions="order", click_models=("cascade", "position-based")
     )
     own_statistics: ClassVar[str | None] = "comparisons of items, and how often each partition has led"
-
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
-        return Kernel(_rank, _observe)
+    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> UniRankState:  # noqa: ARG002 - nothing is remembered
         """Return a state without comparisons: counts do not tell who stood in one part."""
@@ -152,18 +153,15 @@ class UniRank(OrderedFieldPolicy):
 
     def resume(self, state: UniRankState, counts: Counts, kept: NDArray[np.intp]) -> UniRankState:
         """Return the state for other items, with the comparisons of those that stay."""
-        margins, rounds = (
-            carried_over(carried_over(pairs, kept).swapaxes(1, 2), kept).swapaxes(1, 2).copy()
-            for pairs in (state.comparisons.margins, state.comparisons.rounds)
+        margins, rounds = state.comparisons.margins, state.comparisons.rounds
+        return self._state(
+            counts, compared(pairs_carried_over(margins, kept), pairs_carried_over(rounds, kept))
         )
-        return self._state(counts, compared(margins, rounds))
 
     def _state(self, counts: Counts, comparisons: Comparisons) -> UniRankState:
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         return UniRankState(
-            counts.displays_by_position,
-            counts.rewards_by_position,
-            counts.arrivals,
+            *tallies_of(counts),
             self.positions_in_order(counts),
             comparisons,
             one_part(n, m, k),

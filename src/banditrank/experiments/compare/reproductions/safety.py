@@ -17,6 +17,7 @@ from banditrank.model.position_based import PositionBased
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.field.bubble_rank import BubbleRank
 from banditrank.policies.field.top_rank import TopRank
+from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
 from banditrank.statistics.counts import Counts
@@ -80,7 +81,13 @@ class SafetyPart(Part):
             "seed": self.seed,
         }
 
-    def run(self, *, workers: int | None, advance: Advance) -> "pd.DataFrame":  # noqa: ARG002 - one thread
+    def run(
+        self,
+        *,
+        workers: int | None,  # noqa: ARG002 - always one thread, here
+        advance: Advance,
+        backend: Backend | None = None,  # noqa: ARG002
+    ) -> "pd.DataFrame":
         """Return by replication and round the most wrong pairs, unsafe rounds and regret so far."""
         import pandas as pd  # noqa: PLC0415 - heavy
 

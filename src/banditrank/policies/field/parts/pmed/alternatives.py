@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.policies.field.pmed_newton import Newton, next_step, room_for_newton
+from banditrank.policies.field.parts.pmed.newton import Newton, next_step, room_for_newton
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

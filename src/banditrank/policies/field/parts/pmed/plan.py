@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
-from banditrank.policies.field.binomial_likelihood import improve_estimates
-from banditrank.policies.field.pmed_alternatives import believe
-from banditrank.policies.field.pmed_program import Program, solve_program
-from banditrank.policies.field.pmed_simplex import RANKING
-from banditrank.policies.sorting import sort_largest
+from banditrank.policies.field.parts.pmed.alternatives import believe
+from banditrank.policies.field.parts.pmed.likelihood import improve_estimates
+from banditrank.policies.field.parts.pmed.program import Program, solve_program
+from banditrank.policies.field.parts.pmed.simplex import RANKING
+from banditrank.policies.sorting import place_in_order, sort_largest
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     n_queued: Whole  # (N,)
 
 
-class State(NamedTuple):
+class PMEDState(NamedTuple):
     """The counts, the plan, and room."""
 
     displays: Floats  # (N, K, M)
@@ -62,7 +62,7 @@ def empty_plan(n_copies: int, n_items: int, n_positions: int, n_rows: int) -> Pl
 
 
 @internal
-def fill_queue(state: State, user_type: int, alpha: float, rng: np.random.Generator) -> None:
+def fill_queue(state: PMEDState, user_type: int, alpha: float, rng: np.random.Generator) -> None:
     """Queue the leading ranking and all that was shown too little."""
     i = user_type
     plan, displays = state.plan, state.displays
@@ -89,13 +89,12 @@ def fill_queue(state: State, user_type: int, alpha: float, rng: np.random.Genera
         _solve(state, i, rng)
     _queue_required(state, i, log_t)
     size = plan.n_queued[i]
-    for r in range(n_positions):
-        plan.queue[i, size, state.order[r]] = state.leaders[r]
+    place_in_order(state.leaders, state.order, plan.queue[i, size])
     plan.n_queued[i] = size + 1
 
 
 @internal
-def _estimate(state: State, user_type: int) -> None:
+def _estimate(state: PMEDState, user_type: int) -> None:
     i = user_type
     plan = state.plan
     if plan.solve_at[i] == 0.0:
@@ -110,7 +109,7 @@ def _estimate(state: State, user_type: int) -> None:
 
 
 @internal
-def _solve(state: State, user_type: int, rng: np.random.Generator) -> None:
+def _solve(state: PMEDState, user_type: int, rng: np.random.Generator) -> None:
     """Solve the program. It has many solutions, and the numbers of items must not decide among them."""
     i = user_type
     plan, labels = state.plan, state.labels
@@ -128,7 +127,7 @@ def _solve(state: State, user_type: int, rng: np.random.Generator) -> None:
 
 
 @internal
-def _require(state: State, user_type: int) -> None:
+def _require(state: PMEDState, user_type: int) -> None:
     """Note which rankings the program asks for, positions by number, by growing amount.
 
     So displays that two of them have in common go to the one that they may be enough for.
@@ -152,7 +151,7 @@ def _require(state: State, user_type: int) -> None:
 
 
 @internal
-def _queue_required(state: State, user_type: int, log_t: float) -> None:
+def _queue_required(state: PMEDState, user_type: int, log_t: float) -> None:
     """Queue the required rankings that displays so far do not make up."""
     i = user_type
     plan, unspent = state.plan, state.unspent

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.policies.field.bookkeeping import exceeds
-from banditrank.policies.field.kullback_leibler import kl_upper
+from banditrank.policies.field.parts.kullback_leibler import exceeds, kl_upper
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

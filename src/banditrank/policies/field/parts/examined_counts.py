@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.policies.tallies import record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -33,11 +34,9 @@ def start_examined(counts: Counts, examination: Floats) -> ExaminedCounts:
     examination
         κ, shape (copies, K).
     """
-    displays, rewards = counts.displays_by_position, counts.rewards_by_position
+    displays, rewards, _ = tallies = tallies_of(counts)
     return ExaminedCounts(
-        displays,
-        rewards,
-        counts.arrivals,
+        *tallies,
         displays.sum(axis=1),
         rewards.sum(axis=1),
         (displays * examination[:, :, None]).sum(axis=1),
@@ -50,18 +49,9 @@ def start_examined(counts: Counts, examination: Floats) -> ExaminedCounts:
 def learn_examined(known: ExaminedCounts, user_type: int, ranking: Indices, rewards: Floats) -> None:
     """Take in a round."""
     i = user_type
-    known.arrivals[i] += 1.0
+    record(known, i, ranking, rewards)
     for k in range(ranking.size):
         j = ranking[k]
-        known.displays[i, k, j] += 1.0
-        known.rewards[i, k, j] += rewards[k]
         known.display_totals[i, j] += 1.0
         known.reward_totals[i, j] += rewards[k]
         known.exposures[i, j] += known.examination[i, k]
-
-
-@inlined
-def place_items(known: ExaminedCounts, user_type: int, leaders: Indices, ranking: Indices) -> None:
-    """Write the ranking that shows the first item where users look most, and so on."""
-    for rank in range(ranking.size):
-        ranking[known.positions[user_type, rank]] = leaders[rank]

@@ -3,7 +3,7 @@
 Minimise Σ_v w_v Δ_v over numbers w_v ≥ 0 of displays of rankings v, in units of ln t, so that every model in
 which the leading ranking is not the best is told from the believed one: Σ_v w_v Σ_r d(m, m')_r,v(r) ≥ 1. Δ_v
 is what ranking v loses. Models are taken in as needed: those that the displays so far tell least, one for
-each equation of `pmed_alternatives`, until all are told well enough. Between, `pmed_simplex` finds displays.
+each equation of `alternatives`, until all are told well enough. Between, `simplex` finds displays.
 They come as rankings, so the paper's decomposition of a matrix into permutations is not needed.
 """
 
@@ -13,8 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.policies.field.pmed_alternatives import Alternatives, find_closest, room_for_alternatives
-from banditrank.policies.field.pmed_simplex import RANKING, TINY, Basis, add_row, optimise, room_for_basis
+from banditrank.policies.field.parts.pmed.alternatives import (
+    Alternatives,
+    find_closest,
+    room_for_alternatives,
+)
+from banditrank.policies.field.parts.pmed.simplex import (
+    RANKING,
+    TINY,
+    Basis,
+    add_row,
+    optimise,
+    room_for_basis,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

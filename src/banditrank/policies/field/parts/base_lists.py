@@ -14,7 +14,10 @@ Indices = NDArray[np.intp]
 
 
 class BaseLists(NamedTuple):
-    """The base list of each copy, and who won over whom when a coin had decided which of them came first."""
+    """The base list of each copy, and who won over whom when a coin had decided which of them came first.
+
+    The paper's S_ij, the sum of a pair's differences, is W_ij − W_ji, and N_ij, of their sizes, W_ij + W_ji.
+    """
 
     items: Indices  # (N, M) the list's K items, then the hidden ones, in no order
     wins: Floats  # (N, M, M) W_ij: i was clicked and j, its neighbour, was not

@@ -1,16 +1,19 @@
 """The bandits that choose the item of a rank: UCB1, KL-UCB and EXP3."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.policies.field.bookkeeping import exceeds, exploration_level, largest
-from banditrank.policies.field.kullback_leibler import kl_upper
+from banditrank.policies.field.parts.kullback_leibler import exceeds, exploration_level, kl_upper
+from banditrank.policies.sorting import largest
 
+Inner: TypeAlias = Literal["ucb1", "kl-ucb", "exp3"]
 Floats = NDArray[np.float64]
+
+_UCB1, _KL_UCB = 0, 1  # places in `Inner`
 
 _LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e100, 1e-200
 
@@ -18,6 +21,7 @@ _LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e100, 1e-200
 class RankBandits(NamedTuple):
     """A bandit for each rank of each copy."""
 
+    kind: int  # which of `Inner`
     chosen: Floats  # (copies, K, M) how often it chose an item
     earned: Floats  # (copies, K, M) how often it was rewarded for that
     weights: Floats  # (copies, K, M) of EXP3
@@ -38,10 +42,11 @@ def exp3_mixing(n_items: int, horizon: int) -> float:
     return min(1.0, math.sqrt(n_items * math.log(n_items) / ((math.e - 1.0) * horizon)))
 
 
-def rank_bandits(chosen: Floats, earned: Floats, weights: Floats, mixing: float) -> RankBandits:
+def rank_bandits(inner: Inner, chosen: Floats, earned: Floats, weights: Floats, mixing: float) -> RankBandits:
     """Return bandits that have chosen, and earned, so much."""
     n_copies, n_ranks, n_items = chosen.shape
     return RankBandits(
+        get_args(Inner).index(inner),
         chosen,
         earned,
         weights,
@@ -52,8 +57,18 @@ def rank_bandits(chosen: Floats, earned: Floats, weights: Floats, mixing: float)
     )
 
 
+@inlined
+def choose(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
+    """Return the item that the bandit of a rank chooses."""
+    if bandits.kind == _UCB1:
+        return _choose_by_ucb1(bandits, copy, rank, rng)
+    if bandits.kind == _KL_UCB:
+        return _choose_by_kl_ucb(bandits, copy, rank, rng)
+    return _choose_by_exp3(bandits, copy, rank, rng)
+
+
 @internal
-def choose_ucb1(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
+def _choose_by_ucb1(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
     """Return the item of the largest mean + √(2 ln n / times chosen), n being the choices so far."""
     chosen, earned, bounds = bandits.chosen[copy, rank], bandits.earned[copy, rank], bandits.bounds
     choices = 0.0
@@ -66,7 +81,7 @@ def choose_ucb1(bandits: RankBandits, copy: int, rank: int, rng: np.random.Gener
 
 
 @internal
-def choose_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
+def _choose_by_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
     """Return the item of the largest KL-UCB, at level ln n + 3 ln ln n of the n-th choice.
 
     The last choice is tried first, because it is often the best still: few other bounds are then needed.
@@ -100,7 +115,7 @@ def choose_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random.Gen
 
 
 @internal
-def choose_exp3(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
+def _choose_by_exp3(bandits: RankBandits, copy: int, rank: int, rng: np.random.Generator) -> int:
     """Return an item drawn with probability (1 − γ) weight / all weights + γ / M."""
     weights, mixing = bandits.weights[copy, rank], bandits.mixing[0]
     total = 0.0

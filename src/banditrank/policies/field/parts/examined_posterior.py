@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
-from banditrank.policies.field.examined_counts import ExaminedCounts
+from banditrank.policies.field.parts.examined_counts import ExaminedCounts
 
 Floats = NDArray[np.float64]
 

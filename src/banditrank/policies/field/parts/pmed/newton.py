@@ -1,4 +1,4 @@
-"""Newton's method for the shifts of `pmed_alternatives`. Items that do not lead meet leading ones only."""
+"""Newton's method for the shifts of `alternatives`. Items that do not lead meet leading ones only."""
 
 import math
 from typing import NamedTuple

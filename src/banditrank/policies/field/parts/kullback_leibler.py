@@ -74,3 +74,32 @@ def kl_upper(mean: float, displays: float, level: float) -> float:
         if step <= _TOLERANCE:
             break
     return mean + gap
+
+
+@compiled
+def exploration_level(times: float) -> float:
+    """Return ln n + 3 ln ln n, the level of KL-UCB in its regret bounds, and 0 where that is negative.
+
+    Examples
+    --------
+    >>> round(exploration_level(100.0), 6), exploration_level(1.0)
+    (9.186709, 0.0)
+    """
+    if times <= 1.0:
+        return 0.0
+    logarithm = math.log(times)
+    return max(0.0, logarithm + 3.0 * math.log(logarithm))
+
+
+@compiled
+def exceeds(mean: float, displays: float, level: float, bound: float) -> bool:
+    """Return whether `kl_upper` exceeds a bound, at a fraction of its cost.
+
+    Examples
+    --------
+    >>> exceeds(0.25, 10.0, 1.4, 0.5), exceeds(0.25, 10.0, 1.2, 0.5), exceeds(0.25, 0.0, 0.0, 0.5)
+    (True, False, True)
+    """
+    if bound >= 1.0 or displays <= 0.0 or mean > bound:
+        return bound < 1.0
+    return displays * bernoulli_divergence(mean, bound) < level

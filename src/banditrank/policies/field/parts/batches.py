@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled
-from banditrank.policies.field.kullback_leibler import kl_upper
+from banditrank.policies.field.parts.kullback_leibler import kl_upper
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -1,0 +1,14 @@
+"""Measurements that take turns, because machines are noisy."""
+
+from collections.abc import Callable
+
+ROUNDS = 11
+
+
+def interleave(works: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Return each work's results over the rounds, all taking turns in each."""
+    results: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(ROUNDS):
+        for name, work in works.items():
+            results[name].append(work())
+    return results

@@ -1,0 +1,34 @@
+"""The best matching of items and positions, found round after round: the next is near the last."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import inlined
+from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+
+Floats = NDArray[np.float64]
+
+
+class Matching(NamedTuple):
+    """Where each copy's search starts from."""
+
+    prices: Floats  # (copies, M) of the last matching
+    room: AssignmentRoom
+
+
+def no_matching(n_copies: int, n_items: int, n_positions: int) -> Matching:
+    """Return a start from nowhere."""
+    return Matching(np.zeros((n_copies, n_items)), assignment_room(n_items, n_positions))
+
+
+@inlined
+def match(matching: Matching, copy: int, scores: Floats, ranking: NDArray[np.uintp]) -> None:
+    """Write the ranking of the largest sum of scores, shape (K, M)."""
+    prices, room = matching.prices[copy], matching.room
+    for j in range(prices.size):
+        room.prices[j] = prices[j]
+    assign(scores, prices.size, room, ranking)
+    for j in range(prices.size):
+        prices[j] = room.prices[j]

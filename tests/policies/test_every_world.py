@@ -1,0 +1,116 @@
+"""Every policy in every world: they run where they are not made for it, and results say where that is."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from banditrank.model.changes import CHANGES, changing
+from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, find_click_model
+from banditrank.model.problem import Problem
+from banditrank.model.rewards import Bernoulli, Beta
+from banditrank.model.timeline import Timeline
+from banditrank.policies.base import Policy
+from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
+from banditrank.policies.violations import violations
+from banditrank.simulation.simulate import simulate
+
+HORIZON = 300
+IN_ORDER = Problem(
+    [0.4, 0.6], [[0.5, 0.3, 0.2], [0.6, 0.3, 0.1]], [[0.1, 0.8, 0.4, 0.6, 0.3], [0.7, 0.2, 0.9, 0.1, 0.5]]
+)
+ODD = Problem([0.4, 0.6], [[0.5, 0.2, 0.3], [0.1, 0.3, 0.6]], IN_ORDER.item_means)  # in no order of numbers
+
+# A loop is compiled for each policy and click model: one other model for each policy, all models for some.
+OTHER_MODEL = {
+    "cascade-kl-ucb": "cascade",
+    "ranked-bandits": "cascade",
+    "uni-rank": "cascade",
+    "grab": "position-based",
+    "pbm-ucb": "position-based",
+    "pb-mhb": "cascade",
+    "batch-rank": "position-based",
+    "greedy-rank": "position-based",
+    "random": "cascade",
+}
+PAIRS = sorted(
+    {(name, OTHER_MODEL.get(name.removesuffix("-ordered"), "dependent-click")) for name in POLICY_NAMES}
+    | {(name, model) for name in ("oracle", "top-rank", "ucb-rank") for model in CLICK_MODEL_NAMES}
+)
+
+
+def check_run(policy: Policy, world: Problem | Timeline, **settings: Any) -> None:
+    """Run twice: what is lost is never less than nothing nor more than everything, and the same again."""
+    first, second = (
+        simulate(policy, world, HORIZON, 2, seed=3, workers=1, checkpoints=range(1, HORIZON), **settings)
+        for _ in range(2)
+    )
+    assert np.array_equal(first.regret, second.regret)
+    assert not np.array_equal(first.regret[0], first.regret[1]) or policy.name == "oracle"
+    lost = np.diff(first.regret, axis=1, prepend=0.0)  # each round
+    assert lost.min() >= -1e-9
+    assert lost.max() <= world.n_positions  # a click on everything
+
+
+@pytest.mark.parametrize(("name", "model"), PAIRS)
+def test_every_policy_runs_with_other_users(name: str, model: str) -> None:
+    click_model = find_click_model(model)
+    policy = find_policy(name, ODD, click_model=click_model, horizon=HORIZON)
+    check_run(policy, ODD, click_model=click_model)
+
+
+@pytest.mark.parametrize("name", POLICY_NAMES)
+@pytest.mark.parametrize("changes", CHANGES)
+def test_every_policy_runs_in_worlds_that_change(name: str, changes: str) -> None:
+    check_run(find_policy(name, ODD, horizon=HORIZON), changing(ODD, f"{changes}:3", HORIZON))
+
+
+@pytest.mark.parametrize("name", [*FIELD, *ORDERED_NAMES])
+@pytest.mark.parametrize("memory", ["window:80", "discount:80"])
+def test_every_policy_forgets(name: str, memory: str) -> None:
+    world = changing(ODD, "turnover:2", HORIZON)
+    for treatment in ("personalized", "equal"):
+        check_run(find_policy(name, ODD, treatment=treatment, memory=memory, horizon=HORIZON), world)
+
+
+@pytest.mark.parametrize("name", ["pbm-ucb", "uni-rank"])  # learns from counts; from statistics of its own
+@pytest.mark.parametrize("delay", [1, 70, 2 * HORIZON])
+def test_rewards_may_come_late(name: str, delay: int) -> None:
+    for world in (ODD, changing(ODD, "turnover:2", HORIZON)):
+        check_run(find_policy(name, ODD), world, delay=delay)
+
+
+def said(policy: Policy, world: Problem | Timeline, model: str = "single-look", **settings: Any) -> list[str]:
+    sentences = violations(
+        policy, world, **{"rewards": Bernoulli(), "click_model": find_click_model(model), **settings}
+    )
+    assert all(sentence.startswith(f"{policy.name} ") for sentence in sentences)
+    return [sentence.removeprefix(f"{policy.name} ") for sentence in sentences]
+
+
+@pytest.mark.parametrize("name", FIELD)
+@pytest.mark.parametrize("model", CLICK_MODEL_NAMES)
+def test_users_that_a_policy_is_not_made_for_are_named(name: str, model: str) -> None:
+    policy = find_policy(name, IN_ORDER, click_model=find_click_model(model))
+    made_for = policy.assumptions.click_models
+    expected = [f"is made for {' or '.join(made_for)} clicks, not for {model}."]
+    assert said(policy, IN_ORDER, model) == ([] if model in made_for else expected)
+
+
+def test_sentences() -> None:
+    wrong_order = "takes positions for looked at in the order 1 > 2 > 3, which user type type-1 does not."
+    assert said(find_policy("top-rank", ODD), ODD) == [wrong_order]
+    assert said(find_policy("top-rank-ordered", ODD), ODD) == []
+    told = find_policy("pbm-ts", IN_ORDER)
+    mistaken = "was told other chances of a look at a position than every user type's."
+    assert said(told, ODD) == [mistaken]
+    assert said(find_policy("pbm-ts", ODD, treatment="equal"), ODD) == [mistaken]  # told their average
+    restless = "takes the world for one that stays as it is, and this one changes."
+    jumps, fresh_items = (changing(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover"))
+    assert said(told, jumps) == [restless]
+    assert said(told, fresh_items) == []
+    assert said(find_policy("pbm-ts", IN_ORDER, memory="window:80"), jumps) == []
+    assert said(told, IN_ORDER, rewards=Beta(5.0)) == ["is made for clicks, not for rewards beta:5:1."]
+    assert said(find_policy("pbm-ucb", IN_ORDER), IN_ORDER, rewards=Beta(5.0)) == []
+    fair = find_policy("grab", IN_ORDER, treatment="equal", utility="nash")
+    assert said(fair, IN_ORDER, "position-based") == ["seeks the most clicks, not the best nash value."]

@@ -1,0 +1,265 @@
+"""Replications on Ray: the same results as here, clear words when something is wrong, nothing left behind."""
+
+import importlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from banditrank import (
+    BanditRankError,
+    Beta,
+    ClickModel,
+    InvalidInputError,
+    Policy,
+    Problem,
+    UCBRank,
+    custom,
+    kdd2012,
+    simulate,
+)
+from banditrank.compilation import inlined
+from banditrank.model.cascade import DependentClick
+from banditrank.model.timeline import Timeline
+from banditrank.simulation.backends import ray_cluster
+from banditrank.simulation.backends.ray_cluster import RayBackend
+
+LISTENING = "0A"  # the state, in /proc/net/tcp
+
+
+@pytest.fixture(scope="module")
+def ray_here() -> Iterator[RayBackend]:
+    """Ray on this machine, for several tests; without its token, which it would write to the user's home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.delenv("RAY_ADDRESS", raising=False)
+        importlib.import_module("ray")  # which changes some of it
+        before = surroundings()
+        with RayBackend() as backend:
+            directory = Path(backend._ray._private.worker._global_node.get_session_dir_path()).parent
+            assert directory.is_dir()
+            yield backend
+        assert surroundings() == before
+        assert not directory.exists()
+        assert not [name for name in descendants().values() if "ray" in name]
+
+
+def surroundings() -> tuple[Any, ...]:
+    """Return what Ray changes of the program that it is part of."""
+    names = os.environ.keys() - {"PYTEST_CURRENT_TEST"}
+    level, handler = logging.getLogger("ray").level, signal.getsignal(signal.SIGTERM)
+    return {name: os.environ[name] for name in names}, level, handler
+
+
+def descendants() -> dict[int, str]:
+    """Return the processes that this one has started, and those that they have, with their names."""
+    found, parents = {}, {os.getpid()}
+    processes = {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        except OSError:  # it has ended
+            continue
+        if not fields["State"].startswith("Z"):
+            processes[int(status.parent.name)] = int(fields["PPid"]), fields["Name"]
+    while parents:
+        parents = {number for number, (parent, _) in processes.items() if parent in parents}
+        found |= {number: processes[number][1] for number in parents}
+    return found
+
+
+def most_clicked() -> Policy:
+    """Return a policy in plain Python that can be sent, as those of scripts can."""
+
+    class MostClicked(Policy):
+        def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN202, ARG002
+            clicks = counts.rewards[user_type].sum(axis=1) + rng.uniform(0, 0.1, counts.n_items)
+            return np.argsort(-clicks)[: counts.n_positions]
+
+    return MostClicked()
+
+
+def only_the_first() -> ClickModel:
+    """Return a click model of one's own that can be sent."""
+
+    @inlined
+    def draw(world, user_type, ranking, rng, rewards) -> None:  # noqa: ANN001
+        for position in range(ranking.size):
+            rewards[position] = 0.0
+        if rng.random() < world.item_means[user_type, ranking[0]]:
+            rewards[0] = 1.0
+
+    @inlined
+    def value(world, user_type, ranking):  # noqa: ANN001, ANN202
+        return world.item_means[user_type, ranking[0]]
+
+    class OnlyTheFirst(ClickModel):
+        name = "only-the-first"
+
+    OnlyTheFirst.draw, OnlyTheFirst.value = staticmethod(draw), staticmethod(value)
+    return OnlyTheFirst()
+
+
+def uncompilable(value: float) -> float:
+    return float(str(value))
+
+
+def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
+    world = kdd2012()
+    later = Problem(**{**world.to_dict(), "item_means": world.item_means[:, ::-1]})
+    odd = custom(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
+    for policy, settings in (
+        (UCBRank(0.25), {}),
+        (UCBRank(lambda t: 1 / t), {"rewards": Beta(2.0)}),
+        (UCBRank(0.5, treatment="equal", utility="nash"), {"delay": 3}),
+        (UCBRank(0.5, treatment="equal", utility=custom(lambda u: u / (u + 0.1), shape="non-concave")), {}),
+        (UCBRank(0.5, treatment="equal", utility=odd, solver="enumeration"), {}),
+        (UCBRank(0.25), {"click_model": DependentClick(0.8)}),
+        (UCBRank(0.25), {"click_model": only_the_first()}),
+        (UCBRank(0.25), {"problem": Timeline([world, later], [1, 500])}),
+        (most_clicked(), {}),
+    ):
+        asked = {"problem": world, "horizon": 1000, "replications": 3, "seed": 3, **settings}
+        there = simulate(policy, **asked, backend=ray_here)
+        here = simulate(policy, **asked)
+        assert there.complete
+        assert np.array_equal(here.regret, there.regret), (policy, settings)
+        assert np.array_equal(here.initial_rounds, there.initial_rounds)
+
+
+def test_a_process_that_is_killed_loses_nothing(
+    ray_here: RayBackend, tmp_path: Path, capfd: pytest.CaptureFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "banditrank")
+
+    class Dying(UCBRank):
+        def new_scratch(self) -> Any:
+            mine = os.getpid() != driver
+            if mine and not (tmp_path / "died").exists():
+                (tmp_path / "died").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().new_scratch()
+
+    driver = os.getpid()
+    there = simulate(Dying(0.25), kdd2012(), 2000, 5, 3, backend=ray_here)
+    assert (tmp_path / "died").exists()
+    assert capfd.readouterr() == ("", "")
+    assert "A worker died or was killed" in caplog.text
+    assert np.array_equal(there.regret, simulate(UCBRank(0.25), kdd2012(), 2000, 5, 3).regret)
+
+
+def test_no_more_run_at_once_than_workers(ray_here: RayBackend, tmp_path: Path) -> None:
+    class Noting(UCBRank):
+        def new_scratch(self) -> Any:
+            if os.getpid() != driver:
+                (tmp_path / str(time.monotonic_ns())).touch()
+            return super().new_scratch()
+
+    driver = os.getpid()
+    begun: list[int] = []
+    simulate(
+        Noting(0.25),
+        kdd2012(),
+        *(500, 4, 3),
+        backend="ray",  # the program is connected already, so nothing else is started
+        workers=1,
+        progress=lambda _: begun.append(len(list(tmp_path.iterdir()))),
+    )
+    assert begun == [1, 2, 3, 4]
+    assert ray_here._ray.is_initialized()
+
+
+def test_what_goes_wrong_there_is_told_here(ray_here: RayBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = os.getpid()
+
+    class Failing(Policy):
+        def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN202, ARG002
+            raise ArithmeticError("no ranking today")
+
+    class Distant(UCBRank):
+        """Of a module that only this process has."""
+
+    Distant.__module__, Distant.__qualname__ = "distant", "Distant"
+    module = ModuleType("distant")
+    module.Distant = Distant
+    monkeypatch.setitem(sys.modules, "distant", module)
+
+    class Doomed(UCBRank):
+        def new_scratch(self) -> Any:
+            if os.getpid() != driver:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().new_scratch()
+
+    def told(policy: Policy, kind: type[Exception], message: str) -> None:
+        with pytest.raises(kind, match=message) as raised:
+            simulate(policy, kdd2012(), 500, 3, 3, backend=ray_here)
+        assert "\n" not in str(raised.value)
+
+    locked = UCBRank(0.25)
+    object.__setattr__(locked, "lock", Lock())
+    told(
+        locked, InvalidInputError, "policy must be made of what pickle can send to other processes .TypeError"
+    )
+    told(
+        Distant(0.25), InvalidInputError, "must be known where replications run, .*No module named 'distant'"
+    )
+    told(Failing(), ArithmeticError, "no ranking today")
+    with monkeypatch.context() as patch:
+        patch.setattr(ray_cluster, "RETRIES", 1)
+        told(Doomed(0.25), BanditRankError, "replication 0 was lost on the cluster .WorkerCrashedError")
+    with monkeypatch.context() as patch:
+        patch.setattr(ray_cluster, "__version__", "99.0")
+        told(
+            UCBRank(0.25),
+            InvalidInputError,
+            r"^banditrank on \S+ must be as it is here: 99.0, .* got '0.1.0'",
+        )
+    with monkeypatch.context() as patch:
+        patch.setattr(ray_cluster, "package_digest", lambda: "0000")
+        told(
+            UCBRank(0.25),
+            InvalidInputError,
+            r"^banditrank on .*same files \(0000\), got '0.1.0, of other files",
+        )
+
+
+def test_a_machine_without_banditrank_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "banditrank", None)
+    outcome, _, found = ray_cluster._make_task()("0.1.0", "0000", b"", 0)
+    assert (outcome, found) == ("refused", "none")
+
+
+def test_another_cluster_is_refused_while_connected(ray_here: RayBackend) -> None:
+    joined = ray_here._ray.get_runtime_context().gcs_address
+    with pytest.raises(InvalidInputError, match=f"address must be left out: Ray is connected to {joined}"):
+        simulate(UCBRank(0.25), kdd2012(), 500, 3, 3, backend="ray", address="10.0.0.1:6379")
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens")
+def test_ray_listens_to_this_machine_alone(ray_here: RayBackend) -> None:
+    simulate(UCBRank(0.25), kdd2012(), 500, 1, 3, backend=ray_here)
+    sockets = set()
+    for number in descendants():
+        for entry in Path(f"/proc/{number}/fd").glob("*"):
+            try:
+                sockets.add(str(entry.readlink()))
+            except OSError:  # closed meanwhile
+                continue
+    listening = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTENING and f"socket:[{fields[9]}]" in sockets:
+                listening.append(fields[1].split(":")[0])
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert listening
+    assert set(listening) <= loopback

@@ -1,0 +1,119 @@
+"""How Ray is asked for on the command line: one line when it is not to be had, and Ctrl-C when it is."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from command_line import check_refusal
+
+from banditrank.simulation.backends import ray_connection
+
+
+def test_without_ray_it_is_said_how_to_get_it(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    message = r"^banditrank: the backend ray needs Ray: pip install banditrank\[ray\]\n$"
+    check_refusal(capsys, ["simulate", "--backend", "ray", "--save", "runs"], message)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("nonsense", ", got 'nonsense'"),
+        ("127.0.0.1:-5", ", got '127.0.0.1:-5'"),
+        ("127.0.0.1:1", r"\(connection refused\), got '127.0.0.1:1'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "reproduce"])
+def test_an_address_where_nobody_is_is_refused(
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: str,
+    address: str,
+    reason: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    message = f"^banditrank: address must be that of a Ray cluster: host:port, .*{reason}"
+    target = "--save" if command == "simulate" else "--output"
+    check_refusal(capsys, [command, "--backend", "ray", "--address", address, target, "runs"], message)
+
+
+def test_an_address_where_somebody_else_is_is_refused(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ray_connection, "PATIENCE", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        address = f"127.0.0.1:{somebody.getsockname()[1]}"
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        message = rf"\(no answer within 2 seconds\), got '{address}'"
+        check_refusal(capsys, ["simulate", "--backend", "ray", "--save", "runs"], message)
+
+
+def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
+    """A real program with all that it has started, interrupted as a terminal does once something is saved."""
+    with tempfile.TemporaryDirectory() as home:
+        program = (
+            "import banditrank.simulation.ledger as ledger; ledger.SAVE_EVERY = 0.0\n"
+            "from banditrank.cli.main import main; main()"
+        )
+        settings = ["--policy", "ucb-rank", "--horizon", "3000000", "--replications", "5000"]
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                program,
+                "simulate",
+                "--backend",
+                "ray",
+                *settings,
+                "--save",
+                str(tmp_path),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "RAY_AUTH_MODE": "disabled", "HOME": home},
+        )
+        summary = tmp_path / "ucb-rank-personalized-0.25" / "summary.json"
+        try:
+            for _ in range(1200):  # two minutes at most
+                if summary.exists() or process.poll() is not None:
+                    break
+                time.sleep(0.1)
+            os.killpg(process.pid, signal.SIGINT)
+            output, complaint = process.communicate(timeout=120)
+        finally:
+            remaining = in_session(process.pid)
+            for number in remaining:
+                os.kill(number, signal.SIGKILL)
+    assert process.returncode == 130
+    assert "ucb-rank-personalized-0.25" in output
+    assert complaint.count("\n") == 1
+    assert "interrupted after" in complaint
+    assert 1 <= len(json.loads(summary.read_text())["replications"]) < 5000
+    assert not remaining, "nothing may go on"
+
+
+def in_session(session: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, number = stat.read_text().rpartition(")")[2].split()[:4]
+        except OSError:  # it has ended
+            continue
+        if int(number) == session and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
