@@ -32,7 +32,7 @@ def lower_bound() -> float:
     Examples
     --------
     >>> round(lower_bound(), 2)
-    5.57
+    5.59
     """
     looks, means = np.array(EXAMINATION), np.array(ATTRACTION)
     n_positions = len(looks)

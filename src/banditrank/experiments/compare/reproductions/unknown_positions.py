@@ -113,8 +113,8 @@ COMB_UCB1 = Trial(
     policy="comb-ucb1",
     title="CombUCB1, where nothing is known",
     claim="CombUCB1's regret after n steps is of the order of K L (1/Δ) ln n, with L cells of which K are "
-    "chosen; this is tight. The paper's figures are of bounds and of paths on a graph, so its theorem is put "
-    "to the test here (Kveton, Wen, Ashkan and Szepesvári, AISTATS 2015).",
+    "chosen; this is tight. It is this theorem, and no figure, that is put to the test here (Kveton, Wen, "
+    "Ashkan and Szepesvári, AISTATS 2015).",
     setting=SMALL,
     runs={"comb-ucb1": named("comb-ucb1", FOUR, MODEL)},
     checks=_comb_ucb1,
@@ -127,9 +127,8 @@ PMED = Trial(
     policy="pmed",
     title="PMED, where nothing is known",
     claim="PMED explores as little as any good policy can that does not know how probably a position is "
-    "looked at: its regret is logarithmic in rounds, with the smallest constant there is. It is the first of "
-    "which this is known (Komiyama, Honda and Takeda, NIPS 2017, its theorem and the figures of its "
-    "experiments).",
+    "looked at: its regret is logarithmic in rounds. Its bound is proved to be optimal in the limit (Komiyama, "
+    "Honda and Takeda, NIPS 2017, its theorem).",
     setting="Five items with θ = (.95, .8, .65, .5, .35) in two positions with κ = (1, .6), of the size of "
     "the paper's synthetic experiment, and fewer rounds.",
     runs={
