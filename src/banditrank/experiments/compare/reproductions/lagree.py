@@ -46,7 +46,7 @@ def lower_bound() -> float:
             told = _divergence(looks[place] * means[item], looks[place] * means[n_positions - 1])
             prices.append(lost / told)
         total += min(prices)
-    return total
+    return float(total)
 
 
 def _divergence(p: float, q: float) -> float:

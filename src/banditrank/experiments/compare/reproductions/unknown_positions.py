@@ -127,8 +127,8 @@ PMED = Trial(
     policy="pmed",
     title="PMED, where nothing is known",
     claim="PMED explores as little as any good policy can that does not know how probably a position is "
-    "looked at: its regret is logarithmic in rounds. Its bound is proved to be optimal in the limit (Komiyama, "
-    "Honda and Takeda, NIPS 2017, its theorem).",
+    "looked at: its regret is logarithmic in rounds. Its bound is proved to be optimal in the limit "
+    "(Komiyama, Honda and Takeda, NIPS 2017, its theorem).",
     setting="Five items with θ = (.95, .8, .65, .5, .35) in two positions with κ = (1, .6), of the size of "
     "the paper's synthetic experiment, and fewer rounds.",
     runs={
