@@ -10,6 +10,7 @@ from functools import lru_cache
 import cloudpickle
 
 from banditrank.errors import InvalidInputError
+from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.run import replicate
 
@@ -47,9 +48,9 @@ def unpack(parcel: bytes) -> Experiment:
     return experiment
 
 
-def play(parcel: bytes, number: int) -> Replication:
+def play(parcel: bytes, number: int, advance: Advance | None = None) -> Replication:
     """Run one replication of an experiment that was sent."""
-    return replicate(unpack(parcel), number, lambda _: None)
+    return replicate(unpack(parcel), number, advance or (lambda _: None))
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,13 @@ from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.backends.parcel import pack
 from banditrank.simulation.backends.ray_connection import connected
+from banditrank.simulation.backends.ray_stop import StopSign
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 
 RETRIES = 10  # how often a replication is begun anew because its process or its machine was lost
 LOOK_ROUND = 1.0  # seconds after which it is seen that the cluster has grown
-FAREWELL = 10.0  # seconds that tasks are given to stop
+FAREWELL = 10.0  # seconds that replications are given to stop
 
 
 class RayBackend(Backend):
@@ -62,22 +63,29 @@ class RayBackend(Backend):
         ray = self._ray
         parcel = ray.put(pack(experiment))
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(_make_task())
-        missing, underway = deque(numbers), dict[Any, int]()
+        missing, underway, stop = deque(numbers), dict[Any, int](), StopSign()
         try:
             while missing or underway:
                 while missing and len(underway) < self._at_once():
                     number = missing.popleft()
-                    underway[task.remote(__version__, package_digest(), parcel, number)] = number
+                    begun = task.remote(__version__, package_digest(), parcel, number, stop.key)
+                    underway[begun] = number
                 for finished in ray.wait(list(underway), timeout=LOOK_ROUND)[0]:
                     replication = self._receive(finished, underway[finished])
                     del underway[finished]
                     advance(experiment.horizon)
                     yield replication
         finally:
-            for task_underway in underway:
-                ray.cancel(task_underway, force=True)
             if underway:
-                ray.wait(list(underway), num_returns=len(underway), timeout=FAREWELL)
+                self._stop(list(underway), stop)
+
+    def _stop(self, underway: list[Any], stop: StopSign) -> None:
+        """Wait until nothing is running, within reason: what compiles, say, looks for no sign meanwhile."""
+        with suppress(self._ray.exceptions.RayError):  # what is lost has stopped too
+            stop.put_up()
+            _, still_running = self._ray.wait(underway, num_returns=len(underway), timeout=FAREWELL)
+            if not still_running:
+                stop.take_down()
 
     def _at_once(self) -> int:
         """Return how many tasks to have underway: enough that no processor waits for the next."""
@@ -104,13 +112,13 @@ class RayBackend(Backend):
         return replication
 
 
-def _make_task() -> Callable[[str, str, bytes, int], tuple[Any, ...]]:
+def _make_task() -> Callable[[str, str, bytes, int, str], tuple[Any, ...]]:
     """Return what runs on the cluster.
 
     A function within a function is sent as it stands: it also runs where banditrank is missing or another.
     """
 
-    def play_there(version: str, digest: str, parcel: bytes, number: int) -> tuple[Any, ...]:
+    def play_there(version: str, digest: str, parcel: bytes, number: int, stop: str) -> tuple[Any, ...]:
         import platform  # noqa: PLC0415 - it takes nothing along
         import traceback  # noqa: PLC0415 - as above
 
@@ -127,9 +135,12 @@ def _make_task() -> Callable[[str, str, bytes, int], tuple[Any, ...]]:
             return "refused", platform.node(), found
         from banditrank.errors import BanditRankError  # noqa: PLC0415 - as above
         from banditrank.simulation.backends.parcel import play  # noqa: PLC0415 - as above
+        from banditrank.simulation.backends.ray_stop import StoppedError, look_for  # noqa: PLC0415 - as above
 
         try:
-            return "finished", play(parcel, number)
+            return "finished", play(parcel, number, look_for(stop))
+        except StoppedError:
+            return ("stopped",)
         except BanditRankError as error:
             return "failed", error
         except Exception as error:  # noqa: BLE001 - whatever a policy raises is told here
