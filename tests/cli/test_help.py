@@ -15,11 +15,12 @@ from banditrank.experiments.catalog import STUDIES
 from banditrank.experiments.compare.compare import SUITE_NAMES
 from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
-from banditrank.policies.catalog import POLICY_NAMES
+from banditrank.policies.catalog import FIELD, ORDERED, POLICY_NAMES
 from banditrank.policies.equal import EQUAL
 from banditrank.solvers.frontier import DEFAULT_ALPHAS
 from banditrank.solvers.solve import SolverName
 
+OURS = [name for name in POLICY_NAMES if name.removesuffix(ORDERED) not in FIELD]
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "command-line.md").read_text()
 
 
@@ -36,7 +37,7 @@ def parameters(path: str) -> dict[str, object]:
     [
         ("solve", "solver", ("auto takes the one that fits the utility; or ", "."), get_args(SolverName)[1:]),
         ("simulate", "solver", ("How equal treatment is solved: ", "."), ("auto", *EQUAL)),
-        ("simulate", "policy", ("", "; give several"), POLICY_NAMES),
+        ("simulate", "policy", ("", "; or one of the field's"), OURS),
         ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
         ("reproduce", "names", ("", "."), ("all", *STUDIES)),
@@ -63,7 +64,8 @@ def test_defaults_are_those_of_the_function(command: str, function: Callable) ->
     given = {name: option.default for name, option in parameters(command).items() if name in wanted}
     given.pop("rewards", None)  # by name here, an object there
     assert len(given) >= 3
-    assert given == {name: str(wanted[name]) if name == "utility" else wanted[name] for name in given}
+    by_name = ("utility", "click_model")
+    assert given == {name: str(wanted[name]) if name in by_name else wanted[name] for name in given}
 
 
 def test_the_frontiers_alphas_are_those_of_the_function() -> None:

@@ -151,7 +151,7 @@ def _numbers(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float6
     if any(isinstance(entry, bool | str) for entry in _flatten(value)):
         raise InvalidInputError(field, "must hold numbers only", value)
     try:
-        array = np.array(value, dtype=np.float64)
+        array = np.array(value, dtype=np.float64, order="C")  # one layout: loops are compiled for it
     except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(field, f"must be {shape}", value) from None
     if array.ndim != dimensions:

@@ -21,12 +21,15 @@ class Assumptions:
         Whether rewards may be other than clicks (0 or 1).
     utilitarian_only
         Whether under equal treatment it seeks the most clicks, whatever the utility.
+    fixed_world
+        Whether without a memory that forgets it counts on what was learned to stay true.
     """
 
     positions: KnownPositions = "nothing"
     click_models: tuple[str, ...] = ()
     graded_rewards: bool = False
     utilitarian_only: bool = True
+    fixed_world: bool = True
 
 
 ASSUMES_NOTHING = Assumptions(graded_rewards=True, utilitarian_only=False)

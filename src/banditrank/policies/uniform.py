@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.enumeration import draw_ranking
 from banditrank.statistics.counts import Counts
@@ -48,6 +49,9 @@ class UniformRandom(CompiledPolicy):
     """
 
     name: ClassVar[str] = "random"
+    assumptions: ClassVar[Assumptions] = Assumptions(
+        graded_rewards=True, utilitarian_only=False, fixed_world=False
+    )
 
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN

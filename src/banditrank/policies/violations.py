@@ -41,8 +41,10 @@ def _violated(policy: Policy, timeline: Timeline, rewards: Rewards, click_model:
         yield from _misplaced_order(told, timeline)
     if assumed.positions == "examination":
         yield from _mistaken_examination(told, timeline, click_model)
-    if policy.memory is None and any(
-        _differs(timeline.problems[0], later) for later in timeline.problems[1:]
+    if (
+        assumed.fixed_world
+        and policy.memory is None
+        and any(_differs(timeline.problems[0], later) for later in timeline.problems[1:])
     ):
         yield "takes the world for one that stays as it is, and this one changes"
     if policy.treatment == "equal" and assumed.utilitarian_only and policy.utility.shape != "linear":
