@@ -4,12 +4,23 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from banditrank import Beta, Counts, InvalidInputError, Problem, UnsolvableError, generate, kdd2012, simulate
+from banditrank import (
+    Beta,
+    Counts,
+    InvalidInputError,
+    Policy,
+    Problem,
+    UniformRandom,
+    UnsolvableError,
+    generate,
+    kdd2012,
+    simulate,
+)
 from banditrank.policies.base import policy_label
 from banditrank.policies.normal import factorise, softmax, solve_upper
 from banditrank.policies.posterior import _spread, start_posterior
 from banditrank.policies.thompson_rank import ThompsonRank
-from banditrank.policies.world_draw import draw_means, draw_preferences
+from banditrank.policies.world_draw import caution, draw_means, draw_preferences
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, settled_counts
 
 POLICIES: dict[str, MakePolicy] = {
@@ -27,7 +38,7 @@ def many_items(factor: float = 1.0) -> Problem:
     return Problem(rng.dirichlet(np.ones(3) * 5), preferences, means * factor)
 
 
-def final_regrets(policy: ThompsonRank, problem: Problem, horizon: int, **more: object) -> np.ndarray:
+def final_regrets(policy: Policy, problem: Problem, horizon: int, **more: object) -> np.ndarray:
     return simulate(policy, problem, horizon=horizon, seed=1, workers=1, **more).regret[:, -1]
 
 
@@ -78,10 +89,11 @@ def test_preferences_are_drawn_from_their_posterior(scale: int) -> None:
 
 
 def test_means_are_drawn_from_the_upper_half_of_their_posterior() -> None:
-    # With one position μ_j is Binomial's: at most looks and clicks. Quantiles above the middle of 20,000
-    # draws are off by 2% of a deviation; tolerated: 0.2 deviations of the approximation.
+    # With one position clicks are binomial. Quantiles above the middle of 20,000 draws are off by 2% of a
+    # deviation; tolerated: 0.25 deviations, for the approximation. Farther out its tail is the fatter one.
     displays, rewards = np.array([[[400.0], [60], [15]]]), np.array([[[260.0], [30], [3]]])
     posterior = start_posterior(Counts.from_arrays(displays, rewards, [475]), 1.0)
+    posterior.rounds[0] = 1e12  # so late there is no caution
     shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
     rng, drawn = np.random.default_rng(3), np.zeros((20_000, 3))
     for row in drawn:
@@ -94,10 +106,10 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior() -> None:
         weights /= weights.sum()
         average = weights @ grid
         deviation = np.sqrt(weights @ (grid - average) ** 2)
-        for level in (0.75, 0.9, 0.99):
+        for level in (0.75, 0.9):
             exact = grid[np.searchsorted(np.cumsum(weights), level)]
-            assert np.quantile(drawn[:, j], level) == pytest.approx(exact, abs=0.2 * deviation)
-        assert drawn[:, j].min() == pytest.approx(average, abs=0.2 * deviation)
+            assert np.quantile(drawn[:, j], level) == pytest.approx(exact, abs=0.25 * deviation)
+        assert drawn[:, j].min() == pytest.approx(average, abs=0.25 * deviation)
 
 
 def test_means_are_drawn_given_the_preferences() -> None:
@@ -136,15 +148,21 @@ def test_the_spread_of_a_gamma() -> None:
 
 
 def test_the_prior_is_fitted_to_the_items() -> None:
-    # 300 items whose means have a Gamma distribution of shape 4 and mean 0.02; 20,000 looks at each. The
-    # fitted mean has a standard error of 3%, the shape of 9%.
+    # 300 items whose means have a Gamma distribution of shape 1 and mean 0.02; 20,000 looks at each. The
+    # fitted mean has a standard error of 6%, the shape of 8%.
     rng = np.random.default_rng(6)
-    means = rng.gamma(4.0, 0.02 / 4.0, 300)
+    means = rng.gamma(1.0, 0.02, 300)
     displays = np.full((1, 300, 1), 20_000.0)
     rewards = rng.binomial(20_000, means)[None, :, None]
     prior = start_posterior(Counts.from_arrays(displays, rewards, [300 * 20_000]), 1.0).prior
-    assert prior.means[0] == pytest.approx(0.02, rel=0.12)
-    assert prior.shape[0] == pytest.approx(4.0, rel=0.36)
+    assert prior.means[0] == pytest.approx(0.02, rel=0.24)
+    assert prior.shape[0] == pytest.approx(1.0, rel=0.32)
+
+
+def test_caution_ends() -> None:
+    assert caution(0.0) == 2.0
+    assert caution(1000.0) == pytest.approx(np.log(11_000) / np.log(1000), rel=1e-3)
+    assert caution(1e6) == pytest.approx(1.0, abs=1e-3)
 
 
 def test_beliefs_follow_from_the_counts_alone() -> None:
@@ -236,8 +254,8 @@ def test_graded_rewards_are_learned_from() -> None:
 def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
     n, m, k = size
     problem = generate("random", n_user_types=n, n_items=m, n_positions=k, seed=5)
-    result = simulate(ThompsonRank(), problem, horizon=20_000, replications=4, seed=2, workers=1)
-    assert (result.optimal_rate[:, -1] > 0.5).all()
+    regrets = final_regrets(ThompsonRank(), problem, 20_000, replications=4)
+    assert (regrets <= 0.2 * final_regrets(UniformRandom(), problem, 20_000, replications=4)).all()
 
 
 def test_policies_are_values() -> None:

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 _EARLY = 2000.0  # rounds of a type, until which candidates are compared
 _CANDIDATES = 4
+_HEAD_START = 1e4  # rounds that a type is taken to have had already when it is decided how much to explore
+_MOST_CAUTION = 2.0
 _TIE = 1e-9  # what is left of a draw below the mean: it breaks ties between items alike
 
 
@@ -86,19 +88,32 @@ def _log_posterior(posterior: Posterior, user_type: int, preferences: Floats) ->
 
 
 @inlined
+def caution(rounds: float) -> float:
+    """Return what to multiply the variance of means by: ln(n + 10,000) / ln n, from 2 down to 1.
+
+    Posterior sampling gives an item up once the odds against it are about n. Early on that is soon: one run
+    in a hundred loses an item to bad luck for very long. What is explored now need not be explored later,
+    so doing early what 10,000 rounds would call for in any case costs next to nothing in the end.
+    """
+    return min(math.log(rounds + math.e + _HEAD_START) / math.log(rounds + math.e), _MOST_CAUTION)
+
+
+@inlined
 def draw_means(
     posterior: Posterior, user_type: int, preferences: Floats, rng: np.random.Generator, means: Floats
 ) -> None:
     """Write a draw of one type's μ given its ρ, shape (M,), in units of the largest reward.
 
     A Gamma variable is its mean times (1 − v/9 + z √v/3)³ for a standard normal z, v one over its shape
-    (Wilson and Hilferty 1931). Draws below the mean are raised to it (May et al. 2012, "Optimistic Bayesian
-    sampling in contextual-bandit problems"): doubts about an item are a reason to show it, never to hide it.
+    (Wilson and Hilferty 1931); v is raised by `caution`. Draws below the mean are raised to it (May et al.
+    2012, "Optimistic Bayesian sampling in contextual-bandit problems"): doubts about an item are a reason to
+    show it, never to hide it.
     """
     i = user_type
     normals, looks = posterior.room.normals, posterior.room.rates
     shape = posterior.prior.shape[0]
     rate = shape / posterior.prior.means[i]
+    inflation = caution(posterior.rounds[i])
     for j in range(means.size):
         normals[j] = rng.standard_normal()
         looks[j] = rate
@@ -108,7 +123,7 @@ def draw_means(
             looks[j] += preference * posterior.weighted_displays[i, k, j]
     for j in range(means.size):
         earned = shape + posterior.weighted_rewards[i, j]
-        spread = 1.0 / earned
+        spread = inflation / earned
         root = 1.0 - spread * (1.0 / 9.0) + normals[j] * math.sqrt(spread) * (1.0 / 3.0)
         factor = root * root * root
         means[j] = earned / looks[j] * max(factor, 1.0 + _TIE * (factor - 1.0))
