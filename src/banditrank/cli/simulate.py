@@ -38,8 +38,8 @@ def simulate_command(
         list[str] | None,
         typer.Option(
             help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, random, oracle; or one of the "
-            "field's, such as top-rank (docs/policies.md lists them); give several to compare them. Left out: "
-            "auto, and the paper's four policies and its baseline to compare it with."
+            "field's, such as top-rank (docs/policies.md lists them); give several to compare them. Left "
+            "out: auto, and the paper's four policies and its baseline to compare it with."
         ),
     ] = None,
     treatment: Annotated[
