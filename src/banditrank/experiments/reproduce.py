@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from banditrank import __version__
-from banditrank.checks import check_whole
+from banditrank.checks import check_whole, check_workers
 from banditrank.errors import InvalidInputError
 from banditrank.experiments.archive import Archive, folder
 from banditrank.experiments.machine import machine
@@ -43,15 +43,14 @@ def reproduce(
     seed
         Of all randomness: the same seed gives the same data, to the byte.
     workers
-        Threads, one a processor when left out; the data do not depend on it.
+        Threads, up to 1,024, one a processor when left out; the data do not depend on it.
     progress
         Whether to show a progress bar; when left out, if standard error is a terminal.
     on_part
         Called with each part's id and whether it was there already.
     """
     seed = check_whole("seed", seed, 0)
-    if workers is not None:
-        workers = check_whole("workers", workers, 1)
+    workers = check_workers("workers", workers)
     directory = Path(output)
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # before a directory is made
     manifest = {"version": __version__, "seed": seed, "quick": quick}

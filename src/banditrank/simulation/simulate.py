@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_whole, check_workers
 from banditrank.errors import InvalidInputError
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
@@ -63,7 +63,7 @@ def simulate(
         Rounds to note the regret at; about a hundred, denser at the start, when left out. The horizon is
         always one.
     workers
-        Threads; as many as there are processors when left out.
+        Threads, up to 1,024; as many as there are processors when left out.
     progress
         Whether to show a progress bar; when left out, if standard error is a terminal. Or a function of your
         own, called with the number of rounds just played.
@@ -84,7 +84,7 @@ def simulate(
     horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
     replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
     seed = check_whole("seed", seed, 0)
-    count = check_whole("workers", processors() if workers is None else workers, 1)
+    count = check_workers("workers", workers) or processors()
     check_simulation(policy, problem, world_rewards)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
@@ -104,7 +104,7 @@ def simulate(
     steps = len(ledger.missing) * horizon
     bar = nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
     with bar as advance, ledger.clock():
-        _replicate(experiment, ledger, min(count, replications), advance)
+        _replicate(experiment, ledger, min(count, len(ledger.missing)), advance)
     ledger.save()
     return ledger.result()
 
@@ -125,7 +125,7 @@ def _replicate(experiment: Experiment, ledger: Ledger, workers: int, advance: Ad
 
         return experiment.replicate(number, advance_or_stop)
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(max(1, workers)) as pool:
         futures = [pool.submit(play, number) for number in ledger.missing]
         try:
             for future in as_completed(futures):
