@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from banditrank import BanditRankError, InvalidInputError
-from banditrank.logs.duckdb_session import QueryError, open_session
+from banditrank.logs.duckdb_session import QueryError, Session, import_duckdb, open_session
 
 HOURS_LONG = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1000000) b"
 
@@ -52,6 +52,19 @@ def test_a_system_that_starts_no_more_threads_is_told(monkeypatch: pytest.Monkey
     with open_session(threads=1) as session:
         monkeypatch.setattr(threading.Thread, "start", start)
         with pytest.raises(
-            BanditRankError, match="^reading the log failed: the system starts no more threads$"
+            BanditRankError, match=r"^reading the log failed: the system starts no more threads$"
         ):
             session.run("SELECT 1")
+
+
+def test_a_full_disk_is_told_in_plain_words(tmp_path: Path) -> None:
+    duckdb = import_duckdb()
+
+    class Full:
+        def execute(self, *_: object) -> None:
+            raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+
+    session = Session(Full(), duckdb, "2GB", tmp_path / "below")
+    message = "temporary_directory must have room for what does not fit into memory, got "
+    with pytest.raises(InvalidInputError, match=message):
+        session.run("SELECT 1")

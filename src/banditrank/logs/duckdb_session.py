@@ -3,6 +3,8 @@
 DuckDB is imported when it is first asked for, so that nobody else needs it installed.
 """
 
+import errno
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -77,6 +79,10 @@ class Session:
             rule = "must be larger for this log, or the temporary directory must have more room"
             raise InvalidInputError("memory_limit", rule, self._memory_limit) from None
         except self._duckdb.IOException as error:
+            if os.strerror(errno.ENOSPC) in str(error):
+                rule = "must have room for what does not fit into memory"
+                place = str(self._directory.parent)
+                raise InvalidInputError("temporary_directory", rule, place) from None
             raise BanditRankError(f"reading the log failed: {_first_line(error)}") from None
         except self._duckdb.Error as error:
             raise QueryError(f"reading the log failed: {_first_line(error)}") from None
