@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from small_study import STUDY
 
 from banditrank import __version__, kdd2012
 from banditrank.experiments import catalog
+from banditrank.experiments.study import Check, Frames, Reading
 from banditrank.logs.kdd2012.sample_log import write_sample_log
 
 
@@ -29,6 +31,18 @@ def test_it_prints_a_verdict_and_says_where_the_page_is(capsys: pytest.CaptureFi
     assert any(line.startswith("small A small study agrees 1 of 1 ") for line in lines)
     assert lines[-1] == "page: out/index.html"
     assert Path("out/index.html").read_text().startswith("<!doctype html>")
+
+
+def test_what_is_not_decided_is_not_counted_as_failed(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(frames: Frames) -> Reading:
+        reading = STUDY.read(frames)
+        return replace(reading, checks=[*reading.checks, Check("It is so.", None, "nobody knows")])
+
+    monkeypatch.setitem(catalog.STUDIES, STUDY.name, replace(STUDY, read=read))
+    output = run(capsys, "reproduce", "small", "--output", "out")[1]
+    assert "partly 1 of 2, 1 not decided" in " ".join(output.split())
 
 
 def test_options_reach_the_studies(capsys: pytest.CaptureFixture) -> None:
