@@ -66,8 +66,15 @@ def test_a_second_run_changes_no_data(capsys: pytest.CaptureFixture) -> None:
     ("arguments", "message"),
     [
         (["smal"], r"study must be one of all, .*\(did you mean small\?\), got 'smal'"),
-        (["small", "--training", "training.txt"], "training and profiles must be given together"),
-        (["small", "--profiles", "p.txt"], "training and profiles must be given together"),
+        (["--training", "training.txt"], "--training must be given together with the profile file, got"),
+        (["table1", "--profiles", "p.txt"], "--profiles must be given together with the training file, got"),
+        (
+            ["small", "--training", "training.txt", "--profiles", "userid_profile.txt"],
+            "--training must be left out without the study table1, got 'training.txt'",
+        ),
+        (["small", "--output", ""], "--output must not be empty, got ''"),
+        (["small", "--output="], "--output must not be empty, got ''"),
+        ([""], "argument must not be empty, got ''"),
         (
             ["table1", "--training", "none.txt", "--profiles", "userid_profile.txt"],
             r"training file must be readable \(no such file or directory\), got 'none.txt'",
@@ -77,7 +84,8 @@ def test_a_second_run_changes_no_data(capsys: pytest.CaptureFixture) -> None:
             "profile file must be a file, got '.'",
         ),
         (["small", "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
-        (["small", "--workers", "0"], "--workers must be a whole number of at least 1, got 0"),
+        (["small", "--workers", "0"], "--workers must be a whole number from 1 to 1,024, got 0"),
+        (["small", "--workers", "100000"], "--workers must be a whole number from 1 to 1,024, got 100000"),
         (["small", "--output", "training.txt"], "--output must be writable"),
         (["small", "--output", "training.txt/below"], "--output must be writable"),
         (["small", "--output", "out", "--seed", "1"], "--output .*, whose seed is 0 and not 1, got 'out'"),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from banditrank import __version__
-from banditrank.cli.command import Command
+from banditrank.cli.command import Command, Interruption
 from banditrank.cli.data import data_commands
 from banditrank.cli.frontier import frontier_command
 from banditrank.cli.problem import problem_commands
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BanditRankError as error:
         _complain(str(error))
         status = 2
-    except KeyboardInterrupt:
+    except (Interruption, KeyboardInterrupt):
         _complain("interrupted")
         status = 130
     except OSError as error:  # files are checked where they are written: this is standard output

@@ -33,7 +33,9 @@ def reproduce_command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Threads, up to 1024.", show_default="one a processor")
+    ] = None,
     training: Annotated[
         Path | None,
         typer.Option(

@@ -70,7 +70,9 @@ def simulate_command(
     horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 300_000,
     replications: Annotated[int, typer.Option(help="How many times to learn from nothing.")] = 20,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result, whatever the workers.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Threads, up to 1024.", show_default="one a processor")
+    ] = None,
     json_file: JsonOption = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the regret to a .png, .svg or .pdf file.")
@@ -88,7 +90,7 @@ def simulate_command(
     from banditrank.model.rewards import find_rewards
     from banditrank.simulation.plots import save_plot
 
-    check_targets(json_file, plot)
+    check_targets(json_file, plot, inputs=[problem])
     world = find_problem(problem)
     reward_family = find_rewards(rewards)
     line_up = _line_up(world, reward_family, policy, treatment, utility, coefficient, solver)
