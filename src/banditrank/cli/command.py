@@ -3,7 +3,7 @@
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from banditrank.errors import InvalidInputError
 
@@ -16,6 +16,24 @@ _RULES = {
 
 class Interruption(Exception):  # noqa: N818 - not an error: somebody pressed Ctrl-C
     """Ctrl-C, of which Typer would make a status without a word."""
+
+
+class Group(TyperGroup):
+    """All commands, any of which may be interrupted."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Look at the arguments."""
+        try:
+            return super().make_context(*arguments, **settings)
+        except KeyboardInterrupt:
+            raise Interruption from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Find and run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interruption from None
 
 
 class Command(TyperCommand):
@@ -45,8 +63,6 @@ class Command(TyperCommand):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Interruption from None
         except InvalidInputError as error:
             for option in self.params:
                 if isinstance(option, TyperOption) and option.name == error.field:
