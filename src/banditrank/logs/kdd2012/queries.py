@@ -1,4 +1,4 @@
-"""The queries: each goes over its file once, by whole lines, and aggregated while it streams past.
+"""The queries: each goes over its file once, by whole lines, and aggregates while it streams past.
 
 A line is read as one text and held against a pattern before it is split. DuckDB's own reader of columns is
 not strict enough: it would round 1.5, read 1e3 and 0x10, skip blank lines, and ignore a tab at a line's end.
