@@ -1,8 +1,11 @@
 """What a test measures on a page that is open in a browser."""
 
+from io import BytesIO
 from typing import Any
 
-from playwright.sync_api import Page
+import numpy as np
+from matplotlib.image import imread
+from playwright.sync_api import Locator, Page
 
 # Of every element with text of its own: its contrast to what is behind it, as WCAG 2 has it.
 _CONTRASTS = r"""() => {
@@ -73,3 +76,9 @@ def scrolls_sideways(page: Page) -> bool:
         "() => { scrollTo(10000, 0); const moved = scrollX > 0; scrollTo(0, 0);"
         " return moved || document.documentElement.scrollWidth > innerWidth }"
     )
+
+
+def right_edge(element: Locator) -> float:
+    """Return how bright an element is inside its right edge, from 0 to 255."""
+    pixels = imread(BytesIO(element.screenshot()))
+    return round(255 * float(np.median(pixels[:, -6:-2, :3])), 1)

@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_whole, check_workers
 from banditrank.errors import InvalidInputError
 
 NONE_AT_ALL = [True, np.True_, "1", None, 1j, np.complex128(1), [1], np.array(1), float("nan")]
@@ -33,3 +33,10 @@ def test_what_is_no_number_within_the_limits_is_refused(value: object) -> None:
 def test_what_is_no_whole_number_within_the_limits_is_refused(value: object) -> None:
     with pytest.raises(InvalidInputError, match=r"^size must be a whole number from 1 to 1,000, got "):
         check_whole("size", value, 1, 1000)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1025, 10**23, 1.5, "2", True], ids=repr)
+def test_a_number_of_workers_that_no_machine_has_is_refused(value: object) -> None:
+    assert [check_workers("workers", count) for count in (1, 1024, None)] == [1, 1024, None]
+    with pytest.raises(InvalidInputError, match=r"^workers must be a whole number from 1 to 1,024, got "):
+        check_workers("workers", value)

@@ -7,6 +7,9 @@ from numbers import Integral, Real
 
 from banditrank.errors import InvalidInputError
 
+MOST_WORKERS = 1024
+"""Threads: more than any one machine's work is divided into, and few enough to be started."""
+
 
 def check_number(field: str, value: float, low: float, high: float) -> float:
     """Return a number from ``low`` to ``high``, or raise an error.
@@ -40,3 +43,17 @@ def check_whole(field: str, value: int, least: int, most: int | None = None) -> 
         limits = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
         raise InvalidInputError(field, f"must be a whole number {limits}", value)
     return int(value)
+
+
+def check_workers(field: str, value: int | None) -> int | None:
+    """Return a number of threads, or None for one a processor; or raise an error.
+
+    Examples
+    --------
+    >>> check_workers("workers", 4)
+    4
+    >>> check_workers("workers", 100_000)
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: workers must be a whole number from 1 to 1,024, got 100000
+    """
+    return None if value is None else check_whole(field, value, 1, MOST_WORKERS)

@@ -10,6 +10,7 @@
 Every message is one line that names the field, the rule and the value received.
 """
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -45,7 +46,8 @@ class InvalidInputError(BanditRankError, ValueError):
     @classmethod
     def from_os(cls, field: str, rule: str, path: object, error: OSError) -> "InvalidInputError":
         """Return the error for a file that the system refuses: ``must be writable (permission denied)``."""
-        reason = (error.strerror or str(error)).lower()
+        # Some libraries put a text of their own where the system's belongs.
+        reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
         return InvalidInputError(field, f"{rule} ({reason})", str(path))
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:

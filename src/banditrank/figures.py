@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from banditrank.errors import InvalidInputError
+from banditrank.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,8 +57,8 @@ def any_script() -> Iterator[None]:
 def write_figure(figure: "Figure", path: Path) -> None:
     """Write a figure to a file; its ending says which kind."""
     try:
-        with any_script():
-            figure.savefig(path)
+        with any_script(), replacing(path) as new:
+            figure.savefig(new, format=path.suffix.removeprefix(".").lower())
     except OSError as error:
         raise InvalidInputError.from_os("plot file", "must be writable", path, error) from None
 

@@ -1,5 +1,6 @@
 """How files are written: whole or not at all."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Give a file to write to that takes the place of another once it is written.
 
-    An interruption leaves the old file or the new one, never half of one.
+    An interruption or a full disk leaves the old file or the new one, never half of one. What a link points
+    to is replaced, and not the link. A pipe or a device cannot be replaced: it is written to as it is.
 
     Examples
     --------
@@ -20,9 +22,15 @@ def replacing(path: Path) -> Iterator[Path]:
     ...     (Path(directory) / "a.txt").read_text()
     'new'
     """
-    new = path.with_name(f"{path.name}.new")
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = path.resolve()
+    new = path.with_name(f".{path.name[:50]}.{os.getpid()}.new")  # a name that nobody else has
     try:
         yield new
+        if path.exists():
+            new.chmod(path.stat().st_mode)
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)  # what was half written

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from small_study import STUDY
 
 from banditrank import __version__, kdd2012
 from banditrank.experiments import catalog
+from banditrank.experiments.study import Check, Frames, Reading
 from banditrank.logs.kdd2012.sample_log import write_sample_log
 
 
@@ -29,6 +31,18 @@ def test_it_prints_a_verdict_and_says_where_the_page_is(capsys: pytest.CaptureFi
     assert any(line.startswith("small A small study agrees 1 of 1 ") for line in lines)
     assert lines[-1] == "page: out/index.html"
     assert Path("out/index.html").read_text().startswith("<!doctype html>")
+
+
+def test_what_is_not_decided_is_not_counted_as_failed(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(frames: Frames) -> Reading:
+        reading = STUDY.read(frames)
+        return replace(reading, checks=[*reading.checks, Check("It is so.", None, "nobody knows")])
+
+    monkeypatch.setitem(catalog.STUDIES, STUDY.name, replace(STUDY, read=read))
+    output = run(capsys, "reproduce", "small", "--output", "out")[1]
+    assert "partly 1 of 2, 1 not decided" in " ".join(output.split())
 
 
 def test_options_reach_the_studies(capsys: pytest.CaptureFixture) -> None:
@@ -52,8 +66,15 @@ def test_a_second_run_changes_no_data(capsys: pytest.CaptureFixture) -> None:
     ("arguments", "message"),
     [
         (["smal"], r"study must be one of all, .*\(did you mean small\?\), got 'smal'"),
-        (["small", "--training", "training.txt"], "training and profiles must be given together"),
-        (["small", "--profiles", "p.txt"], "training and profiles must be given together"),
+        (["--training", "training.txt"], "--training must be given together with the profile file, got"),
+        (["table1", "--profiles", "p.txt"], "--profiles must be given together with the training file, got"),
+        (
+            ["small", "--training", "training.txt", "--profiles", "userid_profile.txt"],
+            "--training must be left out without the study table1, got 'training.txt'",
+        ),
+        (["small", "--output", ""], "--output must not be empty, got ''"),
+        (["small", "--output="], "--output must not be empty, got ''"),
+        ([""], "argument must not be empty, got ''"),
         (
             ["table1", "--training", "none.txt", "--profiles", "userid_profile.txt"],
             r"training file must be readable \(no such file or directory\), got 'none.txt'",
@@ -63,7 +84,8 @@ def test_a_second_run_changes_no_data(capsys: pytest.CaptureFixture) -> None:
             "profile file must be a file, got '.'",
         ),
         (["small", "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
-        (["small", "--workers", "0"], "--workers must be a whole number of at least 1, got 0"),
+        (["small", "--workers", "0"], "--workers must be a whole number from 1 to 1,024, got 0"),
+        (["small", "--workers", "100000"], "--workers must be a whole number from 1 to 1,024, got 100000"),
         (["small", "--output", "training.txt"], "--output must be writable"),
         (["small", "--output", "training.txt/below"], "--output must be writable"),
         (["small", "--output", "out", "--seed", "1"], "--output .*, whose seed is 0 and not 1, got 'out'"),

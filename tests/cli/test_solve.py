@@ -172,7 +172,7 @@ BAD = [
     (["solve", "big.toml", "--solver", "enumeration"], "tries at most 1,000,000 rankings, got 100 items"),
     (["solve", "kdd2012", "--time-limit", "-1"], r"--time-limit must be a number from 0 to .*got -1\.0"),
     (["solve", "kdd2012", "--time-limit", "nan"], "--time-limit must be a number from 0 to .*got nan"),
-    (["solve", "kdd2012", "--time-limit", "soon"], "--time-limit.*valid number.*got 'soon'"),
+    (["solve", "kdd2012", "--time-limit", "soon"], "--time-limit must be a number, got 'soon'"),
     (["solve", "kdd2012", "--target-gap", "0"], r"--target-gap must be a number from 1e-12 to 1, got 0\.0"),
     (
         ["solve", "kdd2012", "--solver", "sampling", "--share", "2"],
@@ -180,13 +180,13 @@ BAD = [
     ),
     (
         ["solve", "kdd2012", "--solver", "sampling", "--seed", "-1"],
-        "--seed.*greater than or equal to 0, got '-1'",
+        "--seed must be at least 0, got '-1'",
     ),
     (["solve", "kdd2012", "--json", "missing/x.json"], "--json must be a file in a directory that exists"),
     (["solve", "kdd2012", "--json", "."], "--json must be a file in a directory that exists"),
     (["solve", "kdd2012", "--json", "/dev/full"], r"--json must be writable \(no space left on device\)"),
     (["frontier", "kdd2012", "--alphas", "1,two"], "--alphas must be numbers with commas between.*'1,two'"),
-    (["frontier", "kdd2012", "--alphas", ""], "--alphas must be numbers with commas between them, got ''"),
+    (["frontier", "kdd2012", "--alphas", ""], "--alphas must not be empty, got ''"),
     (["frontier", "kdd2012", "--alphas", "-2"], r"alpha must be a number from 0 to 1,000, got -2\.0"),
     (["frontier", "kdd2012", "--time-limit", "-1"], "--time-limit must be a number from 0 to"),
     (["frontier", "kdd2012", "--plot", "figure.gif"], "plot file must end in .png, .svg or .pdf"),
@@ -219,7 +219,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(
     monkeypatch.setattr("banditrank.solvers.solve.solve", interrupted)
     monkeypatch.setattr("banditrank.solvers.frontier.solve", interrupted)
     status, output, complaint = run(capsys, command, "kdd2012")
-    assert (status, output, complaint.strip()) == (130, "", "")
+    assert (status, output, complaint) == (130, "", "banditrank: interrupted\n")
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def test_an_unknown_name_is_refused_with_a_hint() -> None:
 
 
 def test_files_come_in_pairs() -> None:
-    with pytest.raises(InvalidInputError, match="training and profiles must be given together"):
+    with pytest.raises(InvalidInputError, match="training must be given together with the profile file"):
         find_studies(training=Path("training.txt"))
 
 
@@ -53,3 +53,10 @@ def test_parts_have_names_of_their_own_and_settings_that_tell_quick_and_seeds_ap
     assert digests[0, False] == [part.digest() for part in study.sweep(0, quick=False)]
     for other in ((0, True), (1, False)):
         assert not set(digests[0, False]) & set(digests[other])
+
+
+def test_files_that_no_study_would_read_are_refused() -> None:
+    files = {"training": Path("training.txt"), "profiles": Path("userid_profile.txt")}
+    with pytest.raises(InvalidInputError, match="training must be left out without the study table1"):
+        find_studies(["kdd2012"], **files)
+    assert len(find_studies(["table1", "kdd2012"], **files)) == 2

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.stats import mannwhitneyu
+from scipy.stats import bootstrap, mannwhitneyu
 
-from banditrank.experiments.comparison import LEVEL, compare
+from banditrank.experiments.comparison import LEVEL, compare, factor_of_means
 
 
 @pytest.mark.parametrize(("n", "m", "shift"), [(4, 4, 2.0), (7, 7, 0.5), (20, 20, 0.8), (100, 12, 0.3)])
@@ -39,3 +39,33 @@ def test_nothing_is_decided_by_one_run_or_between_equals(values: list[float]) ->
 def test_one_extreme_run_decides_nothing() -> None:
     values = np.arange(12.0)
     assert compare(values, np.r_[values[:-1], 1e9]).less is None
+
+
+def test_a_factor_is_decided_only_if_chance_does_not_explain_it() -> None:
+    rng = np.random.default_rng(2)
+    before = rng.gamma(4.0, 25.0, size=8)
+    assert factor_of_means(before, 0.8 * before).at_most_1 is True
+    assert factor_of_means(before, 1.2 * before).at_most_1 is False
+    noisy = 1.05 * before * rng.uniform(0.5, 1.5, size=8)
+    factor = factor_of_means(before, noisy)
+    assert factor.low < 1 < factor.high
+    assert factor.at_most_1 is None
+    assert str(factor).endswith("not decided)")
+
+
+def test_the_interval_is_that_of_the_bootstrap() -> None:
+    rng = np.random.default_rng(3)
+    before, after = rng.gamma(4.0, 25.0, size=40), rng.gamma(4.0, 30.0, size=40)
+    expected = bootstrap(
+        (after, before),
+        lambda a, b, axis: a.mean(axis=axis) / b.mean(axis=axis),
+        paired=True,
+        method="percentile",
+        rng=1,
+    ).confidence_interval
+    assert factor_of_means(before, after)[1:] == pytest.approx(tuple(expected), rel=0.02)
+
+
+def test_one_replication_decides_nothing_of_a_factor() -> None:
+    one = np.array([3.0])
+    assert factor_of_means(one, 5 * one).at_most_1 is None

@@ -59,3 +59,15 @@ def test_curves_are_drawn_as_a_median_in_a_band() -> None:
     assert np.allclose(axes.lines[0].get_ydata(), [6 / 10, 12 / 100, 24 / 1000])
     band = axes.collections[0].get_paths()[0].vertices
     assert {round(y * 10) for x, y in band if x == 10} == {2, 10}
+
+
+def test_ticks_have_commas_between_thousands() -> None:
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    for axes, per_round in zip(figure.subplots(1, 2), (False, True), strict=True):
+        draw_curves(axes, {"a": frame([0, 1000, 40_000], [0, 2000, 60_000])}, per_round=per_round)
+        figure.canvas.draw()
+        rounds = [tick.get_text() for tick in axes.get_xticklabels()]
+        assert "1,000" in rounds
+        assert len(rounds) <= 7
+        values = [tick.get_text() for tick in axes.get_yticklabels()]
+        assert ("20,000" in values) is not per_round

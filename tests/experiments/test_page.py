@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 from browser import OpenPage
 from flit_core import buildapi
-from page_measures import contrasts, heading_levels, overhanging, pictures, scrolls_sideways
+from page_measures import contrasts, heading_levels, overhanging, pictures, right_edge, scrolls_sideways
 from playwright.sync_api import Locator, Page, expect
 
 from banditrank.experiments.page import column_kinds, write_page
@@ -136,8 +136,10 @@ def test_verdicts_are_words_in_the_overview_and_with_each_study(
 ) -> None:
     page = open_page(file.as_uri(), width=width)
     rows = [text_of(row) for row in page.locator(".studies tbody tr").all()]
-    assert re.search(r"^The world of Table 1 Partly 1 of 3\D* 12 min 34 s$", rows[0])
-    assert rows[1].startswith(f"On {NASTY} Disagrees 0 of 1")
+    assert rows[0] == "The world of Table 1 Partly 1 of 3, 1 not decided 12 min 34 s"
+    assert rows[1] == f"On {NASTY} Disagrees 0 of 1 1.0 s"
+    assert "Checks that hold: 1 of 3, 1 not decided. It took 12 min 34 s." in text_of(page)
+    assert text_of(page.locator(".counts dd").last) == "1 of 4, 1 not decided"
     assert page.locator(".study .verdict").all_inner_texts() == ["Partly", "Disagrees"]
     assert page.locator(".study").first.locator(".checks .status").all_inner_texts() == [
         "Yes",
@@ -190,6 +192,21 @@ def test_it_can_be_used_at_any_width_in_both_schemes(
         "light": "rgb(252, 252, 251)",
         "dark": "rgb(18, 20, 22)",
     }[scheme]  # fmt: skip
+
+
+@in_schemes
+def test_an_edge_is_shaded_if_there_is_more_behind_it(
+    scheme: Scheme, file: Path, open_page: OpenPage
+) -> None:
+    page = open_page(file.as_uri(), width=390, scheme=scheme)
+    for box in (page.locator(".plot.wide").first, page.locator(".box:not(.plot)").first):
+        there_is_more = right_edge(box)
+        box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+        assert abs(there_is_more - right_edge(box)) > 10
+    wide = open_page(file.as_uri(), width=1440, scheme=scheme).locator(".plot.wide").first
+    whole = right_edge(wide)
+    wide.evaluate("box => { box.style.background = getComputedStyle(box).backgroundColor; }")
+    assert right_edge(wide) == whole
 
 
 @in_schemes

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from small_study import STUCK_FILE, STUDY
 
-from banditrank import InvalidInputError, UCBRank, __version__, kdd2012
+from banditrank import BanditRankError, InvalidInputError, UCBRank, __version__, kdd2012
 from banditrank.experiments.reproduce import reproduce
 from banditrank.experiments.simulation_part import SimulationPart
-from banditrank.experiments.study import Study
+from banditrank.experiments.study import Frames, Reading, Study
 
 PROGRAM = (
     "import sys\n"
@@ -130,7 +130,11 @@ def test_all_that_is_promised_is_written(uninterrupted: Path) -> None:
         "data/small/first.parquet",
         "data/small/second.parquet",
         "data/small/simulated.parquet",
+        "data/small/first.parquet.sha256",
+        "data/small/second.parquet.sha256",
+        "data/small/simulated.parquet.sha256",
         "timings/small/clock.parquet",
+        "timings/small/clock.parquet.sha256",
         "figures/small/numbers.png",
         "figures/small/numbers.svg",
         "index.html",
@@ -160,6 +164,23 @@ def test_bad_settings_are_refused_before_anything_is_made(tmp_path: Path, option
     with pytest.raises(InvalidInputError, match=f"{option} must be a whole number"):
         reproduce([STUDY], tmp_path / "out", **{option: value})
     assert not (tmp_path / "out").exists()
+
+
+def test_data_that_somebody_changes_meanwhile_are_told(tmp_path: Path) -> None:
+    def change(name: str, _: bool) -> None:  # noqa: FBT001
+        if name == "small/second":
+            (tmp_path / "data" / "small" / "first.parquet").write_bytes(b"other")
+
+    with pytest.raises(BanditRankError, match=r"^the data of small/first were changed"):
+        reproduce([STUDY], tmp_path, on_part=change)
+
+
+def test_a_study_without_figures_has_no_directory_for_them(tmp_path: Path) -> None:
+    def read(frames: Frames) -> Reading:
+        return replace(STUDY.read(frames), pictures=())
+
+    reproduce([replace(STUDY, read=read)], tmp_path)
+    assert not (tmp_path / "figures").exists()
 
 
 def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:

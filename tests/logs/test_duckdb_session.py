@@ -1,12 +1,13 @@
 """The door to DuckDB: limits, interruption, and errors of one line."""
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from banditrank import BanditRankError, InvalidInputError
-from banditrank.logs.duckdb_session import QueryError, open_session
+from banditrank.logs.duckdb_session import QueryError, Session, import_duckdb, open_session
 
 HOURS_LONG = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1000000) b"
 
@@ -14,7 +15,7 @@ HOURS_LONG = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1
 def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     with open_session(memory_limit="100MB", temporary_directory=tmp_path, threads=1) as session:
         session.run("SET max_temp_directory_size = '1MB'")
-        with pytest.raises(InvalidInputError, match=r"memory limit must be larger .* got '100MB'") as caught:
+        with pytest.raises(InvalidInputError, match=r"memory_limit must be larger .* got '100MB'") as caught:
             session.run("CREATE TABLE large AS SELECT hash(range) AS h FROM range(30000000)")
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
@@ -42,3 +43,28 @@ def test_without_duckdb_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
     message = r"^reading click logs needs duckdb: pip install banditrank\[logs\]$"
     with pytest.raises(BanditRankError, match=message), open_session():
         pass
+
+
+def test_a_system_that_starts_no_more_threads_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with open_session(threads=1) as session:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        with pytest.raises(
+            BanditRankError, match=r"^reading the log failed: the system starts no more threads$"
+        ):
+            session.run("SELECT 1")
+
+
+def test_a_full_disk_is_told_in_plain_words(tmp_path: Path) -> None:
+    duckdb = import_duckdb()
+
+    class Full:
+        def execute(self, *_: object) -> None:
+            raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+
+    session = Session(Full(), duckdb, "2GB", tmp_path / "below")
+    message = "temporary_directory must have room for what does not fit into memory, got "
+    with pytest.raises(InvalidInputError, match=message):
+        session.run("SELECT 1")

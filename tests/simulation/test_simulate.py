@@ -214,7 +214,7 @@ def test_an_interruption_before_anything_was_finished_is_raised() -> None:
         ({"horizon": 1.5}, "horizon must be a whole number from 1 to 1,000,000,000,000, got 1.5"),
         ({"replications": 0}, "replications must be a whole number from 1 to .*, got 0"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"workers": 0}, "workers must be a whole number from 1 to 1,024, got 0"),
         ({"backend": "spark"}, "backend must be one of joblib, ray, got 'spark'"),
         (
             {"address": "10.0.0.1:6379"},

@@ -44,7 +44,7 @@ def kdd2012_command(
     estimator: Annotated[
         str, typer.Option(help="Whose estimates --output gets: paper (Algorithm 1) or likelihood.")
     ] = "paper",
-    ads: Annotated[int, typer.Option(help="How many of the most frequent ads to take.")] = 5,
+    n_ads: Annotated[int, typer.Option("--ads", help="How many of the most frequent ads to take.")] = 5,
     positions: Annotated[
         str, typer.Option(help="Which of the positions 1, 2 and 3 to take, with commas between them.")
     ] = "1,2",
@@ -60,7 +60,7 @@ def kdd2012_command(
         ),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--workers", help="Threads.", show_default="one a processor")
+        int | None, typer.Option("--workers", help="Threads, up to 1024.", show_default="one a processor")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -68,8 +68,7 @@ def kdd2012_command(
     from banditrank.logs.duckdb_session import import_duckdb
 
     import_duckdb()
-    check_targets(json_file, output=output)
-    _spare_the_log(output, json_file, (training, profiles))
+    check_targets(json_file, output=output, inputs=(training, profiles))
     if estimator not in _ESTIMATORS:
         raise UnknownNameError("estimator", estimator, _ESTIMATORS)
     chosen = _positions(positions)
@@ -91,7 +90,7 @@ def kdd2012_command(
         found = extract(
             training,
             profiles,
-            n_ads=ads,
+            n_ads=n_ads,
             positions=chosen,
             memory_limit=memory_limit,
             temporary_directory=temporary_directory,
@@ -109,15 +108,6 @@ def kdd2012_command(
         _print_diagnosis(diagnosis, training)
         if output is not None:
             typer.echo(f"{output}: the problem by the estimator {estimator}")
-
-
-def _spare_the_log(output: Path | None, json_file: str | None, inputs: Sequence[Path]) -> None:
-    """Raise an error before the work if a result would replace the log."""
-    for option, target in (("--output", output), ("--json", json_file)):
-        if target not in (None, "-") and Path(str(target)).exists():
-            path = Path(str(target))
-            if any(each.exists() and path.samefile(each) for each in inputs):
-                raise InvalidInputError(option, "must not be one of the log's own files", str(target))
 
 
 def _positions(text: str) -> tuple[int, ...]:

@@ -49,7 +49,7 @@ def frontier_command(
     from banditrank.solvers.frontier import frontier
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
-    check_targets(json_file, plot)
+    check_targets(json_file, plot, inputs=[problem])
     world = find_problem(problem)
     chosen = _numbers(alphas)
     with told_of_long_compiling(), watched() as watch:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from banditrank import __version__
-from banditrank.cli.command import Command
+from banditrank.cli.command import Command, Group, Interruption
 from banditrank.cli.compare import compare_command
 from banditrank.cli.data import data_commands
 from banditrank.cli.frontier import frontier_command
@@ -22,6 +22,7 @@ from banditrank.errors import BanditRankError
 
 application = typer.Typer(
     name="banditrank",
+    cls=Group,
     help="Learn from clicks alone which item to show in which position to which kind of user.",
     invoke_without_command=True,
     add_completion=False,
@@ -65,8 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # names may have letters that the terminal does not
             stream.reconfigure(errors="backslashreplace")
-    command = typer.main.get_command(application)
     try:
+        command = typer.main.get_command(application)
         status = command.main(arguments, prog_name="banditrank", standalone_mode=False)
     except typer.TyperException as error:
         _complain(error.format_message() + _received(error))
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BanditRankError as error:
         _complain(str(error))
         status = 2
-    except KeyboardInterrupt:
+    except (Interruption, KeyboardInterrupt):
         _complain("interrupted")
         status = 130
     except OSError as error:  # files are checked where they are written: this is standard output

@@ -2,8 +2,9 @@
 
 import json
 import math
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ import typer
 
 from banditrank.errors import InvalidInputError
 from banditrank.figures import check_plot_path
+from banditrank.files import replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,24 +36,49 @@ AddressOption = Annotated[
     ),
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option(help="How many replications run at once.", show_default="one a processor")
+    int | None,
+    typer.Option(help="How many replications run at once, up to 1024.", show_default="one a processor"),
 ]
 
 
-def check_targets(json_file: str | None, plot: Path | None = None, output: Path | None = None) -> None:
-    """Raise an error before hours of work if its results could not be written where they are wanted."""
-    if output is not None:
-        _check_file("--output", output)
+def check_targets(
+    json_file: str | None,
+    plot: Path | None = None,
+    output: Path | None = None,
+    inputs: Sequence[str | Path] = (),
+) -> None:
+    """Raise an error before hours of work if its results could not be written where they are wanted.
+
+    Parameters
+    ----------
+    json_file, plot, output
+        What the options of these names say.
+    inputs
+        What is read, which no result may replace. Names that are no files do no harm.
+    """
     if plot is not None:
         check_plot_path(plot)
-        _check_file("--plot", plot)
-    if json_file is not None and json_file != "-":
-        _check_file("--json", Path(json_file))
+    json_path = None if json_file in (None, "-") else Path(str(json_file))
+    wanted = {"--output": output, "--plot": plot, "--json": json_path}
+    targets = {option: path for option, path in wanted.items() if path is not None}
+    read = {Path(name).resolve() for name in inputs if Path(name).is_file()}
+    taken: dict[Path, str] = {}
+    for option, path in targets.items():
+        _check_file(option, path)
+        place = path.resolve()
+        if place in read:
+            raise InvalidInputError(option, "must not be a file that is read", str(path))
+        if place in taken and (place.is_file() or not place.exists()):
+            raise InvalidInputError(option, f"must not be the file of {taken[place]}", str(path))
+        taken[place] = option
 
 
 def _check_file(option: str, path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise InvalidInputError(option, "must be a file in a directory that exists", str(path))
+    replaced = path.resolve()
+    if not os.access(replaced if path.exists() and not path.is_file() else replaced.parent, os.W_OK):
+        raise InvalidInputError(option, "must be writable", str(path))
 
 
 def write_json(document: Mapping[str, Any], target: str) -> None:
@@ -61,7 +88,8 @@ def write_json(document: Mapping[str, Any], target: str) -> None:
         sys.stdout.write(text)
         return
     try:
-        Path(target).write_text(text, encoding="utf-8")
+        with replacing(Path(target)) as path:
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("--json", "must be writable", target, error) from None
 

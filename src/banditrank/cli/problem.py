@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank.cli.command import Command
-from banditrank.cli.output import make_console
+from banditrank.cli.output import check_targets, make_console
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
@@ -73,6 +73,7 @@ def generate_command(
     from banditrank.model.generators import generate
     from banditrank.model.problem_file import problem_text, write_problem
 
+    check_targets(None, output=output)
     problem = generate(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
     if output is None:
         sys.stdout.write(problem_text(problem))

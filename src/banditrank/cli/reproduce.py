@@ -93,7 +93,9 @@ def _print_report(report: "Report") -> None:
     table.add_column("seconds", justify="right", no_wrap=True)
     for study in report.studies:
         checks = [check.holds for check in study.reading.checks if check.of == "paper"]
-        held = f"{sum(holds is True for holds in checks)} of {len(checks)}"
+        held = f"{checks.count(True)} of {len(checks)}"
+        if None in checks:
+            held += f", {checks.count(None)} not decided"
         table.add_row(
             study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}"
         )

@@ -129,7 +129,7 @@ def simulate_command(
     from banditrank.simulation.backends.catalog import find_backend
     from banditrank.simulation.plots import save_plot
 
-    check_targets(json_file, plot)
+    check_targets(json_file, plot, inputs=[problem])
     start = find_problem(problem)
     world = start if changes is None else changing(start, changes, horizon, seed)
     reward_family, model = find_rewards(rewards), find_click_model(click_model)

@@ -62,7 +62,7 @@ def solve_command(
     from banditrank.solvers.solve import solve
     from banditrank.utilities.utility import find_utility
 
-    check_targets(json_file)
+    check_targets(json_file, inputs=[problem])
     world = find_problem(problem)
     wanted = find_utility(utility)
     with told_of_long_compiling(), watched() as watch:

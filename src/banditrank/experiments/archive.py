@@ -1,6 +1,8 @@
 """Where the data of finished parts are kept, so that a run that was stopped can go on."""
 
+import hashlib
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +16,14 @@ if TYPE_CHECKING:
 
 SECONDS_FILE = "seconds.json"
 DATA, TIMINGS = "data", "timings"
+CHECKSUM = ".sha256"  # the ending of the file beside each file of data, in the format of sha256sum
 _DIGEST = b"banditrank.digest"
 
 
 class Archive:
     """A directory of Parquet files, one a part: ``data/kdd2012/ucb-equal.parquet``.
+
+    Beside each is its checksum: Parquet alone does not tell a damaged file from a whole one.
 
     Times, which are never the same twice, are kept apart from data: under ``timings/``, and how long each
     part took in a file of its own.
@@ -46,10 +51,10 @@ class Archive:
         self.kind = kind
         try:
             output.mkdir(parents=True, exist_ok=True)
-            self._claim(manifest, (DATA, TIMINGS, *others))
+            self._claim(manifest, (SECONDS_FILE, DATA, TIMINGS, *others))
         except OSError as error:
             raise InvalidInputError.from_os("output", "must be writable", output, error) from None
-        self._seconds: dict[str, float] = _read_json(output / SECONDS_FILE)
+        self._seconds = _read_seconds(output / SECONDS_FILE)
 
     def _claim(self, manifest: dict[str, Any], names: Sequence[str]) -> None:
         path = self.directory / f"{self.kind}.json"
@@ -61,8 +66,10 @@ class Archive:
             return
         present = _read_json(path)
         for name, value in manifest.items():
-            if present.get(name) != value:
-                rule = f"must be new or hold the same {self.kind}, whose {name} is {present.get(name)!r}"
+            if name not in present:
+                raise _unreadable(path)
+            if json.dumps(present[name]) != json.dumps(value):  # 0 is not false, nor 0.0
+                rule = f"must be new or hold the same {self.kind}, whose {name} is {present[name]!r}"
                 raise InvalidInputError("output", f"{rule} and not {value!r}", str(self.directory))
 
     def path(self, study: str, part: Part) -> Path:
@@ -70,19 +77,20 @@ class Archive:
         return self.directory / folder(part) / study / f"{part.name}.parquet"
 
     def get(self, study: str, part: Part) -> "pd.DataFrame | None":
-        """Return a part's data if they are there and of the same settings."""
-        from pyarrow import ArrowException, parquet  # noqa: PLC0415 - heavy
+        """Return a part's data if they are there, as they were written, and of the same settings."""
+        from pyarrow import ArrowException, BufferReader, parquet  # noqa: PLC0415 - heavy
 
         path = self.path(study, part)
-        if not path.exists():
-            return None
         try:
-            table = parquet.read_table(path)
-        except (ArrowException, OSError):  # damaged: to be made again
+            content = path.read_bytes()
+            if _checksum_path(path).read_bytes() != _checksum(path, content):
+                return None
+            table = parquet.read_table(BufferReader(content))
+            if (table.schema.metadata or {}).get(_DIGEST) != part.digest().encode():
+                return None
+            return table.to_pandas()  # type: ignore[no-any-return]
+        except (ArrowException, OSError, ValueError, TypeError, KeyError):  # to be made again
             return None
-        if (table.schema.metadata or {}).get(_DIGEST) != part.digest().encode():
-            return None
-        return table.to_pandas()  # type: ignore[no-any-return]
 
     def put(self, study: str, part: Part, frame: "pd.DataFrame", seconds: float) -> None:
         """Keep a part's data, and how long they took."""
@@ -96,6 +104,8 @@ class Archive:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as new:
                 parquet.write_table(table, new)
+            with replacing(_checksum_path(path)) as new:
+                new.write_bytes(_checksum(path, path.read_bytes()))
             self._seconds[f"{study}/{part.name}"] = round(seconds, 3)
             _write_json(self.directory / SECONDS_FILE, self._seconds)
         except OSError as error:
@@ -111,16 +121,37 @@ def folder(part: Part) -> str:
     return TIMINGS if part.measures_time else DATA
 
 
+def _checksum_path(path: Path) -> Path:
+    return path.with_name(path.name + CHECKSUM)
+
+
+def _checksum(path: Path, content: bytes) -> bytes:
+    return f"{hashlib.sha256(content).hexdigest()}  {path.name}\n".encode()
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except ValueError:
-        raise InvalidInputError("output", f"must hold a readable {path.name}", str(path)) from None
+    except (OSError, ValueError, RecursionError):
+        raise _unreadable(path) from None
     if not isinstance(content, dict):
-        raise InvalidInputError("output", f"must hold a readable {path.name}", str(path))
+        raise _unreadable(path)
     return content
+
+
+def _read_seconds(path: Path) -> dict[str, float]:
+    seconds = _read_json(path)
+    for value in seconds.values():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 <= value < math.inf:
+            raise _unreadable(path)
+    return seconds
+
+
+def _unreadable(path: Path) -> InvalidInputError:
+    return InvalidInputError("output", f"must hold a readable {path.name}", str(path))
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

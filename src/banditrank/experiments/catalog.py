@@ -33,9 +33,13 @@ def find_studies(
     for name in names:
         if name != "all" and name not in STUDIES:
             raise UnknownNameError("study", name, ("all", *STUDIES))
-    if (training is None) != (profiles is None):
-        given = str(training or profiles)
-        raise InvalidInputError("training and profiles", "must be given together", given)
     wanted = set(STUDIES) if not names or "all" in names else set(names)
+    given = {"training": training, "profiles": profiles}
+    for field, path in given.items():
+        if path is not None and "table1" not in wanted:
+            raise InvalidInputError(field, "must be left out without the study table1", str(path))
+        if path is not None and None in given.values():
+            other = "profile" if field == "training" else "training"
+            raise InvalidInputError(field, f"must be given together with the {other} file", str(path))
     found = {**STUDIES, "table1": table1.make_study(training, profiles)}
     return [study for name, study in found.items() if name in wanted]

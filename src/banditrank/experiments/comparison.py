@@ -1,4 +1,4 @@
-"""Whether runs of one kind give less than runs of another, or are too few to tell."""
+"""Whether runs of one kind give less than runs of another, or grow, or are too few to tell."""
 
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.05  # how often, at most, a difference is found where there is none
 BY_RANKS = f"by a two-sided rank test at the {LEVEL:.0%} level"
+BY_BOOTSTRAP = f"by a {1 - LEVEL:.0%} bootstrap interval over the replications"
 _SHUFFLES = 9_999
 
 
@@ -49,3 +50,41 @@ def compare(first: Floats, second: Floats) -> Comparison:
     )
     chance = float((1 + (np.abs(dealt) >= abs(seen) - 1e-9).sum()) / (1 + _SHUFFLES))
     return Comparison(bool(seen < 0) if chance < LEVEL else None, chance)
+
+
+class Factor(NamedTuple):
+    """How many times as large a mean is as another, and an interval that says how sure that is."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def at_most_1(self) -> bool | None:
+        """Whether it is no larger; None if the data do not decide."""
+        return True if self.high <= 1 else False if self.low > 1 else None
+
+    def __str__(self) -> str:
+        undecided = ", not decided" if self.at_most_1 is None else ""
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f}{undecided})"
+
+
+def factor_of_means(before: Floats, after: Floats) -> Factor:
+    """Compare the means of two values of the same replications.
+
+    The interval holds the middle 95% of the factors that samples of as many replications give, drawn from
+    these with replacement (the bootstrap). The samples are the same each time. One replication tells nothing.
+
+    Examples
+    --------
+    >>> values = np.arange(1.0, 11.0)
+    >>> str(factor_of_means(values, 2 * values)), str(factor_of_means(values, values[::-1]))
+    ('2.00 (2.00 to 2.00)', '1.00 (0.51 to 1.97, not decided)')
+    """
+    value = float(after.mean() / before.mean())
+    if len(before) < 2:
+        return Factor(value, 0.0, np.inf)
+    drawn = np.random.default_rng(0).integers(len(before), size=(_SHUFFLES, len(before)))
+    factors = after[drawn].mean(axis=1) / before[drawn].mean(axis=1)
+    low, high = np.quantile(factors, (LEVEL / 2, 1 - LEVEL / 2))
+    return Factor(value, float(low), float(high))

@@ -7,7 +7,7 @@ from threading import Lock
 
 from banditrank import __version__
 from banditrank.checks import check_whole
-from banditrank.errors import InvalidInputError
+from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.experiments.archive import Archive, folder
 from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
@@ -115,7 +115,7 @@ def _frames(archive: Archive, study: Study, parts: Sequence[Part]) -> Frames:
     for part in parts:
         frame = archive.get(study.name, part)
         if frame is None:
-            raise RuntimeError(f"the data of {study.name}/{part.name} are gone")
+            raise BanditRankError(f"the data of {study.name}/{part.name} were changed while others were made")
         frames[part.name] = frame
     return frames
 

@@ -77,11 +77,12 @@ class Report:
             for report in self.shown
         }
         for study, drawn in drawings.items():
-            figures = directory / FIGURES / study
-            figures.mkdir(parents=True, exist_ok=True)
             for drawing in drawn:
-                (figures / f"{drawing.picture.name}.png").write_bytes(drawing.png)
-                (figures / f"{drawing.picture.name}.svg").write_bytes(drawing.light)
+                figures = directory / FIGURES / study
+                figures.mkdir(parents=True, exist_ok=True)
+                for kind, content in (("png", drawing.png), ("svg", drawing.light)):
+                    with replacing(figures / f"{drawing.picture.name}.{kind}") as path:
+                        path.write_bytes(content)
         with replacing(directory / PAGE_FILE) as path:
             write_page(self, drawings, path)
         with replacing(directory / SUMMARY_FILE) as path:

@@ -38,7 +38,8 @@ def reproduce(
     seed
         Of all randomness: the same seed gives the same data, to the byte.
     workers
-        How many replications run at once, one a processor when left out; the data do not depend on it.
+        How many replications run at once, up to 1,024, one a processor when left out; the data do not depend
+        on it.
     backend, address
         Where they run, as for `banditrank.simulate`; nor do the data depend on this.
     progress

@@ -3,6 +3,8 @@
 DuckDB is imported when it is first asked for, so that nobody else needs it installed.
 """
 
+import errno
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_workers
 from banditrank.errors import BanditRankError, InvalidInputError
 
 OnProgress: TypeAlias = Callable[[float], None]
@@ -22,6 +24,7 @@ OnProgress: TypeAlias = Callable[[float], None]
 _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", re.IGNORECASE)
 _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 SMALLEST_MEMORY = 100 * 10**6  # DuckDB's buffers for reading a file alone take tens of megabytes
+LARGEST_MEMORY = 1000 * 10**12  # far more than there is, and less than DuckDB can count
 _SECONDS_BETWEEN_LOOKS = 0.1
 
 
@@ -58,7 +61,10 @@ class Session:
         The query runs in a thread of its own, so that progress can be told and Ctrl-C stops it at once.
         """
         with ThreadPoolExecutor(max_workers=1) as threads:
-            future = threads.submit(self._rows, query, parameters or {})
+            try:
+                future = threads.submit(self._rows, query, parameters or {})
+            except RuntimeError:
+                raise BanditRankError("reading the log failed: the system starts no more threads") from None
             try:
                 self._wait(future, on_progress)
             except BaseException:
@@ -71,8 +77,12 @@ class Session:
             rows: list[tuple[Any, ...]] = self._connection.execute(query, dict(parameters)).fetchall()
         except self._duckdb.OutOfMemoryException:
             rule = "must be larger for this log, or the temporary directory must have more room"
-            raise InvalidInputError("memory limit", rule, self._memory_limit) from None
+            raise InvalidInputError("memory_limit", rule, self._memory_limit) from None
         except self._duckdb.IOException as error:
+            if os.strerror(errno.ENOSPC) in str(error):
+                rule = "must have room for what does not fit into memory"
+                place = str(self._directory.parent)
+                raise InvalidInputError("temporary_directory", rule, place) from None
             raise BanditRankError(f"reading the log failed: {_first_line(error)}") from None
         except self._duckdb.Error as error:
             raise QueryError(f"reading the log failed: {_first_line(error)}") from None
@@ -109,17 +119,16 @@ def open_session(
     temporary_directory
         Where there is room for what does not fit; the system's when left out.
     threads
-        One a processor when left out. Each has buffers of its own.
+        Up to 1,024; one a processor when left out. Each has buffers of its own.
     """
     check_memory_limit(memory_limit)
-    if threads is not None:
-        threads = check_whole("threads", threads, 1)
+    threads = check_workers("threads", threads)
     duckdb = import_duckdb()
     try:
         place = tempfile.TemporaryDirectory(prefix="banditrank-", dir=temporary_directory)
     except OSError as error:
         directory = str(temporary_directory or tempfile.gettempdir())
-        raise InvalidInputError.from_os("temporary directory", "must be writable", directory, error) from None
+        raise InvalidInputError.from_os("temporary_directory", "must be writable", directory, error) from None
     with place as directory, duckdb.connect() as connection:
         settings: dict[str, object] = {
             "memory_limit": memory_limit,
@@ -152,11 +161,12 @@ def check_memory_limit(text: str) -> None:
     >>> check_memory_limit("2")
     Traceback (most recent call last):
         ...
-    banditrank.errors.InvalidInputError: memory limit must be at least 100MB, written like 2GB, got '2'
+    banditrank.errors.InvalidInputError: memory_limit must be from 100MB to 1000TB, written like 2GB, got '2'
     """
     found = _MEMORY.fullmatch(text) if isinstance(text, str) else None
-    if found is None or float(found[1]) * _UNITS[found[2][0].upper()] < SMALLEST_MEMORY:
-        raise InvalidInputError("memory limit", "must be at least 100MB, written like 2GB", text)
+    amount = 0.0 if found is None else float(found[1]) * _UNITS[found[2][0].upper()]
+    if not SMALLEST_MEMORY <= amount <= LARGEST_MEMORY:
+        raise InvalidInputError("memory_limit", "must be from 100MB to 1000TB, written like 2GB", text)
 
 
 def _first_line(error: Exception) -> str:

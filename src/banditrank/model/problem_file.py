@@ -10,6 +10,7 @@ from pathlib import Path
 import tomli_w
 
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.files import replacing
 from banditrank.model.problem import Problem
 
 REQUIRED_KEYS = ("arrival_rates", "position_preferences", "item_means")
@@ -46,7 +47,8 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     """Write a problem to a TOML file, so that reading it gives an equal problem."""
     path = Path(path)
     try:
-        path.write_text(problem_text(problem), encoding="utf-8")
+        with replacing(path) as new:
+            new.write_text(problem_text(problem), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("problem file", "must be writable", path, error) from None
 

@@ -70,7 +70,7 @@ def simulate(
         Rounds to note the regret at; about a hundred, denser at the start, when left out. The horizon is
         always one.
     workers
-        How many replications run at once; as many as there are processors when left out.
+        How many replications run at once, up to 1,024; as many as there are processors when left out.
     progress
         Whether to show a progress bar; when left out, if standard error is a terminal. Or a function of your
         own, called with the number of rounds just played.

@@ -79,3 +79,20 @@ def test_regret_that_grows_faster_than_the_order_is_noticed(
     own = multiple(name, THEOREMS[name].order, 1e-3)
     own.loc[own["round"] == ROUNDS[-1], "regret"] *= 0.999  # to be on one side of rounding
     assert answers(frames(sizes, **{name: own})) == [True] * 8
+
+
+def test_growth_that_chance_may_explain_is_not_decided(sizes: dict[str, pd.DataFrame]) -> None:
+    name = "theorem-1"
+    data = multiple(name, THEOREMS[name].order, 1e-3)
+    last = data["round"] == ROUNDS[-1]
+    data.loc[last & (data["replication"] == 0), "regret"] *= 1.6
+    data.loc[last & (data["replication"] == 1), "regret"] *= 0.9
+    check = read(frames(sizes, **{name: data})).checks[1]
+    assert check.holds is None
+    assert "95% bootstrap interval" in check.statement
+    assert check.evidence.endswith("changes by a factor of 1.07 (0.90 to 1.60, not decided)")
+
+
+def test_large_factors_are_written_without_an_exponent(sizes: dict[str, pd.DataFrame]) -> None:
+    reading = read(frames(sizes, **{"theorem-2": multiple("theorem-2", share=1 / 5000)}))
+    assert "e+" not in " ".join([reading.findings, *(check.evidence for check in reading.checks)])

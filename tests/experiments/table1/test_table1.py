@@ -90,3 +90,11 @@ def test_files_that_are_not_there_are_told_before_the_work(tmp_path: Path, log: 
     study = find_studies(["table1"], training=log.training, profiles=tmp_path)[0]
     with pytest.raises(InvalidInputError, match="profile file must be a file"):
         study.sweep(0, quick=True)
+
+
+def test_a_log_that_cannot_be_written_anywhere_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(InvalidInputError, match=r"temporary files must be writable \(no such file"):
+        SampleLogPart(name="sample-log", rows=100, seed=2).run(workers=1, advance=lambda _: None)

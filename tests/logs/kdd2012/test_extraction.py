@@ -10,6 +10,7 @@ import pytest
 from handwritten_log import row, write_log
 
 from banditrank import InvalidInputError, kdd2012
+from banditrank.logs.duckdb_session import open_session
 from banditrank.logs.kdd2012.extraction import REASONS, Extraction, RowGroup, extract
 from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
 
@@ -165,21 +166,25 @@ def test_progress_rises_to_the_end(sample_log: SampleLog) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_ads": 0}, "number of ads must be a whole number of at least 1, got 0"),
-        ({"n_ads": 1}, "number of ads must be at least the 2 positions, got 1"),
+        ({"n_ads": 0}, "n_ads must be a whole number of at least 1, got 0"),
+        ({"n_ads": 1}, "n_ads must be at least the 2 positions, got 1"),
         (
             {"n_ads": 400},
-            r"number of ads must be at most the ads .* saw at the chosen positions, 305, got 400",
+            r"n_ads must be at most the ads .* saw at the chosen positions, 305, got 400",
         ),
         ({"positions": ()}, r"positions must be different ones of 1, 2 and 3, got \(\)"),
         ({"positions": (1, 1)}, r"positions must be different ones of 1, 2 and 3, got \(1, 1\)"),
         ({"positions": (1, 4)}, r"positions must be different ones of 1, 2 and 3, got \(1, 4\)"),
-        ({"memory_limit": "much"}, "memory limit must be at least 100MB, written like 2GB, got 'much'"),
-        ({"memory_limit": "1MB"}, "memory limit must be at least 100MB, .*, got '1MB'"),
-        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"memory_limit": "much"}, "memory_limit must be from 100MB to 1000TB, written like 2GB, got 'much'"),
+        ({"memory_limit": "1MB"}, "memory_limit must be from 100MB to 1000TB, .*, got '1MB'"),
+        ({"memory_limit": "99999999999999TB"}, "memory_limit must be from 100MB to 1000TB, .*, got '9"),
+        ({"memory_limit": f"{'9' * 400}TB"}, "memory_limit must be from 100MB to 1000TB, .*, got '9"),
+        ({"threads": 0}, "threads must be a whole number from 1 to 1,024, got 0"),
+        ({"threads": 1025}, "threads must be a whole number from 1 to 1,024, got 1025"),
+        ({"threads": 10**23}, "threads must be a whole number from 1 to 1,024, got 1000"),
         (
             {"temporary_directory": "missing"},
-            r"temporary directory must be writable \(no such .* got 'missing'",
+            r"temporary_directory must be writable \(no such .* got 'missing'",
         ),
     ],
     ids=str,
@@ -187,6 +192,24 @@ def test_progress_rises_to_the_end(sample_log: SampleLog) -> None:
 def test_bad_settings_are_refused(sample_log: SampleLog, settings: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         extract(sample_log.training, sample_log.profiles, **settings)
+
+
+def test_a_small_log_is_read_by_few_threads(
+    sample_log: SampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from banditrank.logs.kdd2012 import extraction
+
+    asked: list[int | None] = []
+
+    def session(*, threads: int | None, **settings: object):  # noqa: ANN202
+        asked.append(threads)
+        return open_session(threads=threads, **settings)
+
+    monkeypatch.setattr(extraction, "open_session", session)
+    extract(sample_log.training, sample_log.profiles, threads=1024, temporary_directory=tmp_path)
+    extract(sample_log.training, sample_log.profiles)
+    size = sample_log.training.stat().st_size + sample_log.profiles.stat().st_size
+    assert asked == [1 + size // 10**6, None]
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from handwritten_log import GOOD, PROFILES, row, write_log
 from banditrank import BanditRankError, InvalidInputError
 from banditrank.logs.kdd2012.extraction import extract
 from banditrank.logs.kdd2012.files import training_file
-from banditrank.logs.kdd2012.malformed_lines import first_malformed_line
+from banditrank.logs.kdd2012.malformed_lines import check_all_was_read, first_malformed_line
 
 WHOLE = r"must be a whole number from 0 to 2\^64 − 1, got "
 
@@ -30,8 +30,20 @@ BAD_TRAINING_LINES = {
     "too large a number": (row(user=2**64), f"line 9: UserID {WHOLE}'18446744073709551616'"),
     "other digits": (row() + "٣", f"line 9: UserID {WHOLE}'1٣'"),
     "junk": (row().encode() + b"\xff\x00", rf"line 9: UserID {WHOLE}'1\\\\xff\\x00'"),
-    "a carriage return": (row() + "\r", rf"line 9: UserID {WHOLE}'1\\r'"),
-    "no impressions": (row(impression=0), "line 9: Impression must be at least 1, got 0"),
+    "a carriage return": (row() + "\r", r"line 9 must end with a newline alone, not .*CRLF.*, got '.*1\\r'"),
+    "a carriage return between rows": (f"{row()}\r{row()}", "line 9 must have 12 columns .*, got 23"),
+    "the query's separator": (row() + "\x01", rf"line 9: UserID {WHOLE}'1\\x01'"),
+    "the query's separator twice": (row() + "\x01\x01", rf"line 9: UserID {WHOLE}'1\\x01\\x01'"),
+    "the query's separator alone": ("\x01", "line 9 must have 12 columns .*, got 1"),
+    "no impressions": (row(impression=0), "line 9: Impression must be from 1 to 1,000,000,000, got 0"),
+    "too many impressions": (
+        row(impression=2**64 - 1),
+        "line 9: Impression must be from 1 to 1,000,000,000, got 18446744073709551615",
+    ),
+    "one impression too many": (
+        row(impression=10**9 + 1),
+        "line 9: Impression must be from 1 to 1,000,000,000, got 1000000001",
+    ),
     "more clicks than impressions": (
         row(click=4, impression=3),
         "line 9: Click must be at most the line's Impression, 3, got 4",
@@ -75,6 +87,45 @@ def test_line_numbers_hold_far_down_a_file(tmp_path: Path) -> None:
 def test_a_malformed_profile_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     log = write_log(tmp_path, GOOD, [*PROFILES, line, "4\t2\t2"])
     with pytest.raises(InvalidInputError, match=rf"^userid_profile\.txt {message}"):
+        extract(log.training, log.profiles)
+
+
+@pytest.mark.parametrize("end", ["", "\x01", "\x01\x01"])
+def test_a_malformed_last_line_is_named_in_either_file(tmp_path: Path, end: str) -> None:
+    """A last line that is longer than DuckDB's buffers is one that it drops without a word."""
+    endless = end or "1" * 50_000_000
+    log = write_log(tmp_path, [*GOOD, row() + endless])
+    with pytest.raises(InvalidInputError, match=r"^training\.txt line 9.* must (be|have) "):
+        extract(log.training, log.profiles)
+    log = write_log(tmp_path, GOOD, [*PROFILES, "3\t1\t1" + endless])
+    with pytest.raises(InvalidInputError, match=r"^userid_profile\.txt line 3.* must (be|have) "):
+        extract(log.training, log.profiles)
+
+
+def test_lines_that_were_not_read_are_told_even_if_nothing_is_wrong_with_them(tmp_path: Path) -> None:
+    file = training_file(write_log(tmp_path, GOOD).training)
+    check_all_was_read(file, 8)
+    for count in (7, 9):
+        with pytest.raises(
+            BanditRankError, match=f"^reading training.txt failed: of 8 lines {count} were read$"
+        ):
+            check_all_was_read(file, count)
+
+
+def test_more_impressions_than_can_be_counted_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("banditrank.logs.kdd2012.extraction.MOST_DISPLAYS", 10**9)
+    log = write_log(tmp_path, [*GOOD, row(1, impression=10**9)])
+    with pytest.raises(InvalidInputError, match=r"training file must have at most .*, got 1000000008"):
+        extract(log.training, log.profiles, n_ads=2)
+
+
+@pytest.mark.parametrize("profiles", [["1\t0\t3", "2\t0\t4"], ["7\t1\t1"]])
+def test_a_log_without_a_known_gender_is_told(tmp_path: Path, profiles: list[str]) -> None:
+    log = write_log(tmp_path, GOOD, profiles)
+    message = "training file must have lines .* whom the profile file gives gender 1 or 2, got 0"
+    with pytest.raises(InvalidInputError, match=message):
         extract(log.training, log.profiles)
 
 
@@ -123,9 +174,9 @@ def test_missing_files_and_directories_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_second_look_agrees_with_the_query_about_good_files(tmp_path: Path) -> None:
-    unusual = [row(click=5, impression=7), row(user=2**64 - 1), "00" + row()]
+    unusual = [row(click=5, impression=7), row(user=2**64 - 1), "00" + row(), row(impression=10**9)]
     log = write_log(tmp_path, [*GOOD, *unusual])
-    assert extract(log.training, log.profiles, n_ads=2).total.rows == 11
+    assert extract(log.training, log.profiles, n_ads=2).total.rows == 12
     assert first_malformed_line(training_file(log.training)) is None
 
 

@@ -1,4 +1,4 @@
-"""Lemmas 1 and 2, and that of the appendix: how often estimates are off by more than is promised."""
+"""Lemmas 1 to 3, the last in the appendix: how often estimates are off by more than is promised."""
 
 from banditrank.experiments.lemmas.analysis import read
 from banditrank.experiments.lemmas.sweep import CUT, sweep

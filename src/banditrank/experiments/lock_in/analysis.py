@@ -11,7 +11,7 @@ from banditrank.experiments.lock_in.sweep import WORLDS, scaled
 from banditrank.experiments.paper_policies import COEFFICIENTS, LABELS
 from banditrank.experiments.regret_order.bounds import initial_phase
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
-from banditrank.experiments.words import listed
+from banditrank.experiments.words import listed, rounded
 from banditrank.figures import tidy
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ CURES = {
     "without_rare": "without rarely shown items",
     "likelihood": "by likelihood",
 }
-MEASURED_ROUNDS = 74_000  # "about", says NOTES.md, of a world of the synthetic one's size and distributions
-ABOUT = 0.5  # of them: NOTES.md tells neither the world's seed nor an error
+MEASURED_ROUNDS = 74_000  # about: an independent implementation's figure, which docs/fidelity.md states
+ABOUT = 0.5  # of them: neither the seed of its world nor an error is known
 
 
 def read(frames: Frames) -> Reading:
@@ -118,7 +118,7 @@ def _phase_check(phases: "dict[float, pd.DataFrame]", world: str) -> Check:
         f"{WORLDS[world].label}: at every click rate the initial phase is on average within the proofs' "
         "bound.",
         None if holds and not ended else holds,
-        f"the bound is {rooms.min():.2g} to {rooms.max():.2g} times the mean",
+        f"the bound is {rounded(rooms.min())} to {rounded(rooms.max())} times the mean",
     )
 
 
@@ -127,9 +127,9 @@ def _independent_check(phases: "pd.DataFrame") -> Check:
     mean, error = float(rounds.mean()), float(rounds.std(ddof=1) / np.sqrt(len(rounds)))
     off, allowed = abs(mean - MEASURED_ROUNDS), ABOUT * MEASURED_ROUNDS
     return Check(
-        f"With clicks, the initial phase of the synthetic world lasts about {MEASURED_ROUNDS:,} rounds, as "
-        "NOTES.md reports of an independent implementation on a world of its size and distributions: the "
-        f"mean, give or take three standard errors, is off by {ABOUT:.0%} at most.",
+        f"With clicks, the initial phase of the synthetic world lasts about {MEASURED_ROUNDS:,} rounds, an "
+        "independent implementation's figure (docs/fidelity.md) of a world of its size and distributions: "
+        f"the mean, give or take three standard errors, is off by {ABOUT:.0%} at most.",
         None if abs(off - allowed) < 3 * error else off <= allowed,
         f"mean {mean:,.0f}, standard error {error:,.0f}",
         of="implementation",
@@ -172,8 +172,9 @@ def _phase_table(phases: "dict[str, dict[float, pd.DataFrame]]") -> Table:
         for (rate, group), bound in zip(phases[world].items(), bounds, strict=True):
             rounds = spread(group["initial_rounds"].to_numpy(dtype=np.float64))
             ended = f"{_share(group['ended']):.0%}"
-            rows.append([label, f"× {rate:g}", *rounds, f"{bound:,.0f}", ended])
-    headings = ["world", "click rates", *SPREAD, "bound on the mean", "ended"]
+            mean = f"{group['initial_rounds'].mean():,.0f}"
+            rows.append([label, f"× {rate:g}", *rounds, mean, f"{bound:,.0f}", ended])
+    headings = ["world", "click rates", *SPREAD, "mean", "mean at most, by the proofs", "ended"]
     return Table("Rounds of the initial phase", headings, rows)
 
 

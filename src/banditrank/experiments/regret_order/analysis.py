@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.experiments.comparison import BY_BOOTSTRAP, Factor, factor_of_means
 from banditrank.experiments.curves import curve
 from banditrank.experiments.paper_policies import LABELS
 from banditrank.experiments.regret_order import bounds
 from banditrank.experiments.regret_order.sweep import SIZES, worlds
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
-from banditrank.experiments.words import listed
+from banditrank.experiments.words import listed, rounded
 from banditrank.figures import tidy
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
@@ -66,7 +67,7 @@ class Growth(NamedTuple):
     mean: Floats
     bound: Floats
     fits: dict[str, float]  # R² of a + b·order, from the end of the first tenth of rounds on
-    slowing: float  # regret over order at the end, over the same a tenth of the way
+    slowing: Factor  # regret over order at the end, over the same a tenth of the way
     least_room: float  # bound over regret, where that is least
 
     @property
@@ -87,13 +88,13 @@ def read(frames: Frames) -> Reading:
             Check(
                 f"{theorem.label}: mean regret stays below the bound.",
                 growth.is_bounded,
-                f"the bound is never less than {growth.least_room:,.3g} times the regret",
+                f"the bound is never less than {rounded(growth.least_room)} times the regret",
             ),
             Check(
                 f"{theorem.label}: over the last tenfold of rounds mean regret grows no faster than "
-                f"{theorem.order}.",
-                growth.slowing <= 1.0,
-                f"regret divided by {theorem.order} changes by a factor of {growth.slowing:.2f}",
+                f"{theorem.order}, {BY_BOOTSTRAP}.",
+                growth.slowing.at_most_1,
+                f"regret divided by {theorem.order} changes by a factor of {growth.slowing}",
             ),
         ]
     below = sum(growth.is_bounded for growth in growths.values())
@@ -101,8 +102,8 @@ def read(frames: Frames) -> Reading:
     best = {name: max(growth.fits, key=lambda order: growth.fits[order]) for name, growth in growths.items()}
     findings = (
         f"{'All' if below == len(THEOREMS) else below} of the {len(THEOREMS)} bounds hold on Table 1's "
-        f"world, and the closest is {room:,.3g} times the regret. Of {listed(ORDERS)} the order that fits "
-        f"best is {listed(f'{order} for {THEOREMS[name].policy}' for name, order in best.items())}."
+        f"world, and the closest is {rounded(room)} times the regret. Of {listed(ORDERS)} the order that "
+        f"fits best is {listed(f'{order} for {THEOREMS[name].policy}' for name, order in best.items())}."
     )
     tables = [_fits(growths), _sizes(factors, bound_factors)]
     figures = {
@@ -120,7 +121,8 @@ def _growth(frames: Frames, name: str) -> Growth:
     t, settled = rounds[late].astype(np.float64), mean[late]
     order = ORDERS[theorem.order](t)
     fits = {label: _explained(formula(t), settled) for label, formula in ORDERS.items()}
-    slowing = float((settled[-1] / order[-1]) / (settled[0] / order[0]))
+    first, last = regrets[:, late][:, 0] / order[0], regrets[:, -1] / order[-1]
+    slowing = factor_of_means(np.maximum(first, 1e-12), last)
     return Growth(rounds, mean, bound, fits, slowing, float((bound / np.maximum(mean, 1e-12)).min()))
 
 
@@ -174,7 +176,7 @@ def _sizes(factors: dict[str, Factors], bound_factors: dict[str, Factors]) -> Ta
         [
             theorem.policy,
             *(
-                f"{here:.2f} ({said:.3g})"
+                f"{here:.2f} ({rounded(said)})"
                 for here, said in zip(factors[name], bound_factors[name], strict=True)
             ),
         ]

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from banditrank.errors import InvalidInputError
 from banditrank.experiments.part import Part
 from banditrank.logs.duckdb_session import import_duckdb
 from banditrank.logs.kdd2012.estimation import ESTIMATORS, estimated_problem
@@ -53,9 +54,13 @@ class SampleLogPart(Part):
         backend: Backend | None = None,  # noqa: ARG002 - no replications
     ) -> "pd.DataFrame":
         """Return the estimates."""
-        with TemporaryDirectory() as directory:
-            log = write_sample_log(kdd2012(), directory, n_rows=self.rows, seed=self.seed)
-            return _estimates(extract(log.training, log.profiles, threads=workers))
+        try:
+            with TemporaryDirectory() as directory:
+                log = write_sample_log(kdd2012(), directory, n_rows=self.rows, seed=self.seed)
+                return _estimates(extract(log.training, log.profiles, threads=workers))
+        except OSError as error:
+            place = error.filename or "none"
+            raise InvalidInputError.from_os("temporary files", "must be writable", place, error) from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ FASTER = 500  # times, what is asked of the exact rows
 
 
 class Printed(NamedTuple):
-    """A cell of the paper's table, and ten runs of an independent implementation (NOTES.md)."""
+    """A cell of the paper's table, and ten runs of an independent implementation (docs/fidelity.md)."""
 
     regret: int
     seconds: int
@@ -73,9 +73,9 @@ def read(frames: Frames) -> Reading:
     exact = min(ratio for cell, ratio in speed_ups.items() if cell[0].endswith("exact"))
     checks = [
         Check(
-            "The median regrets lie in the bands that NOTES.md gives for an independent implementation: mean "
-            "± standard deviation of ten runs, from 0 where that is negative. The mean here would not do: a "
-            "few runs that lock in move it far.",
+            "The median regrets lie in the bands of an independent implementation's figures "
+            "(docs/fidelity.md): mean ± standard deviation of ten runs, from 0 where that is negative. The "
+            "mean here would not do: a few runs that lock in move it far.",
             all(inside.values()),
             f"{sum(inside.values())} of {len(inside)} cells; {from_0} of the bands begin at 0 and say only "
             "how large a median may be",

@@ -18,16 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_whole, check_workers
 from banditrank.errors import InvalidInputError
 from banditrank.logs.duckdb_session import OnProgress, QueryError, Session, open_session
 from banditrank.logs.kdd2012 import queries
 from banditrank.logs.kdd2012.files import LogFile, profile_file, training_file
-from banditrank.logs.kdd2012.malformed_lines import contradicting_lines, first_malformed_line
+from banditrank.logs.kdd2012.malformed_lines import (
+    check_all_was_read,
+    contradicting_lines,
+    first_malformed_line,
+)
 from banditrank.statistics.counts import Counts
 
 USER_TYPES = ("male", "female")
+BYTES_A_THREAD = 10**6  # a thread with less to read is not worth its start
 KNOWN_POSITIONS = (1, 2, 3)
+MOST_DISPLAYS = 10**15  # what counts can hold: a float counts no further than 9·10¹⁵ by ones
 REASONS = (
     "position other than 1, 2, 3",
     "user 0 (unknown)",
@@ -138,24 +144,32 @@ def extract(
     training_log, profile_log = training_file(training), profile_file(profiles)
     for file in (profile_log, training_log):
         file.check()
-    share = profile_log.size / (profile_log.size + training_log.size)
+    size = profile_log.size + training_log.size
+    share = profile_log.size / size
+    if (threads := check_workers("threads", threads)) is not None:
+        threads = min(threads, 1 + size // BYTES_A_THREAD)
     chosen = {"positions": list(positions)}
     with open_session(
         memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
     ) as session:
         _read(session, queries.READ_PROFILES, profile_log, _part(on_progress, 0.0, share))
         ((n_lines, n_users, odd_genders, odd_ages, contradiction),) = session.run(queries.DESCRIBE_PROFILES)
+        check_all_was_read(profile_log, n_lines)
         if contradiction is not None:
             raise contradicting_lines(profile_log, contradiction)
         _read(session, queries.READ_TRAINING, training_log, _part(on_progress, share, 1.0))
-        ((n_ads_found, odd_depths, beyond_depth),) = session.run(queries.DESCRIBE_TRAINING)
+        ((n_rows, n_ads_found, odd_depths, beyond_depth),) = session.run(queries.DESCRIBE_TRAINING)
+        check_all_was_read(training_log, n_rows)
         session.run(queries.CHOOSE_ADS, {**chosen, "n_ads": n_ads})
         ads = [row[0] for row in session.run(queries.CHOSEN_ADS)]
         cells = session.run(queries.CHOSEN_CELLS, chosen)
         groups = session.run(queries.GROUP_ROWS, chosen)
+    if not ads:
+        rule = "must have lines at the chosen positions of users whom the profile file gives gender 1 or 2"
+        raise InvalidInputError("training file", rule, 0)
     if len(ads) < n_ads:
         rule = "must be at most the ads that users of known gender saw at the chosen positions"
-        raise InvalidInputError("number of ads", f"{rule}, {len(ads)}", n_ads)
+        raise InvalidInputError("n_ads", f"{rule}, {len(ads)}", n_ads)
     return Extraction(
         counts=_counts(cells, ads, positions),
         ads=tuple(ads),
@@ -175,11 +189,11 @@ def extract(
 
 def _check_choice(n_ads: int, positions: Sequence[int]) -> int:
     """Return the number of ads, or raise an error if it or the positions cannot be."""
-    n_ads = check_whole("number of ads", n_ads, 1)
+    n_ads = check_whole("n_ads", n_ads, 1)
     if not positions or len(set(positions)) < len(positions) or not set(positions) <= set(KNOWN_POSITIONS):
         raise InvalidInputError("positions", "must be different ones of 1, 2 and 3", positions)
     if len(positions) > n_ads:
-        raise InvalidInputError("number of ads", f"must be at least the {len(positions)} positions", n_ads)
+        raise InvalidInputError("n_ads", f"must be at least the {len(positions)} positions", n_ads)
     return n_ads
 
 
@@ -207,6 +221,9 @@ def _counts(cells: list[tuple[Any, ...]], ads: Sequence[int], positions: Sequenc
     for person, ad, position, impressions, clicked in cells:
         cell = person - queries.PERSONS["male"], item[ad], place[position]
         displays[cell], clicks[cell] = impressions, clicked
+    if displays.sum() > MOST_DISPLAYS:
+        rule = f"must have at most {MOST_DISPLAYS:,} impressions of the chosen ads and positions"
+        raise InvalidInputError("training file", rule, int(displays.sum()))
     return Counts.from_arrays(displays, clicks, displays.sum(axis=(1, 2)))
 
 

@@ -1,7 +1,7 @@
 """The two files of KDD Cup 2012 track 2: where they are, their columns, and what makes a line.
 
 Both are text without a header, with a tab between columns and a newline after each line. Every column of both
-holds whole numbers of up to 64 bits.
+holds whole numbers of up to 64 bits; Impression, one of up to `MOST_IMPRESSIONS`.
 """
 
 from collections.abc import Iterator
@@ -26,6 +26,7 @@ TRAINING_COLUMNS = (
     "UserID",
 )
 PROFILE_COLUMNS = ("UserID", "Gender", "Age")
+MOST_IMPRESSIONS = 10**9  # of a line: four times those of all the contest's lines together
 
 _LARGEST = 2**64 - 1
 _LONGEST_LINE = 1024  # twelve numbers of 20 digits take 252 bytes; more than this is no line at all
@@ -95,7 +96,7 @@ class LogFile:
         if file.read(1) == b"\n":
             return
         file.seek(0)
-        number = 1 + sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+        number = 1 + sum(chunk.count(b"\n") for chunk in chunks(file))
         file.seek(max(0, file.tell() - _LONGEST_LINE))
         place = f"{self.path.name} line {number:,}"
         rule = "must end with a newline (the file looks cut off)"
@@ -110,6 +111,9 @@ class LogFile:
     def line_error(self, number: int, line: bytes) -> InvalidInputError | None:
         """Return what is wrong with a line, if anything is."""
         place = f"{self.path.name} line {number:,}"
+        if line.endswith(b"\r"):
+            rule = "must end with a newline alone, not with a carriage return before it (CRLF)"
+            return InvalidInputError(place, rule, _text(line[-20:]))
         fields = line.split(b"\t")
         if len(fields) != len(self.columns):
             rule = f"must have {len(self.columns)} columns with tabs between them"
@@ -120,8 +124,9 @@ class LogFile:
                 return InvalidInputError(f"{place}: {name}", rule, _text(field))
         if self.columns == TRAINING_COLUMNS:
             click, impression = int(fields[0]), int(fields[1])
-            if impression == 0:
-                return InvalidInputError(f"{place}: Impression", "must be at least 1", 0)
+            if not 1 <= impression <= MOST_IMPRESSIONS:
+                rule = f"must be from 1 to {MOST_IMPRESSIONS:,}"
+                return InvalidInputError(f"{place}: Impression", rule, impression)
             if click > impression:
                 rule = f"must be at most the line's Impression, {impression}"
                 return InvalidInputError(f"{place}: Click", rule, click)
@@ -144,6 +149,11 @@ def training_file(path: str | Path) -> LogFile:
 def profile_file(path: str | Path) -> LogFile:
     """Return the profile file: each user's gender and age."""
     return LogFile(Path(path), "profile file", PROFILE_COLUMNS)
+
+
+def chunks(file: BinaryIO) -> Iterator[bytes]:
+    """Return the rest of a file in pieces of a megabyte."""
+    return iter(lambda: file.read(1 << 20), b"")
 
 
 def _text(field: bytes) -> str:

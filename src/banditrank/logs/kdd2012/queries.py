@@ -1,4 +1,4 @@
-"""The queries: each file is read once, as whole lines, and aggregated while it streams past.
+"""The queries: each goes over its file once, by whole lines, and aggregates while it streams past.
 
 A line is read as one text and held against a pattern before it is split. DuckDB's own reader of columns is
 not strict enough: it would round 1.5, read 1e3 and 0x10, skip blank lines, and ignore a tab at a line's end.
@@ -6,6 +6,8 @@ A line that does not match calls ``error``, which stops the query at once.
 """
 
 from typing import Final
+
+from banditrank.logs.kdd2012.files import MOST_IMPRESSIONS
 
 PERSONS: Final = {
     "gender 0": 0,
@@ -17,8 +19,11 @@ PERSONS: Final = {
 }
 """How the query codes who saw a row's ad; 0 to 2 are the file's own codes of a gender."""
 
-_READER: Final = r"""read_csv($path, columns = {'line': 'VARCHAR'}, delim = chr(1), header = false,
-    quote = '', escape = '', auto_detect = false, compression = 'none')"""
+SEPARATOR: Final = b"\x01"
+"""The byte that DuckDB takes for the end of a column, so that a line is one: no line may hold it."""
+
+_READER: Final = f"""read_csv($path, columns = {{'line': 'VARCHAR'}}, delim = chr({SEPARATOR[0]}),
+    header = false, quote = '', escape = '', auto_detect = false, compression = 'none')"""
 
 READ_PROFILES: Final = rf"""
 CREATE TEMP TABLE profile AS
@@ -39,7 +44,7 @@ GROUP BY ALL
 
 DESCRIBE_PROFILES: Final = """
 SELECT
-    sum(n_rows), count(*), count_if(gender = 3), count_if(unknown_age),
+    coalesce(sum(n_rows), 0), count(*), count_if(gender = 3), count_if(unknown_age),
     min(user_id) FILTER (gender <> other_gender)
 FROM profile
 """
@@ -58,8 +63,8 @@ SELECT
 FROM (
     SELECT
         fields[1]::UBIGINT AS click,
-        CASE WHEN fields[2]::UBIGINT >= greatest(1, fields[1]::UBIGINT) THEN fields[2]::UBIGINT
-        ELSE error(fields[2]) END AS impression,
+        CASE WHEN fields[2]::UBIGINT BETWEEN greatest(1, fields[1]::UBIGINT) AND {MOST_IMPRESSIONS}
+        THEN fields[2]::UBIGINT ELSE error(fields[2]) END AS impression,
         fields[4]::UBIGINT AS ad,
         fields[6]::UBIGINT AS depth,
         fields[7]::UBIGINT AS position,
@@ -101,4 +106,6 @@ FROM cell LEFT JOIN chosen USING (ad)
 GROUP BY ALL
 """
 
-DESCRIBE_TRAINING: Final = "SELECT count(DISTINCT ad), sum(unknown_depths), sum(beyond_depth) FROM cell"
+DESCRIBE_TRAINING: Final = """
+SELECT coalesce(sum(n_rows), 0), count(DISTINCT ad), sum(unknown_depths), sum(beyond_depth) FROM cell
+"""

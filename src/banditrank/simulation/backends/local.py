@@ -3,7 +3,7 @@
 import os
 from collections.abc import Generator, Sequence
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_workers
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.backends.interpreted import interpreted
@@ -22,11 +22,11 @@ class LocalBackend(Backend):
     Parameters
     ----------
     workers
-        How many replications run at once; as many as there are processors when left out.
+        How many replications run at once, up to 1,024; as many as there are processors when left out.
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = check_whole("workers", processors() if workers is None else workers, 1)
+        self.workers = check_workers("workers", workers) or processors()
 
     def run(self, experiment: Experiment, numbers: Sequence[int], advance: Advance) -> Generator[Replication]:
         """Yield the replications with these numbers as they finish."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from banditrank import __version__
-from banditrank.checks import check_whole
+from banditrank.checks import check_workers
 from banditrank.compilation import package_digest
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.simulation.backends.base import Backend
@@ -40,7 +40,7 @@ class RayBackend(Backend):
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self.address = address
-        self.workers = None if workers is None else check_whole("workers", workers, 1)
+        self.workers = check_workers("workers", workers)
         self._ray: Any = None
         self._connection = ExitStack()
 

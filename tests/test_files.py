@@ -1,0 +1,66 @@
+"""Files are written whole or not at all."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from banditrank import InvalidInputError
+from banditrank.files import replacing
+
+
+def test_what_was_half_written_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def write() -> None:
+        with replacing(path) as new:
+            new.write_text("half")
+            raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError, match="full"):
+        write()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_no_file_of_another_name_is_touched(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.new").write_text("mine")
+    with replacing(tmp_path / "a.txt") as new:
+        new.write_text("text")
+    assert (tmp_path / "a.txt.new").read_text() == "mine"
+
+
+def test_a_link_stays_one_and_a_mode_stays_the_same(tmp_path: Path) -> None:
+    path, link = tmp_path / "a.txt", tmp_path / "link"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    with replacing(link) as new:
+        new.write_text("new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with replacing(pipe) as path:
+        assert path == pipe
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "é" * 127])
+def test_any_name_that_a_file_may_have_will_do(tmp_path: Path, name: str) -> None:
+    with replacing(tmp_path / name) as path:
+        path.write_text("new")
+    assert (tmp_path / name).read_text() == "new"
+
+
+def test_the_system_gives_the_reason_in_its_own_words() -> None:
+    wordy = OSError(errno.ENOSPC, "Error writing bytes. Detail: [errno 28] No space left on device")
+    error = InvalidInputError.from_os("output", "must be writable", "a", wordy)
+    assert str(error) == "output must be writable (no space left on device), got 'a'"
+    assert "(odd)" in str(InvalidInputError.from_os("output", "must be writable", "a", OSError("odd")))
