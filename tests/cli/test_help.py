@@ -16,6 +16,7 @@ from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
 from banditrank.policies.catalog import POLICY_NAMES
 from banditrank.policies.equal import EQUAL
+from banditrank.simulation.backends.catalog import BackendName
 from banditrank.solvers.frontier import DEFAULT_ALPHAS
 from banditrank.solvers.solve import SolverName
 
@@ -39,6 +40,8 @@ def parameters(path: str) -> dict[str, object]:
         ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
         ("reproduce", "names", ("", "."), ("all", *STUDIES)),
+        ("simulate", "backend", ("Where replications run: ", "."), get_args(BackendName)),
+        ("reproduce", "backend", ("Where replications run: ", "."), get_args(BackendName)),
     ],
 )
 def test_the_names_in_a_list_are_those_that_there_are(
