@@ -1,6 +1,10 @@
 """Settings for all tests: property tests draw the same examples every time; browsers are to be had."""
 
+import os
+
 from hypothesis import settings
+
+os.environ["RAY_AUTH_MODE"] = "disabled"  # Ray would write a token to the home of whoever runs the tests
 
 pytest_plugins = ["browser"]
 

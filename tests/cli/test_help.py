@@ -17,6 +17,7 @@ from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
 from banditrank.policies.catalog import FIELD, ORDERED, POLICY_NAMES
 from banditrank.policies.equal import EQUAL
+from banditrank.simulation.backends.catalog import BackendName
 from banditrank.solvers.frontier import DEFAULT_ALPHAS
 from banditrank.solvers.solve import SolverName
 
@@ -41,7 +42,12 @@ def parameters(path: str) -> dict[str, object]:
         ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
         ("reproduce", "names", ("", "."), ("all", *STUDIES)),
+<<<<<<< HEAD
         ("compare", "suite", ("", " (of figures"), SUITE_NAMES),
+=======
+        ("simulate", "backend", ("Where replications run: ", "."), get_args(BackendName)),
+        ("reproduce", "backend", ("Where replications run: ", "."), get_args(BackendName)),
+>>>>>>> p-ray
     ],
 )
 def test_the_names_in_a_list_are_those_that_there_are(

@@ -38,9 +38,8 @@ LISTENING = "0A"  # the state, in /proc/net/tcp
 
 @pytest.fixture(scope="module")
 def ray_here() -> Iterator[RayBackend]:
-    """Ray on this machine, for several tests; without its token, which it would write to the user's home."""
+    """Ray on this machine, for several tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.delenv("RAY_ADDRESS", raising=False)
         importlib.import_module("ray")  # which changes some of it
         before = surroundings()

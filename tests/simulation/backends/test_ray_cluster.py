@@ -26,7 +26,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A head without processors, and two machines with one each, which listen to this machine alone."""
     directory = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets must have short names
     monkeypatch.setenv("RAY_TMPDIR", directory)
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)

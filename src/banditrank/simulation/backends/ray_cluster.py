@@ -31,9 +31,9 @@ class RayBackend(Backend):
     Parameters
     ----------
     address
-        Of the cluster: ``host:port``, ``auto`` for the one that was started on this machine, or
-        ``ray://host:port`` from a machine that is not part of it. When left out, the cluster that this
-        program is connected to, or that ``RAY_ADDRESS`` names, or else Ray is started on this machine.
+        Of the cluster that this machine is part of: ``host:port``, or ``auto`` for the one that was started
+        here. When left out, the cluster that this program is connected to, or that ``RAY_ADDRESS`` names, or
+        else Ray is started on this machine.
     workers
         How many replications run at once; as many as the cluster has processors when left out.
     """

@@ -21,7 +21,7 @@ from banditrank.simulation.backends.local import processors
 LOOPBACK = "127.0.0.1"
 PATIENCE = 20.0  # seconds within which a cluster must answer
 OBJECT_STORE = 100 * 2**20  # bytes: experiments and their results are small
-RULE = "must be that of a Ray cluster: host:port, auto or ray://host:port"
+RULE = "must be that of a Ray cluster: host:port, or auto"
 
 # Asks a cluster for the addresses of its nodes. Where there is none, Ray asks again for minutes and does not
 # listen to Ctrl-C, so a process of its own asks, which can be ended.
@@ -98,7 +98,7 @@ def _started(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def _joined(ray: Any, address: str) -> Iterator[None]:
-    alone = not address.startswith("ray://") and LOOPBACK in _addresses_of_nodes(address)
+    alone = LOOPBACK in _addresses_of_nodes(address)
     try:
         with _on_loopback() if alone else nullcontext():
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
