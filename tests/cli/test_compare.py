@@ -8,7 +8,7 @@ from command_line import check_refusal, run
 from small_comparison import shrink
 
 from banditrank import __version__
-from banditrank.simulation import simulate
+from banditrank.simulation.backends import threads
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def test_options_reach_the_suites(capsys: pytest.CaptureFixture) -> None:
         (["--policies", "grap"], r"policy must be one of .*\(did you mean grab\?\), got 'grap'"),
         (["--policies", "oracle"], r"policy must be one of .*, got 'oracle'"),
         ([*SMALL, "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
-        ([*SMALL, "--workers", "0"], "--workers must be a whole number of at least 1, got 0"),
+        ([*SMALL, "--workers", "0"], "--workers must be a whole number from 1 to 1,024, got 0"),
         ([*SMALL, "--output", "mine"], "--output must be new or hold a comparison, not another figures"),
     ],
 )
@@ -63,17 +63,17 @@ def test_bad_input_is_one_line_and_changes_nothing(
 def test_an_interruption_is_told_and_the_same_command_goes_on(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = simulate.replicate
+    real = threads.replicate
 
     def stop(experiment: object, *rest: object) -> object:
         if experiment.policy.name == "random":
             raise KeyboardInterrupt
         return real(experiment, *rest)
 
-    monkeypatch.setattr(simulate, "replicate", stop)
+    monkeypatch.setattr(threads, "replicate", stop)
     arguments = ["compare", "--suite", "table1", "--policies", "comb-ucb1,random", "--quick"]
     status, _, complaint = run(capsys, *arguments)
     assert status == 130
     assert complaint.splitlines()[-1] == "banditrank: interrupted, parts done: 1; the same command goes on"
-    monkeypatch.setattr(simulate, "replicate", real)
+    monkeypatch.setattr(threads, "replicate", real)
     assert run(capsys, *arguments)[0] == 0

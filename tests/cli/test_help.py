@@ -42,12 +42,9 @@ def parameters(path: str) -> dict[str, object]:
         ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
         ("reproduce", "names", ("", "."), ("all", *STUDIES)),
-<<<<<<< HEAD
         ("compare", "suite", ("", " (of figures"), SUITE_NAMES),
-=======
         ("simulate", "backend", ("Where replications run: ", "."), get_args(BackendName)),
         ("reproduce", "backend", ("Where replications run: ", "."), get_args(BackendName)),
->>>>>>> p-ray
     ],
 )
 def test_the_names_in_a_list_are_those_that_there_are(
