@@ -14,6 +14,7 @@ from banditrank.experiments.simulation_part import SimulationPart
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.ucb_rank import UCBRank
+from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 
 if TYPE_CHECKING:
@@ -41,7 +42,13 @@ class NumbersPart(Part):
     def settings(self) -> dict[str, Any]:
         return {"seed": self.seed}
 
-    def run(self, *, workers: int | None, advance: Advance) -> pd.DataFrame:  # noqa: ARG002
+    def run(
+        self,
+        *,
+        workers: int | None,  # noqa: ARG002
+        advance: Advance,
+        backend: Backend | None = None,  # noqa: ARG002
+    ) -> pd.DataFrame:
         if self.name == "second" and STUCK_FILE in os.environ:
             Path(os.environ[STUCK_FILE]).write_text("")
             time.sleep(600)
