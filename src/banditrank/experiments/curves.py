@@ -85,7 +85,8 @@ def draw_curves(
         )
         axes.fill_between(rounds, low, high, color=f"C{number}", alpha=0.18, linewidth=0)
     axes.set_xlabel("round")
-    axes.locator_params(axis="x", nbins=4)  # so that long numbers keep apart
+    if axes.get_xscale() == "linear":
+        axes.locator_params(axis="x", nbins=4)  # so that long numbers keep apart
     for axis in (axes.xaxis, *([axes.yaxis] if column == "regret" and not per_round else [])):
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     tidy(axes)
