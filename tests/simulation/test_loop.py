@@ -20,7 +20,7 @@ from banditrank import (
     solve,
 )
 from banditrank.policies.base import CompiledPolicy
-from banditrank.simulation import replication
+from banditrank.simulation import run
 from banditrank.testing.policies import settled_counts
 
 
@@ -131,7 +131,7 @@ def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
 @pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.25), UCBRank(0.5, treatment="equal")])
 def test_unrolling_changes_no_bit(policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     rolled = simulate(policy, kdd2012(), 30_000, 2, 1)
-    monkeypatch.setattr(replication, "UNROLL_FROM", 0)
+    monkeypatch.setattr(run, "UNROLL_FROM", 0)
     unrolled = simulate(policy, kdd2012(), 30_000, 2, 1)
     assert np.array_equal(rolled.regret, unrolled.regret)
 

@@ -247,7 +247,8 @@ def test_an_infinite_regret_is_refused_beforehand() -> None:
 @pytest.mark.parametrize(
     ("policy", "problem", "message"),
     [
-        ("ucb-rank", kdd2012(), "policy must be an instance of Policy, got 'ucb-rank'"),
+        ("ucb-rang", kdd2012(), r"policy must be one of .*\(did you mean ucb-rank\?\), got 'ucb-rang'"),
+        (3, kdd2012(), "policy must be an instance of Policy, or the name of one, got 3"),
         (UCBRank, kdd2012(), "policy must be an instance of Policy"),
         (UCBRank(0.5), "kdd2012", "problem must be a Problem .*, got 'kdd2012'"),
         (UCBRank(lambda _: "x"), kdd2012(), "schedule custom must give a number for each round .*ValueError"),

@@ -42,7 +42,7 @@ def test_an_address_where_nobody_is_is_refused(
     reason: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    message = f"^banditrank: address must be that of a Ray cluster: host:port, or auto.*{reason}"
+    message = f"^banditrank: --address must be that of a Ray cluster: host:port, or auto.*{reason}"
     target = "--save" if command == "simulate" else "--output"
     check_refusal(capsys, [command, "--backend", "ray", "--address", address, target, "runs"], message)
 
