@@ -160,3 +160,16 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
         find_policy("greedyrank", problem)
     with pytest.raises(InvalidInputError, match="solver must be left out for policy random"):
         find_policy("random", problem, solver="sampling")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("ucb-rank", {"estimator": "bayes"}, "estimator must be one of paper, likelihood, got 'bayes'"),
+        ("auto", {"estimator": "likelihood"}, "estimator must be left out for policy auto"),
+        ("random", {"smoothed": True}, "smoothed must be left out for policy random, got True"),
+    ],
+)
+def test_a_policy_is_told_nothing_that_it_has_no_use_for(name: str, options: dict, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        find_policy(name, generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1), **options)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -64,6 +64,12 @@ AUTO = "auto"
 """Stands for the policy to take if there is no reason for another: ThompsonRank."""
 
 POLICY_NAMES = (AUTO, ThompsonRank.name, *LEARNERS, *FIELD, *ORDERED_NAMES, UniformRandom.name, Oracle.name)
+
+_CHOICES = {
+    **dict.fromkeys((GreedyRank.name, UCBRank.name), ("solver", "estimator", "smoothed")),
+    **dict.fromkeys((AUTO, ThompsonRank.name), ("solver",)),
+}
+"""What else some policies can be told."""
 
 PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
@@ -131,13 +137,7 @@ def find_policy(
     if coefficient is not None:
         constant(coefficient)  # of no account to most, but a bad one is refused all the same
     aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility)}
-    choices = {"solver": solver, "estimator": estimator, "smoothing": Smoothing() if smoothed else None}
-    for field, choice in choices.items():
-        if choice not in ("auto", "paper", None):
-            takes = (GreedyRank.name, UCBRank.name, *((ThompsonRank.name, AUTO) if field == "solver" else ()))
-            if name not in takes:
-                raise InvalidInputError(field, f"must be left out for policy {name}", choice)
-            aim[field] = choice
+    aim |= _told(name, solver, estimator, smoothed=smoothed)
     world = as_timeline(problem).problems[0]
     if name in LEARNERS:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
@@ -151,6 +151,22 @@ def find_policy(
     else:
         policy = _field_policy(name, world, click_model, horizon, aim)
     return policy if memory is None else Forgetful(policy, memory)
+
+
+def _told(name: str, solver: SolverName, estimator: EstimatorName, *, smoothed: bool) -> dict[str, Any]:
+    """Return what a policy is told beside what to be good at; what it has no use for is refused."""
+    if estimator not in get_args(EstimatorName):
+        raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
+    choices = {"solver": (solver, "auto"), "estimator": (estimator, "paper"), "smoothed": (smoothed, False)}
+    made: dict[str, Any] = {
+        field: choice for field, (choice, default) in choices.items() if choice != default
+    }
+    for field, choice in made.items():
+        if field not in _CHOICES.get(name, ()):
+            raise InvalidInputError(field, f"must be left out for policy {name}", choice)
+    if made.pop("smoothed", False):
+        made["smoothing"] = Smoothing()
+    return made
 
 
 def _field_policy(
