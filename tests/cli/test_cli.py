@@ -213,6 +213,7 @@ def test_bad_input_is_one_line_and_status_2(
 def test_odd_names_are_shown_and_drawn_as_they_are(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     Problem([1.0], [[1.0]], [[0.5]], name="[/x] a$_$b :smile: 日本").save(path)
+    run(capsys, "simulate", str(path), *QUICK)  # what is compiled now need not be announced below
     status, output, complaint = run(capsys, "simulate", str(path), *QUICK, "--plot", str(tmp_path / "x.png"))
     assert status == 0
     assert "[/x] a$_$b :smile: 日本" in output
