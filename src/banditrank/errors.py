@@ -4,8 +4,11 @@
 
     BanditRankError            everything this package raises on purpose
     ├── InvalidInputError      a value breaks a rule (also a ValueError)
-    │   └── UnknownNameError   a name that is not in a list (suggests the nearest)
-    └── UnsolvableError        the problem is too large for the method that was asked for
+    │   ├── UnknownNameError   a name that is not in a list (suggests the nearest)
+    │   └── NameTakenError     a name that something else has already
+    ├── UnsolvableError        the problem is too large for the method that was asked for
+    └── StoreError             a store cannot be used as it is
+        └── StoreUnavailableError   it cannot be reached, is full or too slow: trying again may help
 
 Every message is one line that names the field, the rule and the value received.
 """
@@ -73,8 +76,32 @@ class UnknownNameError(InvalidInputError):
         return type(self), (self.field, self.value, self.known)
 
 
+class NameTakenError(InvalidInputError):
+    """A name that something else has already.
+
+    Examples
+    --------
+    >>> print(NameTakenError("surface", "home"))
+    surface must have a name that is not taken, got 'home'
+    """
+
+    def __init__(self, field: str, name: str) -> None:
+        super().__init__(field, "must have a name that is not taken", name)
+
+    def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
+        return type(self), (self.field, self.value)
+
+
 class UnsolvableError(BanditRankError):
     """The problem is larger than the method that was asked for can solve."""
+
+
+class StoreError(BanditRankError):
+    """A store cannot be used as it is: it is no store of ours, or of a newer version."""
+
+
+class StoreUnavailableError(StoreError):
+    """A store cannot be reached, is full or too slow. Nothing, or all of it, was done: try again."""
 
 
 def _shorten(value: object, limit: int = 80) -> str:

@@ -1,0 +1,1 @@
+"""Where counts live: stores behind one contract."""

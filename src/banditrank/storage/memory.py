@@ -1,0 +1,194 @@
+"""The store of one process, for trials and tests: it is gone with the process."""
+
+import secrets
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from banditrank.errors import NameTakenError
+from banditrank.storage.base import Recorded, Store
+from banditrank.storage.cells import cells_of
+from banditrank.storage.records import (
+    Change,
+    Entry,
+    KeyRecord,
+    Snapshot,
+    SurfaceRecord,
+    first_key,
+)
+
+_NOTHING = Snapshot(0, b"")
+
+
+@dataclass
+class _Learned:
+    """What is known of one surface."""
+
+    rankings: dict[bytes, Entry] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=lambda: [_NOTHING])
+
+    @property
+    def version(self) -> int:
+        return self.changes[-1].version if self.changes else self.snapshots[-1].version
+
+
+class MemoryStore(Store):
+    """Keeps everything in dictionaries.
+
+    Examples
+    --------
+    >>> store = MemoryStore()
+    >>> store.create_surface("home", "{}").revision
+    1
+    >>> store.snapshot(1).version
+    0
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._numbers = count(1)
+        self._surfaces: dict[str, SurfaceRecord] = {}
+        self._learned: dict[int, _Learned] = {}
+        self._secret = secrets.token_bytes(32)
+        self._keys: dict[str, KeyRecord] = {}
+
+    def create_surface(self, name: str, definition: str) -> SurfaceRecord:
+        """Create a surface."""
+        with self._lock:
+            if name in self._surfaces:
+                raise NameTakenError("surface", name)
+            record = SurfaceRecord(next(self._numbers), name, definition, 1)
+            self._surfaces[name] = record
+            self._learned[record.number] = _Learned()
+            return record
+
+    def find_surface(self, name: str) -> SurfaceRecord | None:
+        """Return a surface."""
+        with self._lock:
+            return self._surfaces.get(name)
+
+    def surfaces(self) -> list[SurfaceRecord]:
+        """Return all surfaces."""
+        with self._lock:
+            return [self._surfaces[name] for name in sorted(self._surfaces)]
+
+    def update_surface(self, name: str, definition: str, *, revision: int) -> SurfaceRecord | None:
+        """Replace the definition."""
+        with self._lock:
+            before = self._surfaces.get(name)
+            if before is None or before.revision != revision:
+                return None
+            self._surfaces[name] = replace(before, definition=definition, revision=revision + 1)
+            return self._surfaces[name]
+
+    def delete_surface(self, name: str) -> bool:
+        """Delete a surface."""
+        with self._lock:
+            record = self._surfaces.pop(name, None)
+            if record is None:
+                return False
+            del self._learned[record.number]
+            return True
+
+    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
+        with self._lock:
+            recorded = [self._write_one(entry) for entry in entries]
+            new = defaultdict(list)
+            for entry, result in zip(entries, recorded, strict=True):
+                if result is not None and result.new:
+                    new[entry.shown.surface].append(entry)
+            changes = []
+            for surface, counted in new.items():
+                learned = self._learned[surface]
+                if cells := cells_of(counted):
+                    changes.append(Change(surface, learned.version + 1, cells))
+                    learned.changes.append(changes[-1])
+            return recorded, changes
+
+    def _write_one(self, entry: Entry) -> Recorded | None:
+        learned = self._learned.get(entry.shown.surface)
+        if learned is None:
+            return None
+        before = learned.rankings.setdefault(entry.shown.key, entry)
+        if before is not entry and before.outcome is None and entry.outcome is not None:
+            learned.rankings[entry.shown.key] = before = entry
+        return Recorded(before.outcome, before is entry and entry.outcome is not None)
+
+    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
+        """Return changes after a version."""
+        with self._lock:
+            changes = self._learned[surface].changes if surface in self._learned else []
+            start = max(0, after + 1 - changes[0].version) if changes else 0
+            return changes[start : start + limit]
+
+    def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
+        """Return the latest snapshot that is not after a version."""
+        with self._lock:
+            snapshots = self._learned[surface].snapshots if surface in self._learned else []
+            return next(
+                (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), _NOTHING
+            )
+
+    def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
+        """Keep a snapshot."""
+        with self._lock:
+            if learned := self._learned.get(surface):
+                kept = {one.version: one for one in (*learned.snapshots, snapshot)}
+                learned.snapshots = [kept[version] for version in sorted(kept)]
+
+    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
+        """Return rankings without an outcome that lapse within a time."""
+        with self._lock:
+            if learned := self._learned.get(surface):
+                pending = [
+                    entry
+                    for key, entry in learned.rankings.items()
+                    if entry.outcome is None and first_key(since) <= key < first_key(until)
+                ]
+                return sorted(pending, key=lambda entry: entry.shown.key)[:limit]
+            return []
+
+    def forget(self, surface: int, *, rankings_until: int, changes_until: int) -> None:
+        """Throw away what is old."""
+        last = first_key(rankings_until)
+        with self._lock:
+            if learned := self._learned.get(surface):
+                learned.rankings = {
+                    key: entry
+                    for key, entry in learned.rankings.items()
+                    if entry.outcome is None or key >= last
+                }
+                learned.changes = [one for one in learned.changes if one.version > changes_until]
+                learned.snapshots = [one for one in learned.snapshots if one.version >= changes_until]
+
+    def secret(self) -> bytes:
+        """Return random bytes."""
+        return self._secret
+
+    def add_key(self, key: KeyRecord) -> None:
+        """Keep an API key."""
+        with self._lock:
+            self._keys[key.id] = key
+
+    def api_keys(self) -> list[KeyRecord]:
+        """Return all API keys."""
+        with self._lock:
+            return list(self._keys.values())
+
+    def revoke_key(self, key_id: str, *, at: int) -> bool:
+        """Revoke a key."""
+        with self._lock:
+            key = self._keys.get(key_id)
+            if key is None or key.revoked is not None:
+                return False
+            self._keys[key_id] = replace(key, revoked=at)
+            return True
+
+    def check(self) -> None:
+        """Memory can always be written to."""
+
+    def close(self) -> None:
+        """Do nothing: there are no connections."""

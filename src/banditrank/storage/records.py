@@ -1,0 +1,150 @@
+"""What stores keep: plain values, in numbers instead of names.
+
+A ranking that was shown is three things: the surface's number, a key, and what was shown to whom. Its key
+begins with the time at which its attribution window closes, so that keys are stored in the order of time:
+what lapses, and what may be thrown away, is a range of keys.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+REWARD_UNITS = 1 << 20
+"""Rewards are kept in whole millionths, about: sums of whole numbers do not depend on their order."""
+
+KEY_BYTES = 14
+_TIME_BYTES = 6
+
+
+class Shown(NamedTuple):
+    """A ranking that was shown to a user."""
+
+    surface: int
+    key: bytes  # KEY_BYTES: when it lapses, then random
+    ranking: bytes  # the user type's number and the items' in order of positions, each two bytes
+
+    @property
+    def lapses(self) -> int:
+        """When its attribution window closes, in milliseconds since 1970."""
+        return int.from_bytes(self.key[:_TIME_BYTES], "big")
+
+    @property
+    def user_type(self) -> int:
+        """The user type's number."""
+        return self.numbers[0]
+
+    @property
+    def items(self) -> tuple[int, ...]:
+        """The items' numbers, in order of positions."""
+        return self.numbers[1:]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The user type's number, and the items'."""
+        return struct.unpack(f"<{len(self.ranking) // 2}H", self.ranking)
+
+
+def pack_ranking(user_type: int, items: tuple[int, ...]) -> bytes:
+    """Return what `Shown.ranking` holds.
+
+    Examples
+    --------
+    >>> Shown(1, b"", pack_ranking(2, (7, 300))).items
+    (7, 300)
+    """
+    return struct.pack(f"<{len(items) + 1}H", user_type, *items)
+
+
+def first_key(milliseconds: int) -> bytes:
+    """Return the least key of rankings that lapse at a time or later."""
+    return milliseconds.to_bytes(_TIME_BYTES, "big") + bytes(KEY_BYTES - _TIME_BYTES)
+
+
+class Outcome(NamedTuple):
+    """What became of a ranking."""
+
+    position: int  # of the click, −1 without one
+    reward: int  # in 1 / REWARD_UNITS
+
+    @property
+    def code(self) -> int:
+        """The outcome as one number, to be stored."""
+        return (self.position + 2) * 2 * REWARD_UNITS + self.reward
+
+    @classmethod
+    def from_code(cls, code: int) -> "Outcome":
+        """Return the outcome that a code stands for.
+
+        Examples
+        --------
+        >>> Outcome.from_code(Outcome(3, 512).code)
+        Outcome(position=3, reward=512)
+        """
+        position, reward = divmod(code, 2 * REWARD_UNITS)
+        return cls(position - 2, reward)
+
+
+NOT_CLICKED = Outcome(-1, 0)
+DISCARDED = Outcome(-2, 0)  # its window closed, and it counts for nothing
+
+
+class Entry(NamedTuple):
+    """One line of what a store is told: a ranking that was shown, and what became of it if that is known."""
+
+    shown: Shown
+    outcome: Outcome | None
+
+
+class Verdict(StrEnum):
+    """What a store says to an entry."""
+
+    NOTED = "noted"  # shown, the outcome is open
+    COUNTED = "counted"
+    REPEATED = "repeated"  # was counted before, with the same outcome
+    CONTRADICTED = "contradicted"  # was counted before, with another outcome
+    GONE = "gone"  # the surface was deleted
+
+
+class Change(NamedTuple):
+    """What was added to the counts of a surface at once."""
+
+    surface: int
+    version: int  # 1, 2, … without a gap for each surface
+    cells: bytes  # see `cells`
+
+
+class Snapshot(NamedTuple):
+    """The sum of all changes up to a version."""
+
+    version: int
+    cells: bytes
+
+
+class Receipt(NamedTuple):
+    """What a store did with a group of entries."""
+
+    verdicts: list[Verdict]  # in the order of the entries
+    changes: list[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class SurfaceRecord:
+    """A surface: a name, and a definition that the engine reads and stores do not."""
+
+    number: int
+    name: str
+    definition: str
+    revision: int  # 1, 2, … with every change of the definition
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """An API key, of which only a hash is kept."""
+
+    id: str
+    name: str
+    rights: tuple[str, ...]
+    digest: bytes
+    created: int  # milliseconds since 1970
+    revoked: int | None = None

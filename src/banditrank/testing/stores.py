@@ -1,0 +1,307 @@
+"""What every store must satisfy. A new store proves itself by going through `STORE_CHECKS`.
+
+>>> from banditrank.storage.memory import MemoryStore
+>>> for check in STORE_CHECKS:
+...     store = MemoryStore()
+...     check(lambda: store)
+"""
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import TypeAlias
+
+import numpy as np
+
+from banditrank.errors import NameTakenError
+from banditrank.storage.base import Store
+from banditrank.storage.cells import Totals
+from banditrank.storage.records import (
+    DISCARDED,
+    NOT_CLICKED,
+    REWARD_UNITS,
+    Entry,
+    KeyRecord,
+    Outcome,
+    Shown,
+    Snapshot,
+    Verdict,
+    first_key,
+    pack_ranking,
+)
+
+OpenStore: TypeAlias = Callable[[], Store]
+"""Opens the store under test, empty at first; called again, the same one as another process would."""
+
+CLICK = Outcome(0, REWARD_UNITS)
+_THREADS = 4
+_ROUNDS = 25
+
+
+def shown(surface: int, number: int, *, lapses: int = 1000, items: tuple[int, ...] = (3, 1)) -> Shown:
+    """Return a ranking that is told from others by a number."""
+    return Shown(surface, first_key(lapses)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
+
+
+def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals:
+    """Return the counts of a surface of two user types, four items and two positions."""
+    totals = Totals(n_user_types=2, n_items=4, n_positions=2)
+    snapshot = store.snapshot(surface, up_to=up_to)
+    totals.add(snapshot.cells)
+    for change in store.changes(surface, after=snapshot.version, limit=10_000):
+        if up_to is None or change.version <= up_to:
+            totals.add(change.cells)
+    return totals
+
+
+def rounds_of(store: Store, surface: int) -> int:
+    """Return how many rankings were counted."""
+    return totals_of(store, surface).counts(range(4)).rounds
+
+
+def check_surfaces_are_kept(open_store: OpenStore) -> None:
+    """What is created, changed and deleted is so for everybody; numbers are not used again."""
+    store = open_store()
+    first = store.create_surface("home", '{"a": "ä"}')
+    other = store.create_surface("about", "{}")
+    assert open_store().find_surface("home") == first
+    assert [record.name for record in store.surfaces()] == ["about", "home"]
+    changed = store.update_surface("home", "[]", revision=first.revision)
+    assert changed is not None
+    assert (changed.number, changed.definition, changed.revision) == (first.number, "[]", 2)
+    assert open_store().find_surface("home") == changed
+    assert store.delete_surface("home")
+    assert not store.delete_surface("home")
+    assert open_store().find_surface("home") is None
+    again = store.create_surface("home", "{}")
+    assert again.number not in (first.number, other.number)
+
+
+def check_names_are_taken_once(open_store: OpenStore) -> None:
+    """A second surface of the same name is refused, and the first stays as it is."""
+    store = open_store()
+    first = store.create_surface("home", "{}")
+    try:
+        open_store().create_surface("home", "[]")
+    except NameTakenError:
+        assert store.find_surface("home") == first
+    else:
+        raise AssertionError("a name was given twice")
+
+
+def check_only_the_latest_revision_is_changed(open_store: OpenStore) -> None:
+    """Of two changes made from the same revision the second is refused."""
+    store = open_store()
+    record = store.create_surface("home", "{}")
+    assert store.update_surface("home", "1", revision=record.revision) is not None
+    assert open_store().update_surface("home", "2", revision=record.revision) is None
+    assert store.update_surface("nowhere", "2", revision=1) is None
+    found = store.find_surface("home")
+    assert found is not None
+    assert found.definition == "1"
+
+
+def check_outcomes_count_once(open_store: OpenStore) -> None:
+    """The first outcome settles a ranking; the same again is repeated, another contradicts."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    one, two = shown(surface, 1), shown(surface, 2)
+    assert store.commit([Entry(one, None)]).verdicts == [Verdict.NOTED]
+    receipt = store.commit([Entry(one, CLICK), Entry(two, NOT_CLICKED)])
+    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED]
+    assert [change.version for change in receipt.changes] == [1]
+    again = open_store().commit([Entry(one, CLICK), Entry(two, CLICK), Entry(one, None)])
+    assert again.verdicts == [Verdict.REPEATED, Verdict.CONTRADICTED, Verdict.NOTED]
+    assert again.changes == []
+    counts = totals_of(open_store(), surface).counts(range(4))
+    assert counts.rounds == 2
+    assert counts.arrivals.tolist() == [0, 2]
+    assert counts.displays[1].tolist() == [[0, 0], [0, 2], [0, 0], [2, 0]]
+    assert counts.rewards[1].tolist() == [[0, 0], [0, 0], [0, 0], [1, 0]]
+
+
+def check_a_group_may_repeat_itself(open_store: OpenStore) -> None:
+    """Within one group, too, a ranking counts once."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    one = shown(surface, 1)
+    entries = [Entry(one, None), Entry(one, CLICK), Entry(one, CLICK), Entry(one, NOT_CLICKED)]
+    expected = [Verdict.NOTED, Verdict.COUNTED, Verdict.REPEATED, Verdict.CONTRADICTED]
+    assert store.commit(entries).verdicts == expected
+    assert rounds_of(store, surface) == 1
+
+
+def check_rewards_may_be_graded(open_store: OpenStore) -> None:
+    """A reward is kept to a millionth."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    store.commit([Entry(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
+    assert totals_of(store, surface).counts(range(4)).rewards[1, 1, 1] == 0.25
+
+
+def check_discarded_rankings_count_for_nothing(open_store: OpenStore) -> None:
+    """A discarded ranking is settled, and adds no change."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    assert store.commit([Entry(shown(surface, 1), DISCARDED)]) == ([Verdict.COUNTED], [])
+    assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.CONTRADICTED]
+    assert rounds_of(store, surface) == 0
+
+
+def check_surfaces_learn_apart(open_store: OpenStore) -> None:
+    """A group may be of several surfaces; those that are gone are told."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
+    receipt = store.commit(
+        [Entry(shown(one, 1), CLICK), Entry(shown(two, 1), CLICK), Entry(shown(99, 1), CLICK)]
+    )
+    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED, Verdict.GONE]
+    assert {change.surface: change.version for change in receipt.changes} == {one: 1, two: 1}
+    assert store.delete_surface("one")
+    assert rounds_of(store, one) == 0
+    assert rounds_of(store, two) == 1
+
+
+def check_changes_come_in_order(open_store: OpenStore) -> None:
+    """Changes are numbered without a gap, and are read from any version on."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    for number in range(5):
+        store.commit([Entry(shown(surface, number), CLICK)])
+    assert [change.version for change in open_store().changes(surface, after=0)] == [1, 2, 3, 4, 5]
+    assert [change.version for change in store.changes(surface, after=3)] == [4, 5]
+    assert [change.version for change in store.changes(surface, after=1, limit=2)] == [2, 3]
+    assert store.changes(surface, after=5) == []
+
+
+def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
+    """What a snapshot sums up can be forgotten; versions go on."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    assert store.snapshot(surface) == Snapshot(0, b"")
+    for number in range(4):
+        store.commit([Entry(shown(surface, number, lapses=number), CLICK)])
+        if number in (0, 2):
+            version = number + 1
+            store.save_snapshot(surface, Snapshot(version, totals_of(store, surface, up_to=version).cells()))
+    assert store.snapshot(surface, up_to=2).version == 1
+    store.forget(surface, rankings_until=3, changes_until=3)
+    assert [change.version for change in store.changes(surface, after=0)] == [4]
+    assert open_store().snapshot(surface).version == 3
+    assert store.snapshot(surface, up_to=2) == Snapshot(0, b"")
+    assert rounds_of(store, surface) == 4
+    assert store.commit([Entry(shown(surface, 9), CLICK)]).changes[0].version == 5
+    store.forget(surface, rankings_until=3, changes_until=3)
+    known = store.commit([Entry(shown(surface, 3, lapses=3), CLICK)])
+    assert known.verdicts == [Verdict.REPEATED], "a ranking that lapses later was forgotten"
+
+
+def check_open_rankings_are_found(open_store: OpenStore) -> None:
+    """Rankings without an outcome are found by when they lapse, and are not forgotten."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    entries = [Entry(shown(surface, number, lapses=1000 * number), None) for number in (3, 1, 2, 4)]
+    store.commit(entries)
+    store.commit([Entry(entries[2].shown, CLICK)])
+    store.forget(surface, rankings_until=10_000, changes_until=0)
+    found = open_store().open_entries(surface, since=1000, until=4000)
+    assert found == [entries[1], entries[0]]
+    assert found[0].shown.lapses == 1000
+    assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
+
+
+def check_threads_write_together(open_store: OpenStore) -> None:
+    """Threads, and others that opened the store, lose nothing and count nothing twice."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    numbers = count()
+    failures: list[BaseException] = []
+
+    def write(own: Store) -> None:
+        try:
+            for _ in range(_ROUNDS):
+                number = next(numbers)
+                own.commit([Entry(shown(surface, number), CLICK), Entry(shown(surface, number // 2), CLICK)])
+        except BaseException as error:  # noqa: BLE001 - told below
+            failures.append(error)
+
+    stores = [store if number % 2 else open_store() for number in range(_THREADS)]
+    threads = [threading.Thread(target=write, args=[own]) for own in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    assert rounds_of(store, surface) == _THREADS * _ROUNDS
+    versions = [change.version for change in store.changes(surface, after=0, limit=10_000)]
+    assert versions == list(range(1, len(versions) + 1))
+
+
+def check_cells_add_up(open_store: OpenStore) -> None:
+    """The counts are those of the rounds that were committed, whatever the groups."""
+    rng = np.random.default_rng(4)
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    displays, rewards = np.zeros((2, 4, 2)), np.zeros((2, 4, 2))
+    for group in range(12):
+        entries = []
+        for number in range(int(rng.integers(1, 6))):
+            items = tuple(rng.permutation(4)[:2].tolist())
+            position = int(rng.integers(-1, 2))
+            entries.append(Entry(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
+            if position >= 0:
+                entries[-1] = Entry(entries[-1].shown, Outcome(position, REWARD_UNITS))
+                rewards[1, items[position], position] += 1
+            displays[1, items, [0, 1]] += 1
+        store.commit(entries)
+    counts = totals_of(open_store(), surface).counts(range(4))
+    assert (counts.displays == displays).all()
+    assert (counts.rewards == rewards).all()
+
+
+def check_keys_are_kept(open_store: OpenStore) -> None:
+    """API keys are kept in the order of their making, and are revoked once."""
+    store = open_store()
+    one = KeyRecord("k1", "page", ("rank",), b"\x00\xff", 5)
+    two = KeyRecord("k2", "ops", ("read", "administer"), b"\x01", 6)
+    store.add_key(one)
+    store.add_key(two)
+    assert open_store().api_keys() == [one, two]
+    assert store.revoke_key("k1", at=9)
+    assert not store.revoke_key("k1", at=10)
+    assert not store.revoke_key("k3", at=10)
+    assert [key.revoked for key in open_store().api_keys()] == [9, None]
+
+
+def check_the_secret_is_shared(open_store: OpenStore) -> None:
+    """All who open a store have the same secret."""
+    secret = open_store().secret()
+    assert len(secret) == 32
+    assert open_store().secret() == secret
+
+
+def check_a_store_at_work_is_well(open_store: OpenStore) -> None:
+    """A store that can be written to says so, and nothing changes."""
+    store = open_store()
+    store.check()
+    assert store.surfaces() == []
+
+
+STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
+    check_surfaces_are_kept,
+    check_names_are_taken_once,
+    check_only_the_latest_revision_is_changed,
+    check_outcomes_count_once,
+    check_a_group_may_repeat_itself,
+    check_rewards_may_be_graded,
+    check_discarded_rankings_count_for_nothing,
+    check_surfaces_learn_apart,
+    check_changes_come_in_order,
+    check_snapshots_stand_for_changes,
+    check_open_rankings_are_found,
+    check_threads_write_together,
+    check_cells_add_up,
+    check_keys_are_kept,
+    check_the_secret_is_shared,
+    check_a_store_at_work_is_well,
+)
