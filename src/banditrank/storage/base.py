@@ -13,6 +13,7 @@ from banditrank.storage.records import (
     Snapshot,
     SurfaceRecord,
     Verdict,
+    Versions,
 )
 
 
@@ -69,6 +70,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def definition(self, surface: int, *, revision: int) -> str | None:
+        """Return the definition that a surface had at a revision, None if there is none."""
+
+    @abstractmethod
     def delete_surface(self, name: str) -> bool:
         """Delete a surface and all that is known of it; return whether there was one."""
 
@@ -98,6 +103,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def versions(self) -> dict[int, Versions]:
+        """Return how far each surface is, by number: what a replica looks at to know whether it is behind."""
+
+    @abstractmethod
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return the first changes after a version, in order."""
 
@@ -114,15 +123,11 @@ class Store(ABC):
         """Return rankings without an outcome that lapse within [since, until), in milliseconds since 1970."""
 
     @abstractmethod
-    def forget(self, surface: int, *, rankings_until: int, changes_until: int) -> None:
-        """Throw away what is old, and stays in the counts.
+    def forget(self, surface: int, *, before: int) -> None:
+        """Throw away what is older than a time in milliseconds since 1970, and stays in the counts.
 
-        Parameters
-        ----------
-        rankings_until
-            Settled rankings that lapse before this time: a repeated feedback is no longer known as such.
-        changes_until
-            Changes up to this version and snapshots before it. There must be a snapshot at it or after it.
+        Settled rankings that lapsed before it: a repeated feedback is no longer known as such. Changes up to
+        the latest snapshot that was saved before it, and snapshots before that one.
         """
 
     # Secrets and keys

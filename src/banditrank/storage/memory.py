@@ -11,24 +11,25 @@ from banditrank.errors import NameTakenError
 from banditrank.storage.base import Recorded, Store
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
+    NOTHING,
     Change,
     Entry,
     KeyRecord,
     Snapshot,
     SurfaceRecord,
+    Versions,
     first_key,
 )
-
-_NOTHING = Snapshot(0, b"")
 
 
 @dataclass
 class _Learned:
     """What is known of one surface."""
 
+    definitions: list[str]
     rankings: dict[bytes, Entry] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
-    snapshots: list[Snapshot] = field(default_factory=lambda: [_NOTHING])
+    snapshots: list[Snapshot] = field(default_factory=lambda: [NOTHING])
 
     @property
     def version(self) -> int:
@@ -62,7 +63,7 @@ class MemoryStore(Store):
                 raise NameTakenError("surface", name)
             record = SurfaceRecord(next(self._numbers), name, definition, 1)
             self._surfaces[name] = record
-            self._learned[record.number] = _Learned()
+            self._learned[record.number] = _Learned([definition])
             return record
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
@@ -82,7 +83,14 @@ class MemoryStore(Store):
             if before is None or before.revision != revision:
                 return None
             self._surfaces[name] = replace(before, definition=definition, revision=revision + 1)
+            self._learned[before.number].definitions.append(definition)
             return self._surfaces[name]
+
+    def definition(self, surface: int, *, revision: int) -> str | None:
+        """Return the definition at a revision."""
+        with self._lock:
+            definitions = self._learned[surface].definitions if surface in self._learned else []
+            return definitions[revision - 1] if 1 <= revision <= len(definitions) else None
 
     def delete_surface(self, name: str) -> bool:
         """Delete a surface."""
@@ -117,6 +125,14 @@ class MemoryStore(Store):
             learned.rankings[entry.shown.key] = before = entry
         return Recorded(before.outcome, before is entry and entry.outcome is not None)
 
+    def versions(self) -> dict[int, Versions]:
+        """Return how far each surface is."""
+        with self._lock:
+            return {
+                record.number: Versions(record.revision, self._learned[record.number].version)
+                for record in self._surfaces.values()
+            }
+
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         with self._lock:
@@ -129,7 +145,7 @@ class MemoryStore(Store):
         with self._lock:
             snapshots = self._learned[surface].snapshots if surface in self._learned else []
             return next(
-                (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), _NOTHING
+                (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), NOTHING
             )
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
@@ -151,9 +167,9 @@ class MemoryStore(Store):
                 return sorted(pending, key=lambda entry: entry.shown.key)[:limit]
             return []
 
-    def forget(self, surface: int, *, rankings_until: int, changes_until: int) -> None:
+    def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
-        last = first_key(rankings_until)
+        last = first_key(before)
         with self._lock:
             if learned := self._learned.get(surface):
                 learned.rankings = {
@@ -161,8 +177,9 @@ class MemoryStore(Store):
                     for key, entry in learned.rankings.items()
                     if entry.outcome is None or key >= last
                 }
-                learned.changes = [one for one in learned.changes if one.version > changes_until]
-                learned.snapshots = [one for one in learned.snapshots if one.version >= changes_until]
+                version = max((one.version for one in learned.snapshots if one.saved < before), default=0)
+                learned.changes = [one for one in learned.changes if one.version > version]
+                learned.snapshots = [one for one in learned.snapshots if one.version >= version]
 
     def secret(self) -> bytes:
         """Return random bytes."""

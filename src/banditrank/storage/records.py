@@ -119,6 +119,17 @@ class Snapshot(NamedTuple):
 
     version: int
     cells: bytes
+    saved: int  # milliseconds since 1970
+
+
+NOTHING = Snapshot(0, b"", 0)
+
+
+class Versions(NamedTuple):
+    """How far a surface is."""
+
+    revision: int  # of its definition
+    version: int  # of its counts
 
 
 class Receipt(NamedTuple):

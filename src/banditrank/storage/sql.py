@@ -13,12 +13,14 @@ from banditrank.errors import NameTakenError, StoreError
 from banditrank.storage.base import Store
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
+    NOTHING,
     Change,
     Entry,
     KeyRecord,
     Shown,
     Snapshot,
     SurfaceRecord,
+    Versions,
     first_key,
 )
 
@@ -33,6 +35,12 @@ MIGRATIONS = (
         definition TEXT NOT NULL,
         revision BIGINT NOT NULL,
         version BIGINT NOT NULL
+    );
+    CREATE TABLE definitions (
+        surface BIGINT NOT NULL,
+        revision BIGINT NOT NULL,
+        definition TEXT NOT NULL,
+        PRIMARY KEY (surface, revision)
     );
     CREATE TABLE rankings (
         surface BIGINT NOT NULL,
@@ -51,6 +59,7 @@ MIGRATIONS = (
         surface BIGINT NOT NULL,
         version BIGINT NOT NULL,
         cells BYTES NOT NULL,
+        saved BIGINT NOT NULL,
         PRIMARY KEY (surface, version)
     )
     """,
@@ -133,7 +142,7 @@ class SqlStore(Store):
             )
             if not rows:
                 raise NameTakenError("surface", name)
-            return SurfaceRecord(rows[0][0], name, definition, 1)
+            return self._keep_definition(transaction, SurfaceRecord(rows[0][0], name, definition, 1))
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
         """Return a surface."""
@@ -153,14 +162,26 @@ class SqlStore(Store):
                 "WHERE name = %s AND revision = %s RETURNING number, name, definition, revision",
                 [definition, name, revision],
             )
-            return SurfaceRecord(*rows[0]) if rows else None
+            return self._keep_definition(transaction, SurfaceRecord(*rows[0])) if rows else None
+
+    def _keep_definition(self, transaction: Transaction, record: SurfaceRecord) -> SurfaceRecord:
+        values = [record.number, record.revision, record.definition]
+        transaction.run("INSERT INTO definitions VALUES (%s, %s, %s)", values)
+        return record
+
+    def definition(self, surface: int, *, revision: int) -> str | None:
+        """Return the definition at a revision."""
+        rows = self._read(
+            "SELECT definition FROM definitions WHERE surface = %s AND revision = %s", [surface, revision]
+        )
+        return rows[0][0] if rows else None
 
     def delete_surface(self, name: str) -> bool:
         """Delete a surface."""
         with self._transaction() as transaction:
             rows = transaction.run("DELETE FROM surfaces WHERE name = %s RETURNING number", [name])
             for (number,) in rows:
-                for table in ("rankings", "changes", "snapshots"):
+                for table in ("definitions", "rankings", "changes", "snapshots"):
                     transaction.run(f"DELETE FROM {table} WHERE surface = %s", [number])  # noqa: S608
             return bool(rows)
 
@@ -181,6 +202,11 @@ class SqlStore(Store):
                 changes.append(Change(surface, version, cells))
         return changes
 
+    def versions(self) -> dict[int, Versions]:
+        """Return how far each surface is."""
+        rows = self._read("SELECT number, revision, version FROM surfaces")
+        return {number: Versions(revision, version) for number, revision, version in rows}
+
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         rows = self._read(
@@ -193,19 +219,19 @@ class SqlStore(Store):
     def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot that is not after a version."""
         rows = self._read(
-            "SELECT version, cells FROM snapshots WHERE surface = %s AND version <= %s "
+            "SELECT version, cells, saved FROM snapshots WHERE surface = %s AND version <= %s "
             "ORDER BY version DESC LIMIT 1",
             [surface, (1 << 62) if up_to is None else up_to],
         )
-        return Snapshot(*rows[0]) if rows else Snapshot(0, b"")
+        return Snapshot(*rows[0]) if rows else NOTHING
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         with self._transaction() as transaction:
             transaction.run(
-                "INSERT INTO snapshots SELECT number, %s, %s FROM surfaces WHERE number = %s "
+                "INSERT INTO snapshots SELECT number, %s, %s, %s FROM surfaces WHERE number = %s "
                 "ON CONFLICT (surface, version) DO NOTHING",
-                [snapshot.version, snapshot.cells, surface],
+                [*snapshot, surface],
             )
 
     def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
@@ -217,19 +243,20 @@ class SqlStore(Store):
         )
         return [Entry(Shown(*row), None) for row in rows]
 
-    def forget(self, surface: int, *, rankings_until: int, changes_until: int) -> None:
+    def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
         with self._transaction() as transaction:
             transaction.run(
                 "DELETE FROM rankings WHERE surface = %s AND key < %s AND outcome IS NOT NULL",
-                [surface, first_key(rankings_until)],
+                [surface, first_key(before)],
             )
-            transaction.run(
-                "DELETE FROM changes WHERE surface = %s AND version <= %s", [surface, changes_until]
+            ((version,),) = transaction.run(
+                "SELECT max(version) FROM snapshots WHERE surface = %s AND saved < %s", [surface, before]
             )
-            transaction.run(
-                "DELETE FROM snapshots WHERE surface = %s AND version < %s", [surface, changes_until]
-            )
+            if version is not None:
+                values = [surface, version]
+                transaction.run("DELETE FROM changes WHERE surface = %s AND version <= %s", values)
+                transaction.run("DELETE FROM snapshots WHERE surface = %s AND version < %s", values)
 
     # Secrets and keys
 

@@ -19,6 +19,7 @@ from banditrank.storage.cells import Totals
 from banditrank.storage.records import (
     DISCARDED,
     NOT_CLICKED,
+    NOTHING,
     REWARD_UNITS,
     Entry,
     KeyRecord,
@@ -26,6 +27,7 @@ from banditrank.storage.records import (
     Shown,
     Snapshot,
     Verdict,
+    Versions,
     first_key,
     pack_ranking,
 )
@@ -70,6 +72,9 @@ def check_surfaces_are_kept(open_store: OpenStore) -> None:
     assert changed is not None
     assert (changed.number, changed.definition, changed.revision) == (first.number, "[]", 2)
     assert open_store().find_surface("home") == changed
+    assert open_store().definition(first.number, revision=1) == first.definition
+    assert store.definition(first.number, revision=2) == "[]"
+    assert store.definition(first.number, revision=3) is None
     assert store.delete_surface("home")
     assert not store.delete_surface("home")
     assert open_store().find_surface("home") is None
@@ -178,22 +183,35 @@ def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
     """What a snapshot sums up can be forgotten; versions go on."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    assert store.snapshot(surface) == Snapshot(0, b"")
+    assert store.snapshot(surface) == NOTHING
     for number in range(4):
-        store.commit([Entry(shown(surface, number, lapses=number), CLICK)])
+        store.commit([Entry(shown(surface, number, lapses=10 * number), CLICK)])
         if number in (0, 2):
             version = number + 1
-            store.save_snapshot(surface, Snapshot(version, totals_of(store, surface, up_to=version).cells()))
+            cells = totals_of(store, surface, up_to=version).cells()
+            store.save_snapshot(surface, Snapshot(version, cells, saved=10 * number))
     assert store.snapshot(surface, up_to=2).version == 1
-    store.forget(surface, rankings_until=3, changes_until=3)
+    store.forget(surface, before=25)
     assert [change.version for change in store.changes(surface, after=0)] == [4]
     assert open_store().snapshot(surface).version == 3
-    assert store.snapshot(surface, up_to=2) == Snapshot(0, b"")
+    assert store.snapshot(surface, up_to=2) == NOTHING
     assert rounds_of(store, surface) == 4
     assert store.commit([Entry(shown(surface, 9), CLICK)]).changes[0].version == 5
-    store.forget(surface, rankings_until=3, changes_until=3)
-    known = store.commit([Entry(shown(surface, 3, lapses=3), CLICK)])
-    assert known.verdicts == [Verdict.REPEATED], "a ranking that lapses later was forgotten"
+    later = store.commit([Entry(shown(surface, 3, lapses=30), CLICK)])
+    assert later.verdicts == [Verdict.REPEATED], "a ranking that lapses later was forgotten"
+    earlier = store.commit([Entry(shown(surface, 1, lapses=10), CLICK)])
+    assert earlier.verdicts == [Verdict.COUNTED], "an old ranking was not forgotten"
+
+
+def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
+    """Every commit that counts and every new definition is seen in the versions, and nothing else is."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    assert store.versions() == {surface: Versions(1, 0)}
+    store.commit([Entry(shown(surface, 1), CLICK)])
+    store.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+    store.update_surface("home", "[]", revision=1)
+    assert open_store().versions() == {surface: Versions(2, 1)}
 
 
 def check_open_rankings_are_found(open_store: OpenStore) -> None:
@@ -203,7 +221,7 @@ def check_open_rankings_are_found(open_store: OpenStore) -> None:
     entries = [Entry(shown(surface, number, lapses=1000 * number), None) for number in (3, 1, 2, 4)]
     store.commit(entries)
     store.commit([Entry(entries[2].shown, CLICK)])
-    store.forget(surface, rankings_until=10_000, changes_until=0)
+    store.forget(surface, before=10_000)
     found = open_store().open_entries(surface, since=1000, until=4000)
     assert found == [entries[1], entries[0]]
     assert found[0].shown.lapses == 1000
@@ -298,6 +316,7 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_surfaces_learn_apart,
     check_changes_come_in_order,
     check_snapshots_stand_for_changes,
+    check_versions_tell_who_is_behind,
     check_open_rankings_are_found,
     check_threads_write_together,
     check_cells_add_up,
