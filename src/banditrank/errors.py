@@ -7,6 +7,10 @@
     │   ├── UnknownNameError   a name that is not in a list (suggests the nearest)
     │   └── NameTakenError     a name that something else has already
     ├── UnsolvableError        the problem is too large for the method that was asked for
+    ├── FeedbackError          feedback that cannot be counted
+    │   ├── UnknownRankingError     for a ranking that was not given out here, or whose surface is gone
+    │   ├── LapsedRankingError      after the ranking's attribution window closed
+    │   └── ContradictionError      other than what was counted for the ranking before
     └── StoreError             a store cannot be used as it is
         └── StoreUnavailableError   it cannot be reached, is full or too slow: trying again may help
 
@@ -94,6 +98,22 @@ class NameTakenError(InvalidInputError):
 
 class UnsolvableError(BanditRankError):
     """The problem is larger than the method that was asked for can solve."""
+
+
+class FeedbackError(BanditRankError):
+    """Feedback that cannot be counted. Nothing was changed."""
+
+
+class UnknownRankingError(FeedbackError):
+    """Feedback for a ranking that was not given out here, or whose surface is gone."""
+
+
+class LapsedRankingError(FeedbackError):
+    """Feedback that came after the ranking's attribution window closed."""
+
+
+class ContradictionError(FeedbackError):
+    """Feedback that differs from what was counted for the same ranking before."""
 
 
 class StoreError(BanditRankError):

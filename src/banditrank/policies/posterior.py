@@ -130,7 +130,7 @@ def bring_up_to_date(posterior: Posterior, user_type: int) -> None:
         _settle(posterior, i)
     for _ in range(_FIT_STEPS):
         _fit_prior(posterior, i)
-    posterior.due[i] = posterior.rounds[i] * GROWTH
+    posterior.due[i] = max(posterior.rounds[i] * GROWTH, posterior.rounds[i] + 1.0)
 
 
 @compiled

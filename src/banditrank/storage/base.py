@@ -103,6 +103,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+        """Return what became of a ranking, None if that is open or not known."""
+
+    @abstractmethod
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is, by number: what a replica looks at to know whether it is behind."""
 

@@ -15,6 +15,7 @@ from banditrank.storage.records import (
     Change,
     Entry,
     KeyRecord,
+    Outcome,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -124,6 +125,13 @@ class MemoryStore(Store):
         if before is not entry and before.outcome is None and entry.outcome is not None:
             learned.rankings[entry.shown.key] = before = entry
         return Recorded(before.outcome, before is entry and entry.outcome is not None)
+
+    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+        """Return what became of a ranking."""
+        with self._lock:
+            learned = self._learned.get(surface)
+            entry = learned.rankings.get(key) if learned is not None else None
+            return None if entry is None else entry.outcome
 
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is."""

@@ -17,6 +17,7 @@ from banditrank.storage.records import (
     Change,
     Entry,
     KeyRecord,
+    Outcome,
     Shown,
     Snapshot,
     SurfaceRecord,
@@ -201,6 +202,11 @@ class SqlStore(Store):
                 transaction.run("INSERT INTO changes VALUES (%s, %s, %s)", [surface, version, cells])
                 changes.append(Change(surface, version, cells))
         return changes
+
+    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+        """Return what became of a ranking."""
+        rows = self._read("SELECT outcome FROM rankings WHERE surface = %s AND key = %s", [surface, key])
+        return Outcome.from_code(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is."""

@@ -118,6 +118,8 @@ def check_outcomes_count_once(open_store: OpenStore) -> None:
     again = open_store().commit([Entry(one, CLICK), Entry(two, CLICK), Entry(one, None)])
     assert again.verdicts == [Verdict.REPEATED, Verdict.CONTRADICTED, Verdict.NOTED]
     assert again.changes == []
+    assert open_store().outcome(surface, one.key) == CLICK
+    assert store.outcome(surface, shown(surface, 3).key) is None
     counts = totals_of(open_store(), surface).counts(range(4))
     assert counts.rounds == 2
     assert counts.arrivals.tolist() == [0, 2]
@@ -225,6 +227,7 @@ def check_open_rankings_are_found(open_store: OpenStore) -> None:
     found = open_store().open_entries(surface, since=1000, until=4000)
     assert found == [entries[1], entries[0]]
     assert found[0].shown.lapses == 1000
+    assert store.outcome(surface, found[0].shown.key) is None
     assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
 
 

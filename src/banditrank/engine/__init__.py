@@ -1,0 +1,1 @@
+"""Live: ask for a ranking, tell what was clicked."""

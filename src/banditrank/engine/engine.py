@@ -1,0 +1,265 @@
+"""All surfaces of a store, at work in this process."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from banditrank.engine.journal import Answer, Deliver, Journal
+from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface import Surface
+from banditrank.engine.tokens import Signer, Ticket
+from banditrank.errors import (
+    BanditRankError,
+    ContradictionError,
+    InvalidInputError,
+    StoreError,
+    StoreUnavailableError,
+    UnknownNameError,
+    UnknownRankingError,
+)
+from banditrank.storage.base import Store
+from banditrank.storage.records import Change, SurfaceRecord, Verdict
+
+_TICK_SECONDS = 0.02
+_TENDERS = 4  # threads that make views: one surface's costly solver does not hold up the others'
+_MOST_ATTEMPTS = 20  # to change a definition while others change it, too
+
+logger = logging.getLogger(__name__)
+
+Counted = Callable[[str | BanditRankError], None]
+
+
+class Engine:
+    """Surfaces, the journal that writes for all of them, and the thread that keeps them up to date.
+
+    Parameters
+    ----------
+    store
+        Where everything is kept. It is not closed with the engine.
+    sync_seconds
+        How often to look for what other processes wrote to the store.
+    clock
+        Gives the time in seconds since 1970.
+    deliver
+        How those who wait for a commit are called back; see `Journal`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sync_seconds: float = 0.25,
+        clock: Callable[[], float] = time.time,
+        deliver: Deliver | None = None,
+    ) -> None:
+        self.store = store
+        self.sync_seconds = sync_seconds
+        self._clock = clock
+        self._signer = Signer(store.secret())
+        self._surfaces: dict[str, LiveSurface] = {}
+        self._by_number: dict[int, LiveSurface] = {}
+        self._opening = threading.RLock()
+        self.journal = Journal(store, learn=self._learn, deliver=deliver)
+        self.last_sync = time.monotonic()
+        self._stop = threading.Event()
+        self._tenders = ThreadPoolExecutor(_TENDERS, thread_name_prefix="banditrank-tender")
+        self._being_tended: set[int] = set()
+        for record in store.surfaces():
+            self._open(record)
+        self._keeper = threading.Thread(target=self._keep, name="banditrank-keeper", daemon=True)
+        self._keeper.start()
+
+    # Surfaces
+
+    def surfaces(self) -> list[LiveSurface]:
+        """Return all surfaces, by name."""
+        return [self._surfaces[name] for name in sorted(self._surfaces)]
+
+    def surface(self, name: str) -> LiveSurface:
+        """Return a surface, or raise an error."""
+        found = self._surfaces.get(name)
+        if found is None:
+            record = self.store.find_surface(name)  # another process may have made it
+            if record is None:
+                raise UnknownNameError("surface", name, sorted(self._surfaces))
+            found = self._open(record)
+        return found
+
+    def create(self, surface: Surface) -> LiveSurface:
+        """Create a surface, or raise an error if its name is taken."""
+        return self._open(self.store.create_surface(surface.name, surface.definition))
+
+    def change(self, name: str, change: Callable[[Surface], Surface]) -> LiveSurface:
+        """Change a surface's definition, also while others do.
+
+        Parameters
+        ----------
+        name
+            The surface's.
+        change
+            Returns what it is to become, given what it is.
+        """
+        live = self.surface(name)
+        for _ in range(_MOST_ATTEMPTS):
+            record = self.store.find_surface(name)
+            if record is None:
+                break
+            present = Surface.from_definition(record.definition)
+            wanted = present.successor(change(present))
+            if wanted == present:
+                live.adopt(record)
+                return live
+            changed = self.store.update_surface(name, wanted.definition, revision=record.revision)
+            if changed is not None:
+                live.adopt(changed)
+                return live
+        raise UnknownNameError("surface", name, sorted(self._surfaces))
+
+    def delete(self, name: str) -> None:
+        """Delete a surface and all that was learned, or raise an error if there is none."""
+        live = self.surface(name)
+        if not self.store.delete_surface(name):
+            raise UnknownNameError("surface", name, sorted(self._surfaces))
+        self._drop(live)
+
+    # Feedback
+
+    def ticket(self, ranking_id: str) -> tuple[LiveSurface, Ticket]:
+        """Return the surface of a ranking and what its id says, or raise an error if it was not given out."""
+        try:
+            ticket = self._signer.read(ranking_id)
+        except InvalidInputError as error:
+            raise UnknownRankingError(str(error)) from None
+        live = self._by_number.get(ticket.shown.surface)
+        if live is None:
+            live = self._find_number(ticket.shown.surface)
+        return live, ticket
+
+    def submit(self, ranking_id: str, clicked: str | None, reward: float, done: Counted) -> None:
+        """Hand over feedback, and be called back when it is counted for good, or could not be."""
+        live, ticket = self.ticket(ranking_id)
+        entry = live.entry(ticket, clicked, reward)
+        if live.has_lapsed(ticket):
+            live.check_lapsed(entry)
+            done(Verdict.REPEATED)
+            return
+
+        def answered(answer: Answer) -> None:
+            done(_told(answer))
+
+        self.journal.settle(entry, answered)
+
+    def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
+        """Count feedback, and wait until that is durable.
+
+        Returns
+        -------
+        str
+            ``counted``, or ``repeated`` if the same feedback was counted before.
+        """
+        answers: list[str | BanditRankError] = []
+        finished = threading.Event()
+
+        def done(answer: str | BanditRankError) -> None:
+            answers.append(answer)
+            finished.set()
+
+        self.submit(ranking_id, clicked, reward, done)
+        finished.wait()
+        if isinstance(answers[0], BanditRankError):
+            raise answers[0]
+        return answers[0]
+
+    def close(self) -> None:
+        """Write what is waiting, save snapshots, and stop."""
+        self._stop.set()
+        self._keeper.join()
+        self._tenders.shutdown()
+        self.journal.close()
+        for live in self.surfaces():
+            try:
+                live.save()
+            except StoreError:
+                logger.warning("no snapshot of surface %s was saved", live.surface.name)
+
+    def _open(self, record: SurfaceRecord) -> LiveSurface:
+        with self._opening:
+            live = self._by_number.get(record.number)
+            if live is None:
+                live = LiveSurface(record, self.store, self.journal, self._signer, self._clock)
+                self._by_number[live.number] = self._surfaces[record.name] = live
+            return live
+
+    def _drop(self, live: LiveSurface) -> None:
+        with self._opening:
+            self._by_number.pop(live.number, None)
+            if self._surfaces.get(live.surface.name) is live:
+                del self._surfaces[live.surface.name]
+
+    def _find_number(self, number: int) -> LiveSurface:
+        for record in self.store.surfaces():
+            if record.number == number:
+                return self._open(record)
+        raise UnknownRankingError("the surface of the ranking was deleted")
+
+    def _learn(self, change: Change) -> None:
+        live = self._by_number.get(change.surface)
+        if live is not None:
+            live.learn(change)
+
+    # Keeping up to date
+
+    def _keep(self) -> None:
+        next_sync, failing = 0.0, False
+        while not self._stop.wait(_TICK_SECONDS):
+            try:
+                if time.monotonic() >= next_sync:
+                    next_sync = time.monotonic() + self.sync_seconds
+                    self._sync()
+                    self.last_sync = time.monotonic()
+                failing = False
+            except StoreError as error:
+                if not failing:
+                    logger.warning("the store cannot be read: %s", error)
+                failing = True
+            for live in list(self._by_number.values()):
+                if live.number not in self._being_tended:
+                    self._being_tended.add(live.number)
+                    self._tenders.submit(self._tend, live)
+
+    def _sync(self) -> None:
+        versions = self.store.versions()
+        for live in list(self._by_number.values()):
+            theirs = versions.get(live.number)
+            if theirs is None:
+                self._drop(live)
+                continue
+            live.catch_up(theirs.version)
+            if theirs.revision > live.revision:
+                record = self.store.find_surface(live.surface.name)
+                if record is not None and record.number == live.number:
+                    live.adopt(record)
+        for record in self.store.surfaces() if versions.keys() - self._by_number.keys() else ():
+            self._open(record)
+
+    def _tend(self, live: LiveSurface) -> None:
+        try:
+            live.tend()
+        except StoreUnavailableError:
+            pass  # the keeper says so
+        except Exception:
+            logger.exception("surface %s could not be tended", live.surface.name)
+        finally:
+            self._being_tended.discard(live.number)
+
+
+def _told(answer: Answer) -> str | BanditRankError:
+    if isinstance(answer, BanditRankError):
+        return answer
+    if answer is Verdict.CONTRADICTED:
+        return ContradictionError("another feedback was counted for this ranking before")
+    if answer is Verdict.GONE:
+        return UnknownRankingError("the surface of the ranking was deleted")
+    return str(answer)

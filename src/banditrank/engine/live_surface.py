@@ -1,0 +1,220 @@
+"""One surface at work in this process."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from banditrank.checks import check_number
+from banditrank.engine.journal import Answer, Journal
+from banditrank.engine.learned import Learned
+from banditrank.engine.surface import Surface
+from banditrank.engine.tokens import Signer, Ticket, new_key
+from banditrank.engine.view import View
+from banditrank.errors import LapsedRankingError, UnknownNameError
+from banditrank.storage.base import Store
+from banditrank.storage.records import (
+    DISCARDED,
+    NOT_CLICKED,
+    REWARD_UNITS,
+    Change,
+    Entry,
+    Outcome,
+    Shown,
+    SurfaceRecord,
+    pack_ranking,
+)
+
+_CHANGES_A_SNAPSHOT = 1000
+_SWEEP_SECONDS = 1.0
+_GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and commits take time
+_LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, after a store was down
+_FORGET_SECONDS = 3600.0
+_A_SWEEP = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRanking:
+    """What to show to one user.
+
+    Attributes
+    ----------
+    id
+        To be given with the feedback.
+    items
+        In order of positions.
+    expires
+        When feedback is no longer accepted, in seconds since 1970.
+    """
+
+    id: str
+    items: tuple[str, ...]
+    expires: float
+
+
+class LiveSurface:
+    """A surface's definition, counts and view.
+
+    Parameters
+    ----------
+    record
+        The surface in the store.
+    store, journal, signer
+        Shared by all surfaces.
+    clock
+        Gives the time in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        record: SurfaceRecord,
+        store: Store,
+        journal: Journal,
+        signer: Signer,
+        clock: Callable[[], float],
+    ) -> None:
+        self.number = record.number
+        self._store = store
+        self._journal = journal
+        self._signer = signer
+        self._clock = clock
+        self._refreshing = threading.Lock()
+        self._swept_until = 0.0
+        self._next_sweep = self._next_forgetting = 0.0
+        self._adopt(record)
+        self._learned = Learned(store, record.number, self.surface)
+        self._view = self._new_view()
+        self._viewed = time.monotonic()
+
+    # Ask and tell
+
+    def rank(self, user_type: str) -> ShownRanking:
+        """Return what to show to a user."""
+        view = self.view()
+        surface = view.surface
+        if (number := self._type_numbers.get(user_type)) is None:
+            raise UnknownNameError("user_type", user_type, surface.user_types)
+        expires = self._clock() + surface.attribution_seconds
+        key = new_key(int(expires * 1000))
+        items = view.rank(number, key)
+        shown = Shown(self.number, key, pack_ranking(number, items))
+        if surface.unreported == "not-clicked":
+            self._journal.note(Entry(shown, None))
+        ranking_id = self._signer.sign(Ticket(shown, view.revision, view.version))
+        return ShownRanking(ranking_id, tuple(surface.items[item] for item in items), shown.lapses / 1000)
+
+    def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
+        """Return what is to be counted for feedback, or raise an error."""
+        shown = ticket.shown
+        if clicked is None:
+            return Entry(shown, NOT_CLICKED)
+        items = self.surface.items
+        names = [items[item] for item in shown.items]
+        if clicked not in names:
+            raise UnknownNameError("clicked", clicked, names)
+        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
+        return Entry(shown, Outcome(names.index(clicked), units))
+
+    def has_lapsed(self, ticket: Ticket) -> bool:
+        """Return whether a ranking's attribution window has closed."""
+        return self._clock() * 1000 >= ticket.shown.lapses
+
+    def check_lapsed(self, entry: Entry) -> None:
+        """Raise an error for late feedback, unless it repeats what was counted in time."""
+        if self._store.outcome(self.number, entry.shown.key) != entry.outcome:
+            seconds = self._clock() - entry.shown.lapses / 1000
+            raise LapsedRankingError(f"the ranking's attribution window closed {seconds:.0f} seconds ago")
+
+    # What is known
+
+    @property
+    def version(self) -> int:
+        """Of the counts in this process."""
+        return self._learned.version
+
+    @property
+    def age(self) -> float:
+        """How many seconds the counts behind rankings are behind those in this process."""
+        view = self._view
+        return 0.0 if view.version == self.version else time.monotonic() - self._viewed
+
+    def view(self) -> View:
+        """Return what rankings are made from now."""
+        if self.surface.refresh_seconds == 0 and self._is_behind():
+            self.refresh()
+        return self._view
+
+    def refresh(self) -> None:
+        """Make rankings from the latest counts from now on."""
+        with self._refreshing:
+            if self._is_behind():
+                self._view = self._new_view()
+            self._viewed = time.monotonic()
+
+    def learn(self, change: Change) -> None:
+        """Take in a change that was committed in this process."""
+        if self._learned.learn(change):
+            self._learned.catch_up()
+
+    def adopt(self, record: SurfaceRecord) -> None:
+        """Go over to another definition."""
+        if record.revision > self.revision:
+            self._adopt(record)
+            self._learned.grow(self.surface)
+            self.refresh()
+
+    def catch_up(self, version: int) -> None:
+        """Take in changes that were committed elsewhere."""
+        if version > self.version:
+            self._learned.catch_up()
+
+    def _adopt(self, record: SurfaceRecord) -> None:
+        self.surface = Surface.from_definition(record.definition)
+        self.revision = record.revision
+        self._type_numbers = {name: number for number, name in enumerate(self.surface.user_types)}
+
+    def _is_behind(self) -> bool:
+        return self._view.version != self.version or self._view.revision != self.revision
+
+    def _new_view(self) -> View:
+        surface, revision = self.surface, self.revision
+        version, counts = self._learned.counts(surface.shown_numbers)
+        return View(surface, revision, version, counts)
+
+    # Housekeeping
+
+    def tend(self) -> None:
+        """Do what is due: refresh the view, settle what lapsed, save a snapshot, forget what is old."""
+        now = self._clock()
+        if self._is_behind() and time.monotonic() - self._viewed >= self.surface.refresh_seconds:
+            self.refresh()
+        if now >= self._next_sweep:
+            self._next_sweep = now + _SWEEP_SECONDS
+            self._sweep(now - _GRACE_SECONDS)
+        if self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT:
+            self._learned.save(int(now * 1000))
+        if now >= self._next_forgetting:
+            self._next_forgetting = now + _FORGET_SECONDS
+            self._store.forget(self.number, before=int((now - self.surface.keep_seconds) * 1000))
+
+    def save(self) -> None:
+        """Save a snapshot."""
+        self._learned.save(int(self._clock() * 1000))
+
+    def _sweep(self, until: float) -> None:
+        """Settle rankings whose window closed without feedback."""
+        since = max(0.0, self._swept_until - _LATEST_NOTE_SECONDS)
+        outcome = NOT_CLICKED if self.surface.unreported == "not-clicked" else DISCARDED
+        lapsed = self._store.open_entries(
+            self.number, since=int(since * 1000), until=int(until * 1000), limit=_A_SWEEP
+        )
+        for entry in lapsed:
+            self._journal.settle(Entry(entry.shown, outcome), _nobody_waits)
+        if len(lapsed) < _A_SWEEP:
+            self._swept_until = until
+        else:
+            self._next_sweep = 0.0
+
+
+def _nobody_waits(_: Answer) -> None:
+    """Do nothing: what could not be settled is found again by the next sweep."""

@@ -1,0 +1,82 @@
+"""Ranking ids: signed, so that a ranking need not be stored to be believed.
+
+An id holds what was shown to whom, when its attribution window closes, and which counts and which definition
+of the surface it was made of. Whoever has the store's secret can read and trust it: a replica that did not
+give it out, or a process that started since. Nobody else can make one.
+"""
+
+import hashlib
+import hmac
+import os
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NoBase64
+from typing import NamedTuple
+
+from banditrank.errors import InvalidInputError
+from banditrank.storage.records import KEY_BYTES, Shown, first_key
+
+_FORMAT = 1
+_HEAD = struct.Struct(f"<BIIQ{KEY_BYTES}s")
+_SIGNATURE_BYTES = 16
+_LONGEST = 1024
+
+
+class Ticket(NamedTuple):
+    """What a ranking id says."""
+
+    shown: Shown
+    revision: int  # of the surface's definition
+    version: int  # of its counts
+
+
+class Signer:
+    """Makes and reads ranking ids.
+
+    Parameters
+    ----------
+    secret
+        The store's.
+
+    Examples
+    --------
+    >>> from banditrank.storage.records import pack_ranking
+    >>> signer = Signer(bytes(32))
+    >>> ticket = Ticket(Shown(7, new_key(1000), pack_ranking(0, (2, 1))), 1, 40)
+    >>> signer.read(signer.sign(ticket)) == ticket
+    True
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def sign(self, ticket: Ticket) -> str:
+        """Return the id of a ranking."""
+        shown, revision, version = ticket
+        said = _HEAD.pack(_FORMAT, shown.surface, revision, version, shown.key) + shown.ranking
+        return urlsafe_b64encode(said + self._signature(said)).rstrip(b"=").decode()
+
+    def read(self, text: str) -> Ticket:
+        """Return what an id says, or raise an error if it was not made with the same secret."""
+        refused = InvalidInputError("ranking id", "must be one that was given out here", text)
+        if not isinstance(text, str) or len(text) > _LONGEST or not text.isascii():
+            raise refused
+        try:
+            told = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        except (NoBase64, ValueError):
+            raise refused from None
+        said, signature = told[:-_SIGNATURE_BYTES], told[-_SIGNATURE_BYTES:]
+        if len(said) <= _HEAD.size or not hmac.compare_digest(signature, self._signature(said)):
+            raise refused
+        if urlsafe_b64encode(told).rstrip(b"=").decode() != text:  # other spellings of the same bytes
+            raise refused
+        _, surface, revision, version, key = _HEAD.unpack_from(said)
+        return Ticket(Shown(surface, key, said[_HEAD.size :]), revision, version)
+
+    def _signature(self, said: bytes) -> bytes:
+        return hashlib.blake2s(said, key=self._secret, digest_size=_SIGNATURE_BYTES).digest()
+
+
+def new_key(lapses: int) -> bytes:
+    """Return the key of a new ranking that lapses at a time in milliseconds since 1970."""
+    return first_key(lapses)[:-8] + os.urandom(8)
