@@ -6,9 +6,10 @@ entries and are called back.
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from banditrank.errors import BanditRankError, StoreError, StoreUnavailableError
 from banditrank.storage.base import Store
@@ -18,12 +19,14 @@ MOST_WAITING = 100_000
 """Entries; if the store is so far behind, feedback is refused and shown rankings are not noted."""
 
 _LARGEST_GROUP = 2_000
-_RETRY_SECONDS = 1.0  # until a store that was down is tried again without being asked
+_NOTING_SECONDS = 0.05  # after which rankings that were shown are written without an outcome to go with
+_RETRY_SECONDS = 0.25  # until a store that was down is tried again without being asked
 
 logger = logging.getLogger(__name__)
 
 Answer: TypeAlias = Verdict | BanditRankError
 Done: TypeAlias = Callable[[Answer], None]
+T = TypeVar("T")
 Deliver: TypeAlias = Callable[[Sequence[tuple[Done, Answer]]], None]
 
 
@@ -45,10 +48,11 @@ class Journal:
     ) -> None:
         self._store = store
         self._learn = learn
-        self.deliver = _call_back if deliver is None else deliver
-        self._waiting: deque[tuple[Entry, Done | None]] = deque()
-        self._unwritten: list[Entry] = []
+        self._deliver = _call_back if deliver is None else deliver
+        self._shown: deque[Entry] = deque()  # nobody waits for these: they go with the next group
+        self._settled: deque[tuple[Entry, Done]] = deque()
         self._wake = threading.Condition()
+        self._idle = False
         self._closing = False
         self.groups = 0  # for the metrics
         self.entries = 0
@@ -59,35 +63,25 @@ class Journal:
     @property
     def waiting(self) -> int:
         """How many entries are not written yet."""
-        return len(self._waiting)
+        return len(self._shown) + len(self._settled)
 
     def note(self, entry: Entry) -> None:
         """Hand over a ranking that was shown; nobody waits for it."""
-        if len(self._waiting) >= MOST_WAITING:
-            self.dropped += 1
+        if len(self._shown) < MOST_WAITING:
+            self._shown.append(entry)
         else:
-            self._hand_over(entry, None)
+            self.dropped += 1
 
     def settle(self, entry: Entry, done: Done) -> None:
         """Hand over an outcome, and be called back when it is durable or could not be written."""
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._settled) >= MOST_WAITING:
             raise StoreUnavailableError(f"the store is {MOST_WAITING:,} entries behind")
-        self._hand_over(entry, done)
-
-    def settle_now(self, entry: Entry) -> Verdict:
-        """Hand over an outcome and wait."""
-        answers: list[Answer] = []
-        finished = threading.Event()
-
-        def done(answer: Answer) -> None:
-            answers.append(answer)
-            finished.set()
-
-        self.settle(entry, done)
-        finished.wait()
-        if isinstance(answers[0], BanditRankError):
-            raise answers[0]
-        return answers[0]
+        if self._closing:
+            raise StoreUnavailableError("the journal is closed")
+        self._settled.append((entry, done))
+        if self._idle:  # set before the thread looks for entries the last time: none is overlooked
+            with self._wake:
+                self._wake.notify()
 
     def close(self) -> None:
         """Write what is waiting, and stop."""
@@ -96,60 +90,48 @@ class Journal:
             self._wake.notify()
         self._thread.join()
 
-    def _hand_over(self, entry: Entry, done: Done | None) -> None:
-        with self._wake:
-            if self._closing:
-                raise StoreUnavailableError("the journal is closed")
-            self._waiting.append((entry, done))
-            self._wake.notify()
-
     def _write_on(self) -> None:
         while True:
             with self._wake:
-                while not self._waiting and not self._closing:
-                    if not self._wake.wait(_RETRY_SECONDS if self._unwritten else None):
-                        break  # see whether the store is back
-                group = self._next_group()
-            if group:
-                self._write(group)
-            elif self._closing:
+                self._idle = True
+                if not self._settled and not self._closing:
+                    self._wake.wait(_NOTING_SECONDS)
+                self._idle = False
+            shown = _taken(self._shown)
+            settled = _taken(self._settled)
+            if shown or settled:
+                self._write(shown, settled)
+            if self._closing and not self._settled:
+                self.dropped += len(self._shown)
                 return
 
-    def _next_group(self) -> list[tuple[Entry, Done | None]]:
-        again = [(entry, None) for entry in self._unwritten]
-        self._unwritten.clear()
-        if self._closing and not self._waiting:
-            self.dropped += len(again)
-            return []
-        return [*again, *(self._waiting.popleft() for _ in range(min(len(self._waiting), _LARGEST_GROUP)))]
-
-    def _write(self, group: list[tuple[Entry, Done | None]]) -> None:
+    def _write(self, shown: list[Entry], settled: list[tuple[Entry, Done]]) -> None:
+        entries = [*shown, *(entry for entry, _ in settled)]
         answers: Sequence[Answer]
         try:
-            receipt = self._store.commit([entry for entry, _ in group])
+            receipt = self._store.commit(entries)
         except Exception as error:  # whatever it is, those who wait must be told
             if not isinstance(error, BanditRankError):
-                logger.exception("a group of %d entries could not be written", len(group))
+                logger.exception("a group of %d entries could not be written", len(entries))
             answer = (
                 error if isinstance(error, BanditRankError) else StoreError(f"could not write: {error!r}")
             )
-            answers = [answer] * len(group)
-            self._keep_for_later([entry for entry, done in group if done is None])
+            answers = [answer] * len(settled)
+            self._shown.extendleft(reversed(shown))  # they go with the next group
+            if not settled:
+                time.sleep(_RETRY_SECONDS)
         else:
-            answers = receipt.verdicts
+            answers = receipt.verdicts[len(shown) :]
             self.groups += 1
-            self.entries += len(group)
+            self.entries += len(entries)
             for change in receipt.changes:
                 self._learn(change)
-        calls = [(done, answer) for (_, done), answer in zip(group, answers, strict=True) if done is not None]
-        if calls:
-            self.deliver(calls)
+        if settled:
+            self._deliver([(done, answer) for (_, done), answer in zip(settled, answers, strict=True)])
 
-    def _keep_for_later(self, shown: list[Entry]) -> None:
-        """Keep what nobody waits for until the store is back."""
-        kept = shown[: _LARGEST_GROUP - len(self._unwritten)]
-        self._unwritten.extend(kept)
-        self.dropped += len(shown) - len(kept)
+
+def _taken(waiting: deque[T]) -> list[T]:
+    return [waiting.popleft() for _ in range(min(len(waiting), _LARGEST_GROUP))]
 
 
 def _call_back(calls: Sequence[tuple[Done, Answer]]) -> None:

@@ -54,27 +54,34 @@ class Signer:
         """Return the id of a ranking."""
         shown, revision, version = ticket
         said = _HEAD.pack(_FORMAT, shown.surface, revision, version, shown.key) + shown.ranking
-        return urlsafe_b64encode(said + self._signature(said)).rstrip(b"=").decode()
+        return _encoded(said + self._signature(said))
 
     def read(self, text: str) -> Ticket:
         """Return what an id says, or raise an error if it was not made with the same secret."""
-        refused = InvalidInputError("ranking id", "must be one that was given out here", text)
-        if not isinstance(text, str) or len(text) > _LONGEST or not text.isascii():
-            raise refused
-        try:
-            told = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        except (NoBase64, ValueError):
-            raise refused from None
+        told = _decoded(text)
         said, signature = told[:-_SIGNATURE_BYTES], told[-_SIGNATURE_BYTES:]
         if len(said) <= _HEAD.size or not hmac.compare_digest(signature, self._signature(said)):
-            raise refused
-        if urlsafe_b64encode(told).rstrip(b"=").decode() != text:  # other spellings of the same bytes
-            raise refused
+            raise InvalidInputError("ranking id", "must be one that was given out here", text)
         _, surface, revision, version, key = _HEAD.unpack_from(said)
         return Ticket(Shown(surface, key, said[_HEAD.size :]), revision, version)
 
     def _signature(self, said: bytes) -> bytes:
         return hashlib.blake2s(said, key=self._secret, digest_size=_SIGNATURE_BYTES).digest()
+
+
+def _decoded(text: str) -> bytes:
+    """Return the bytes that a text spells; nothing if it spells none, or not in the one way they are spelled."""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        return b""
+    try:
+        told = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (NoBase64, ValueError):
+        return b""
+    return told if _encoded(told) == text else b""
+
+
+def _encoded(told: bytes) -> str:
+    return urlsafe_b64encode(told).rstrip(b"=").decode()
 
 
 def new_key(lapses: int) -> bytes:
