@@ -70,7 +70,7 @@ class Signer:
 
 
 def _decoded(text: str) -> bytes:
-    """Return the bytes that a text spells; nothing if it spells none, or not in the one way they are spelled."""
+    """Return the bytes that a text spells; nothing if it is not how they would be spelled."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         return b""
     try:
