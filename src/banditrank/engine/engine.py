@@ -28,8 +28,6 @@ _MOST_ATTEMPTS = 20  # to change a definition while others change it, too
 
 logger = logging.getLogger(__name__)
 
-Counted = Callable[[str | BanditRankError], None]
-
 
 class Engine:
     """Surfaces, the journal that writes for all of them, and the thread that keeps them up to date.
@@ -76,6 +74,10 @@ class Engine:
     def surfaces(self) -> list[LiveSurface]:
         """Return all surfaces, by name."""
         return [self._surfaces[name] for name in sorted(self._surfaces)]
+
+    def known(self, name: str) -> LiveSurface | None:
+        """Return a surface if it is at work in this process, without asking the store."""
+        return self._surfaces.get(name)
 
     def surface(self, name: str) -> LiveSurface:
         """Return a surface, or raise an error."""
@@ -137,20 +139,6 @@ class Engine:
             live = self._find_number(ticket.shown.surface)
         return live, ticket
 
-    def submit(self, ranking_id: str, clicked: str | None, reward: float, done: Counted) -> None:
-        """Hand over feedback, and be called back when it is counted for good, or could not be."""
-        live, ticket = self.ticket(ranking_id)
-        entry = live.entry(ticket, clicked, reward)
-        if live.has_lapsed(ticket):
-            live.check_lapsed(entry)
-            done(Verdict.REPEATED)
-            return
-
-        def answered(answer: Answer) -> None:
-            done(_told(answer))
-
-        self.journal.settle(entry, answered)
-
     def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
         """Count feedback, and wait until that is durable.
 
@@ -159,18 +147,21 @@ class Engine:
         str
             ``counted``, or ``repeated`` if the same feedback was counted before.
         """
-        answers: list[str | BanditRankError] = []
+        live, ticket = self.ticket(ranking_id)
+        entry = live.entry(ticket, clicked, reward)
+        if live.has_lapsed(ticket):
+            live.check_lapsed(entry)
+            return str(Verdict.REPEATED)
+        answers: list[Answer] = []
         finished = threading.Event()
 
-        def done(answer: str | BanditRankError) -> None:
+        def answered(answer: Answer) -> None:
             answers.append(answer)
             finished.set()
 
-        self.submit(ranking_id, clicked, reward, done)
+        self.journal.settle(entry, answered)
         finished.wait()
-        if isinstance(answers[0], BanditRankError):
-            raise answers[0]
-        return answers[0]
+        return verdict_told(answers[0])
 
     def close(self) -> None:
         """Write what is waiting, save snapshots, and stop."""
@@ -255,11 +246,12 @@ class Engine:
             self._being_tended.discard(live.number)
 
 
-def _told(answer: Answer) -> str | BanditRankError:
+def verdict_told(answer: Answer) -> str:
+    """Return what whoever gave feedback is told, or raise the error that it is."""
     if isinstance(answer, BanditRankError):
-        return answer
+        raise answer
     if answer is Verdict.CONTRADICTED:
-        return ContradictionError("another feedback was counted for this ranking before")
+        raise ContradictionError("another feedback was counted for this ranking before")
     if answer is Verdict.GONE:
-        return UnknownRankingError("the surface of the ranking was deleted")
+        raise UnknownRankingError("the surface of the ranking was deleted")
     return str(answer)

@@ -1,0 +1,61 @@
+"""API keys: separate rights, kept only as hashes.
+
+A key is long and random, so a plain hash of it cannot be reversed by guessing; nothing slow is needed.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Iterable
+from typing import Literal, TypeAlias, get_args
+
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.storage.base import Store
+from banditrank.storage.records import KeyRecord
+
+Right: TypeAlias = Literal["rank", "read", "administer"]
+RIGHTS: tuple[Right, ...] = get_args(Right)
+"""rank: ask for rankings and tell feedback. read: see what was learned. administer: change surfaces."""
+
+_PREFIX = "br"
+
+
+def create_key(store: Store, name: str, rights: Iterable[str]) -> str:
+    """Make a key and return it. It is shown this once: only its hash is kept.
+
+    Examples
+    --------
+    >>> from banditrank.storage.memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> key = create_key(store, "shop window", ["rank"])
+    >>> rights_of(key, {one.id: one for one in store.api_keys()})
+    ('rank',)
+    """
+    chosen = tuple(dict.fromkeys(rights))
+    for right in chosen:
+        if right not in RIGHTS:
+            raise UnknownNameError("rights", right, RIGHTS)
+    if not chosen:
+        raise InvalidInputError("rights", f"must be some of {', '.join(RIGHTS)}", list(chosen))
+    if not name.isprintable() or not 1 <= len(name) <= 100:
+        raise InvalidInputError("name", "must be 1 to 100 printable characters", name)
+    key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    now = int(time.time() * 1000)
+    store.add_key(KeyRecord(key_id, name, chosen, _digest(secret), now))
+    return f"{_PREFIX}_{key_id}_{secret}"
+
+
+def rights_of(key: str, known: dict[str, KeyRecord]) -> tuple[str, ...]:
+    """Return the rights of a key; none if it is unknown, wrong or revoked."""
+    prefix, _, rest = key.partition("_")
+    key_id, _, secret = rest.partition("_")
+    record = known.get(key_id)
+    right = record is not None and hmac.compare_digest(_digest(secret), record.digest)
+    if not right or prefix != _PREFIX or record is None or record.revoked is not None:
+        return ()
+    return record.rights
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

@@ -1,0 +1,122 @@
+"""Requests and responses: as little as the service needs between its server and its operations."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+JSON = b"application/json"
+
+# What is said with every response: it is not to be guessed at, kept, or shown within another page.
+ALWAYS: Headers = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+class Response(NamedTuple):
+    """What is sent back."""
+
+    status: int
+    body: bytes
+    content_type: bytes = JSON
+    headers: Headers = ()
+
+    async def send(self, send: Send) -> None:
+        """Send the response."""
+        length = str(len(self.body)).encode()
+        own = ((b"content-type", self.content_type), (b"content-length", length)) if self.body else ()
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status,
+                "headers": [*own, *self.headers, *(one for one in ALWAYS if not self._says(one[0]))],
+            }
+        )
+        await send({"type": "http.response.body", "body": self.body})
+
+    def _says(self, name: bytes) -> bool:
+        return any(name == said for said, _ in self.headers)
+
+
+@dataclass(slots=True)
+class Request:
+    """What a handler is given."""
+
+    parameters: dict[str, str]  # from the path
+    query: dict[str, str]
+    body: Any  # of the type that the operation asks for
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """Return a request's header, by its name in lower case."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return None
+
+
+def query_of(scope: Scope) -> dict[str, str]:
+    """Return a request's query; of a name that comes twice the last counts."""
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+
+
+class BodyTooLargeError(Exception):
+    """More bytes came than are taken."""
+
+
+class BodyTooSlowError(Exception):
+    """The body did not come in time, or whoever sent it is gone."""
+
+
+async def read_body(receive: Receive, declared: int, *, most: int, seconds: float) -> bytes:
+    """Return a request's body.
+
+    Parameters
+    ----------
+    receive
+        Gives it, in parts.
+    declared
+        How long it is said to be; 0 if that is not said.
+    most
+        How long it may be.
+    seconds
+        Within which it must come.
+    """
+    if declared > most:
+        raise BodyTooLargeError
+    message = await receive()
+    if not message.get("more_body", False) and message["type"] == "http.request":  # nearly always
+        body: bytes = message.get("body", b"")
+        if len(body) > most:
+            raise BodyTooLargeError
+        return body
+    return await _read_parts(message, receive, most, seconds)
+
+
+async def _read_parts(
+    message: MutableMapping[str, Any], receive: Receive, most: int, seconds: float
+) -> bytes:
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                if message["type"] == "http.disconnect":
+                    raise BodyTooSlowError
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > most:
+                    raise BodyTooLargeError
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+                message = await receive()
+    except TimeoutError:
+        raise BodyTooSlowError from None

@@ -1,0 +1,93 @@
+"""What Prometheus is told."""
+
+import time
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from banditrank import __version__
+from banditrank.engine.engine import Engine
+
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Metrics:
+    """Counts requests, and reads the rest from the engine when asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_EngineCollector(engine))
+        self._requests = Counter(
+            "banditrank_requests",
+            "Requests by operation and status.",
+            ["operation", "status"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "banditrank_request_seconds",
+            "How long requests took, by operation.",
+            ["operation"],
+            registry=self._registry,
+            buckets=_BUCKETS,
+        )
+        self._bound: dict[tuple[str, int], tuple[Counter, Histogram]] = {}  # labels are costly to look up
+
+    def request(self, operation: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        bound = self._bound.get((operation, status))
+        if bound is None:
+            bound = self._requests.labels(operation, str(status)), self._seconds.labels(operation)
+            self._bound[operation, status] = bound
+        bound[0].inc()
+        bound[1].observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus' format."""
+        return generate_latest(self._registry)
+
+
+class _EngineCollector(Collector):
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        journal = self._engine.journal
+        yield GaugeMetricFamily("banditrank_info", "1, for version " + __version__, value=1)
+        yield GaugeMetricFamily(
+            "banditrank_store_sync_age_seconds",
+            "Since the store was last looked at for what other replicas wrote.",
+            value=time.monotonic() - self._engine.last_sync,
+        )
+        for name, text, value in (
+            ("groups", "Commits so far.", journal.groups),
+            ("entries", "Rankings and feedback written in these commits.", journal.entries),
+            (
+                "dropped",
+                "Shown rankings that were not noted, because the store was too far behind.",
+                journal.dropped,
+            ),
+            ("waiting", "Entries that wait to be written.", journal.waiting),
+        ):
+            yield GaugeMetricFamily(f"banditrank_journal_{name}", text, value=value)
+        age = GaugeMetricFamily(
+            "banditrank_counts_age_seconds",
+            "By how much the counts behind rankings are behind those learned.",
+            labels=["surface"],
+        )
+        versions = GaugeMetricFamily(
+            "banditrank_counts_version", "Of the counts learned in this process.", labels=["surface"]
+        )
+        rounds = GaugeMetricFamily(
+            "banditrank_rounds",
+            "Rankings that were counted, of those rankings are made from.",
+            labels=["surface"],
+        )
+        for live in self._engine.surfaces():
+            name = live.surface.name
+            age.add_metric([name], live.age)
+            versions.add_metric([name], live.version)
+            rounds.add_metric([name], live.view().counts.rounds)
+        yield from (age, versions, rounds)

@@ -1,0 +1,154 @@
+"""What goes over the wire: requests are checked against these types, and the OpenAPI document shows them."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from banditrank.engine.surface import Surface
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=10_000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class NewSurface(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A surface to be created. What is left out has the default of `Surface`."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    items: Names
+    n_positions: Annotated[int, msgspec.Meta(ge=1, le=100)]
+    user_types: Names | msgspec.UnsetType = msgspec.UNSET
+    policy: str | msgspec.UnsetType = msgspec.UNSET
+    treatment: Literal["personalized", "equal"] | msgspec.UnsetType = msgspec.UNSET
+    utility: str | msgspec.UnsetType = msgspec.UNSET
+    coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
+    attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    unreported: Literal["not-clicked", "discarded"] | msgspec.UnsetType = msgspec.UNSET
+    refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+
+
+class SurfaceChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Settings to be changed; what is left out stays. User types may be added after those there are."""
+
+    user_types: Names | msgspec.UnsetType = msgspec.UNSET
+    policy: str | msgspec.UnsetType = msgspec.UNSET
+    treatment: Literal["personalized", "equal"] | msgspec.UnsetType = msgspec.UNSET
+    utility: str | msgspec.UnsetType = msgspec.UNSET
+    coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
+    attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    unreported: Literal["not-clicked", "discarded"] | msgspec.UnsetType = msgspec.UNSET
+    refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+
+
+class Item(msgspec.Struct):
+    """An item of a surface."""
+
+    name: str
+    retired: bool
+
+
+class SurfaceAnswer(msgspec.Struct):
+    """A surface and how far it is."""
+
+    name: str
+    items: list[Item]
+    n_positions: int
+    user_types: list[str]
+    policy: str
+    treatment: str
+    utility: str
+    coefficient: float | None
+    attribution_seconds: float
+    unreported: str
+    refresh_seconds: float
+    keep_seconds: float
+    revision: int  # of these settings
+    version: int  # of the counts
+    rounds: int  # rankings that were counted
+
+    @classmethod
+    def of(cls, surface: Surface, *, revision: int, version: int, rounds: int) -> "SurfaceAnswer":
+        """Return a surface as it is told."""
+        settings = surface.to_dict()
+        retired = set(settings.pop("retired"))
+        settings["items"] = [Item(name, name in retired) for name in surface.items]
+        return cls(**settings, revision=revision, version=version, rounds=rounds)
+
+
+class SurfaceList(msgspec.Struct):
+    """All surfaces."""
+
+    surfaces: list[SurfaceAnswer]
+
+
+class NewItems(msgspec.Struct, forbid_unknown_fields=True):
+    """Items to be shown from now on."""
+
+    items: Names
+
+
+class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Who is to be shown a ranking."""
+
+    user_type: Name
+
+
+class RankingAnswer(msgspec.Struct):
+    """What to show: items in order of positions."""
+
+    id: str
+    items: tuple[str, ...]
+    expires: datetime
+
+
+class Feedback(msgspec.Struct, forbid_unknown_fields=True):
+    """What became of a ranking: the item that was clicked, or none."""
+
+    ranking: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    clicked: Name | None = None
+    reward: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+
+
+class FeedbackAnswer(msgspec.Struct):
+    """It is counted for good: just now, or before."""
+
+    status: Literal["counted", "repeated"]
+
+
+class FeedbackBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """Feedback for several rankings; each is counted or refused by itself."""
+
+    feedback: Annotated[list[Feedback], msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class ProblemDocument(msgspec.Struct, omit_defaults=True):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+
+
+class BatchResult(msgspec.Struct, omit_defaults=True):
+    """What became of one feedback of a batch."""
+
+    status: Literal["counted", "repeated", "refused"]
+    problem: ProblemDocument | None = None
+
+
+class BatchAnswer(msgspec.Struct):
+    """What became of each, in the order of the batch."""
+
+    results: list[BatchResult]
+
+
+class Health(msgspec.Struct):
+    """The service is alive, or ready."""
+
+    status: Literal["ok"]
+    version: str

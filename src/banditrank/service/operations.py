@@ -1,0 +1,119 @@
+"""What can be asked: a table from which requests are routed and the OpenAPI document is made."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
+
+from banditrank.service.keys import Right
+from banditrank.service.messages import Request, Response
+from banditrank.service.problems import NOT_FOUND, WRONG_METHOD, Kind, ProblemError
+
+if TYPE_CHECKING:
+    from banditrank.service.application import Application
+
+Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a path or a query."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    example: Any = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that can be asked.
+
+    Attributes
+    ----------
+    method, path
+        Where; ``{name}`` in a path stands for a parameter, a segment of its own.
+    name, summary
+        For programs and for people.
+    right
+        What an API key must allow; None if no key is needed.
+    handler
+        Gives the response.
+    body, answer
+        Types of the request's and the response's JSON; None without any.
+    status
+        Of the response if all goes well.
+    problems
+        What else may come of it, beside what may come of any request.
+    query
+        Parameters that may be given.
+    content_type
+        Of a response that is not JSON.
+    """
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    right: Right | None
+    handler: Handler
+    body: Any = None
+    answer: Any = None
+    status: int = 200
+    problems: tuple[Kind, ...] = ()
+    query: tuple[Parameter, ...] = ()
+    content_type: str = "application/json"
+
+
+class Router:
+    """Finds operations by method and path."""
+
+    def __init__(self, operations: tuple[Operation, ...]) -> None:
+        self._fixed: dict[str, dict[str, Operation]] = {}
+        self._open: dict[int, list[tuple[list[str], dict[str, Operation]]]] = {}
+        for operation in operations:
+            if "{" not in operation.path:
+                self._fixed.setdefault(operation.path, {})[operation.method] = operation
+                continue
+            pattern = operation.path.split("/")
+            alike = self._open.setdefault(len(pattern), [])
+            for known, methods in alike:
+                if known == pattern:
+                    methods[operation.method] = operation
+                    break
+            else:
+                alike.append((pattern, {operation.method: operation}))
+
+    def find(self, method: str, raw_path: str) -> tuple[Operation, dict[str, str]]:
+        """Return an operation and the parameters in the path, or raise a problem.
+
+        Parameters
+        ----------
+        method
+            HEAD stands for GET.
+        raw_path
+            As it was sent: a slash within a parameter is written %2F.
+        """
+        parameters: dict[str, str] = {}
+        methods = self._fixed.get(raw_path)
+        if methods is None:
+            methods, parameters = self._match(raw_path.split("/"))
+        operation = methods.get("GET" if method == "HEAD" else method)
+        if operation is None:
+            allowed = ", ".join(sorted(methods))
+            raise ProblemError(
+                WRONG_METHOD, f"it can be {allowed}, not {method}", ((b"allow", allowed.encode()),)
+            )
+        return operation, parameters
+
+    def _match(self, segments: list[str]) -> tuple[dict[str, Operation], dict[str, str]]:
+        for pattern, methods in self._open.get(len(segments), ()):
+            parameters = {}
+            for expected, given in zip(pattern, segments, strict=True):
+                if expected.startswith("{"):
+                    parameters[expected[1:-1]] = unquote(given)
+                elif expected != given:
+                    break
+            else:
+                return methods, parameters
+        raise ProblemError(NOT_FOUND, "the API begins at /v1, its description is at /docs")

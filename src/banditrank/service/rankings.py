@@ -1,0 +1,118 @@
+"""Operations that pages call all the time: rankings and feedback."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from banditrank.engine.engine import verdict_told
+from banditrank.engine.journal import Answer
+from banditrank.errors import BanditRankError
+from banditrank.service.messages import Request, Response
+from banditrank.service.models import (
+    BatchAnswer,
+    BatchResult,
+    Feedback,
+    FeedbackAnswer,
+    FeedbackBatch,
+    RankingAnswer,
+    RankingRequest,
+)
+from banditrank.service.operations import Operation
+from banditrank.service.problems import (
+    CONTRADICTION,
+    LAPSED,
+    UNKNOWN_RANKING,
+    UNKNOWN_SURFACE,
+    problem_of,
+)
+
+if TYPE_CHECKING:
+    from banditrank.service.application import Application
+
+_encode = msgspec.json.Encoder().encode
+
+
+async def _rank(application: "Application", request: Request) -> Response:
+    live = await application.surface(request)
+    if (
+        live.surface.refresh_seconds == 0
+    ):  # it may have to take in counts first, which others shall not wait for
+        shown = await asyncio.to_thread(live.rank, request.body.user_type)
+    else:
+        shown = live.rank(request.body.user_type)
+    expires = datetime.fromtimestamp(shown.expires, UTC)
+    return Response(200, _encode(RankingAnswer(shown.id, shown.items, expires)))
+
+
+async def _count(application: "Application", feedback: Feedback) -> str:
+    """Return ``counted`` or ``repeated`` once feedback is durable, or raise an error."""
+    engine = application.engine
+    live, ticket = engine.ticket(feedback.ranking)
+    entry = live.entry(ticket, feedback.clicked, feedback.reward)
+    if live.has_lapsed(ticket):
+        await asyncio.to_thread(live.check_lapsed, entry)
+        return "repeated"
+    told: asyncio.Future[Answer] = application.loop.create_future()
+
+    def answered(answer: Answer) -> None:
+        if not told.done():  # whoever asked may be gone
+            told.set_result(answer)
+
+    engine.journal.settle(entry, answered)
+    return verdict_told(await told)
+
+
+async def _feedback(application: "Application", request: Request) -> Response:
+    status = await _count(application, request.body)
+    return Response(200, b'{"status":"%s"}' % status.encode())
+
+
+async def _feedback_batch(application: "Application", request: Request) -> Response:
+    waiting = (_result(application, feedback) for feedback in request.body.feedback)
+    return Response(200, _encode(BatchAnswer(await asyncio.gather(*waiting))))
+
+
+async def _result(application: "Application", feedback: Feedback) -> BatchResult:
+    try:
+        status = await _count(application, feedback)
+    except BanditRankError as error:
+        return BatchResult("refused", problem_of(error))
+    return BatchResult("repeated" if status == "repeated" else "counted")
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/surfaces/{surface}/rankings",
+        "rank",
+        "What to show to a user.",
+        "rank",
+        _rank,
+        body=RankingRequest,
+        answer=RankingAnswer,
+        problems=(UNKNOWN_SURFACE,),
+    ),
+    Operation(
+        "POST",
+        "/v1/feedback",
+        "feedback",
+        "What became of a ranking. Answered when it is counted for good; safe to repeat.",
+        "rank",
+        _feedback,
+        body=Feedback,
+        answer=FeedbackAnswer,
+        problems=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
+    ),
+    Operation(
+        "POST",
+        "/v1/feedback/batch",
+        "feedbackBatch",
+        "What became of several rankings; each is counted or refused by itself. Safe to repeat.",
+        "rank",
+        _feedback_batch,
+        body=FeedbackBatch,
+        answer=BatchAnswer,
+    ),
+)

@@ -1,0 +1,64 @@
+"""Runs the service: one process, or several that share the address."""
+
+import os
+import socket
+from typing import Any
+
+import uvicorn
+
+from banditrank.errors import InvalidInputError
+from banditrank.service.application import Application
+from banditrank.service.logs import log_as_json
+from banditrank.service.settings import Settings
+
+_SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment
+_BACKLOG = 2048
+
+
+def make_application() -> Application:
+    """Make the application of a worker process."""
+    log_as_json()
+    return Application(Settings.from_json(os.environ[_SETTINGS]))
+
+
+def serve(settings: Settings) -> None:
+    """Serve until a signal says to stop; then answer what was asked, write what is waiting, and return."""
+    settings.open_store().close()  # a store that cannot be used is told here, in one line
+    bound = _bind(settings)
+    log_as_json()
+    os.environ[_SETTINGS] = settings.to_json()
+    options: dict[str, Any] = {
+        "factory": True,
+        "workers": settings.workers,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "http": "httptools",
+        "loop": "uvloop",
+        "lifespan": "on",
+        "ws": "none",
+        "timeout_graceful_shutdown": 10,
+    }
+    config = uvicorn.Config("banditrank.service.server:make_application", **options)
+    if settings.workers == 1:
+        uvicorn.Server(config).run(sockets=[bound])
+    else:
+        from uvicorn.supervisors import Multiprocess  # noqa: PLC0415 - only then
+
+        Multiprocess(config, sockets=[bound]).run()
+
+
+def _bind(settings: Settings) -> socket.socket:
+    """Return a socket that listens at the address, or raise an error that names it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((settings.host, settings.port))
+    except OSError as error:
+        bound.close()
+        address = f"{settings.host}:{settings.port}"
+        raise InvalidInputError.from_os("--port", "must be free to listen on", address, error) from None
+    bound.listen(_BACKLOG)
+    bound.set_inheritable(True)
+    return bound

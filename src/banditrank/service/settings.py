@@ -1,0 +1,107 @@
+"""How the service is set up."""
+
+import json
+import tomllib
+from dataclasses import asdict, dataclass, fields
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from banditrank.checks import check_number, check_whole
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.storage.base import Store
+from banditrank.storage.opening import DEFAULT_STORE, open_store
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What ``banditrank serve`` is told, on the command line or in a file.
+
+    Parameters
+    ----------
+    host, port
+        Where to listen; beyond the loopback address API keys are demanded.
+    store
+        Address of the store.
+    workers
+        Processes that answer requests.
+    require_keys
+        Demand API keys on the loopback address, too; they are also demanded once there are any.
+    sync_seconds
+        How often to look for what other processes wrote to the store.
+    largest_body
+        Bytes of a request.
+    body_seconds
+        Within which a request must arrive.
+    log_requests
+        Log all requests, not only those that failed.
+
+    Examples
+    --------
+    >>> Settings(host="0.0.0.0").demands_keys
+    True
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    store: str = DEFAULT_STORE
+    workers: int = 1
+    require_keys: bool = False
+    sync_seconds: float = 0.25
+    largest_body: int = 1 << 20
+    body_seconds: float = 10.0
+    log_requests: bool = False
+
+    def __post_init__(self) -> None:
+        check_whole("port", self.port, 0, 65_535)
+        check_whole("workers", self.workers, 1, 64)
+        check_whole("largest_body", self.largest_body, 1024, 1 << 28)
+        check_number("sync_seconds", self.sync_seconds, 0.01, 60.0)
+        check_number("body_seconds", self.body_seconds, 0.1, 600.0)
+        if self.workers > 1 and self.store.startswith("memory:"):
+            raise InvalidInputError("store", "must be shared by all workers", self.store)
+
+    @property
+    def demands_keys(self) -> bool:
+        """Whether a key is needed whether or not there are any."""
+        return self.require_keys or not _is_loopback(self.host)
+
+    def open_store(self) -> Store:
+        """Open the store."""
+        return open_store(self.store)
+
+    def to_json(self) -> str:
+        """Return the settings as text, for worker processes."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Settings":
+        """Return the settings that a text holds."""
+        return cls(**json.loads(text))
+
+    @classmethod
+    def from_file(cls, path: Path, **overriding: Any) -> "Settings":
+        """Read settings from a TOML file; those given otherwise override it."""
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidInputError.from_os("--config", "must be a readable file", path, error) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidInputError("--config", f"must be a TOML file ({error})", str(path)) from None
+        known = {one.name: one for one in fields(cls)}
+        for name, value in values.items():
+            if name not in known:
+                raise UnknownNameError(f"{path}", name, known)
+            default = known[name].default
+            if type(value) is not type(default) and not (isinstance(default, float) and type(value) is int):
+                raise InvalidInputError(f"{path}: {name}", f"must be like {default!r}", value)
+        return cls(**{**values, **overriding})
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,157 @@
+"""Operations on surfaces."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface import Surface
+from banditrank.service.messages import Request, Response
+from banditrank.service.models import NewItems, NewSurface, SurfaceAnswer, SurfaceChange, SurfaceList
+from banditrank.service.operations import Operation
+from banditrank.service.problems import NAME_TAKEN, UNKNOWN_SURFACE
+
+if TYPE_CHECKING:
+    from banditrank.service.application import Application
+
+
+def _answer(live: LiveSurface) -> SurfaceAnswer:
+    view = live.view()
+    return SurfaceAnswer.of(
+        live.surface, revision=live.revision, version=live.version, rounds=view.counts.rounds
+    )
+
+
+def _response(live: LiveSurface, status: int = 200) -> Response:
+    return Response(status, msgspec.json.encode(_answer(live)))
+
+
+def _given(body: Any) -> dict[str, Any]:
+    """Return what was given of a body's fields."""
+    values: dict[str, Any] = msgspec.structs.asdict(body)
+    return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+
+
+async def _list(application: "Application", _: Request) -> Response:
+    answers = [_answer(live) for live in application.engine.surfaces()]
+    return Response(200, msgspec.json.encode(SurfaceList(answers)))
+
+
+async def _create(application: "Application", request: Request) -> Response:
+    surface = await asyncio.to_thread(Surface.from_dict, _given(request.body))
+    live = await asyncio.to_thread(application.engine.create, surface)
+    application.log.info("surface created", extra={"surface": surface.name})
+    return _response(live, 201)
+
+
+async def _read(application: "Application", request: Request) -> Response:
+    return _response(await application.surface(request))
+
+
+async def _change(application: "Application", request: Request) -> Response:
+    live = await application.surface(request)
+    given = _given(request.body)
+
+    def changed(surface: Surface) -> Surface:
+        return Surface.from_dict(surface.to_dict() | given)
+
+    live = await asyncio.to_thread(application.engine.change, live.surface.name, changed)
+    application.log.info("surface changed", extra={"surface": live.surface.name, "settings": sorted(given)})
+    return _response(live)
+
+
+async def _delete(application: "Application", request: Request) -> Response:
+    live = await application.surface(request)
+    await asyncio.to_thread(application.engine.delete, live.surface.name)
+    application.log.info("surface deleted", extra={"surface": live.surface.name})
+    return Response(204, b"")
+
+
+async def _add_items(application: "Application", request: Request) -> Response:
+    live = await application.surface(request)
+    names = request.body.items
+    live = await asyncio.to_thread(
+        application.engine.change, live.surface.name, lambda surface: surface.with_items(names)
+    )
+    application.log.info("items added", extra={"surface": live.surface.name, "items": len(names)})
+    return _response(live)
+
+
+async def _retire_item(application: "Application", request: Request) -> Response:
+    live = await application.surface(request)
+    item = request.parameters["item"]
+    live = await asyncio.to_thread(
+        application.engine.change, live.surface.name, lambda surface: surface.with_retired([item])
+    )
+    application.log.info("item retired", extra={"surface": live.surface.name})
+    return _response(live)
+
+
+OPERATIONS = (
+    Operation("GET", "/v1/surfaces", "listSurfaces", "All surfaces.", "read", _list, answer=SurfaceList),
+    Operation(
+        "POST",
+        "/v1/surfaces",
+        "createSurface",
+        "Create a surface.",
+        "administer",
+        _create,
+        body=NewSurface,
+        answer=SurfaceAnswer,
+        status=201,
+        problems=(NAME_TAKEN,),
+    ),
+    Operation(
+        "GET",
+        "/v1/surfaces/{surface}",
+        "readSurface",
+        "One surface.",
+        "read",
+        _read,
+        answer=SurfaceAnswer,
+        problems=(UNKNOWN_SURFACE,),
+    ),
+    Operation(
+        "PATCH",
+        "/v1/surfaces/{surface}",
+        "changeSurface",
+        "Change settings of a surface; what was learned stays.",
+        "administer",
+        _change,
+        body=SurfaceChange,
+        answer=SurfaceAnswer,
+        problems=(UNKNOWN_SURFACE,),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/surfaces/{surface}",
+        "deleteSurface",
+        "Delete a surface and all that was learned.",
+        "administer",
+        _delete,
+        status=204,
+        problems=(UNKNOWN_SURFACE,),
+    ),
+    Operation(
+        "POST",
+        "/v1/surfaces/{surface}/items",
+        "addItems",
+        "Show items from now on: new ones, or such as were retired.",
+        "administer",
+        _add_items,
+        body=NewItems,
+        answer=SurfaceAnswer,
+        problems=(UNKNOWN_SURFACE,),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/surfaces/{surface}/items/{item}",
+        "retireItem",
+        "Show an item no more; what was learned of it stays.",
+        "administer",
+        _retire_item,
+        answer=SurfaceAnswer,
+        problems=(UNKNOWN_SURFACE,),
+    ),
+)
