@@ -216,7 +216,7 @@ class Engine:
                     logger.warning("the store cannot be read: %s", error)
                 failing = True
             for live in list(self._by_number.values()):
-                if live.number not in self._being_tended:
+                if live.number not in self._being_tended and live.is_due():
                     self._being_tended.add(live.number)
                     self._tenders.submit(self._tend, live)
 

@@ -183,10 +183,17 @@ class LiveSurface:
 
     # Housekeeping
 
+    def is_due(self) -> bool:
+        """Return whether there is anything to be done by `tend`."""
+        return self._is_stale() or self._clock() >= self._next_sweep
+
+    def _is_stale(self) -> bool:
+        return self._is_behind() and time.monotonic() - self._viewed >= self.surface.refresh_seconds
+
     def tend(self) -> None:
         """Do what is due: refresh the view, settle what lapsed, save a snapshot, forget what is old."""
         now = self._clock()
-        if self._is_behind() and time.monotonic() - self._viewed >= self.surface.refresh_seconds:
+        if self._is_stale():
             self.refresh()
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_SECONDS

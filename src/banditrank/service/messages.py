@@ -32,19 +32,20 @@ class Response(NamedTuple):
 
     async def send(self, send: Send) -> None:
         """Send the response."""
-        length = str(len(self.body)).encode()
-        own = ((b"content-type", self.content_type), (b"content-length", length)) if self.body else ()
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status,
-                "headers": [*own, *self.headers, *(one for one in ALWAYS if not self._says(one[0]))],
-            }
-        )
+        headers = [*self.headers, *_usual(self.headers)]
+        if self.body:
+            headers.append((b"content-type", self.content_type))
+            headers.append((b"content-length", b"%d" % len(self.body)))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
-    def _says(self, name: bytes) -> bool:
-        return any(name == said for said, _ in self.headers)
+
+def _usual(headers: Headers) -> Headers:
+    """Return what is always said, but for what is said otherwise."""
+    if not headers:
+        return ALWAYS
+    said = {name for name, _ in headers}
+    return tuple(one for one in ALWAYS if one[0] not in said)
 
 
 @dataclass(slots=True)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response]]
 
 
+_REMEMBERED = 10_000  # paths whose operations are not looked for again
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of a path or a query."""
@@ -69,20 +72,10 @@ class Router:
     """Finds operations by method and path."""
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
-        self._fixed: dict[str, dict[str, Operation]] = {}
-        self._open: dict[int, list[tuple[list[str], dict[str, Operation]]]] = {}
+        self._methods: dict[str, dict[str, Operation]] = {}
         for operation in operations:
-            if "{" not in operation.path:
-                self._fixed.setdefault(operation.path, {})[operation.method] = operation
-                continue
-            pattern = operation.path.split("/")
-            alike = self._open.setdefault(len(pattern), [])
-            for known, methods in alike:
-                if known == pattern:
-                    methods[operation.method] = operation
-                    break
-            else:
-                alike.append((pattern, {operation.method: operation}))
+            self._methods.setdefault(operation.path, {})[operation.method] = operation
+        self._found: dict[str, tuple[dict[str, Operation], dict[str, str]]] = {}
 
     def find(self, method: str, raw_path: str) -> tuple[Operation, dict[str, str]]:
         """Return an operation and the parameters in the path, or raise a problem.
@@ -94,10 +87,12 @@ class Router:
         raw_path
             As it was sent: a slash within a parameter is written %2F.
         """
-        parameters: dict[str, str] = {}
-        methods = self._fixed.get(raw_path)
-        if methods is None:
-            methods, parameters = self._match(raw_path.split("/"))
+        found = self._found.get(raw_path)
+        if found is None:
+            found = self._match(raw_path.split("/"))
+            if len(self._found) < _REMEMBERED:  # pages ask for the same few paths over and over
+                self._found[raw_path] = found
+        methods, parameters = found
         operation = methods.get("GET" if method == "HEAD" else method)
         if operation is None:
             allowed = ", ".join(sorted(methods))
@@ -107,13 +102,16 @@ class Router:
         return operation, parameters
 
     def _match(self, segments: list[str]) -> tuple[dict[str, Operation], dict[str, str]]:
-        for pattern, methods in self._open.get(len(segments), ()):
-            parameters = {}
-            for expected, given in zip(pattern, segments, strict=True):
-                if expected.startswith("{"):
-                    parameters[expected[1:-1]] = unquote(given)
-                elif expected != given:
-                    break
-            else:
-                return methods, parameters
+        for path, methods in self._methods.items():
+            pattern = path.split("/")
+            if len(pattern) == len(segments) and all(map(_fits, pattern, segments)):
+                return methods, {
+                    name[1:-1]: unquote(given)
+                    for name, given in zip(pattern, segments, strict=True)
+                    if name.startswith("{")
+                }
         raise ProblemError(NOT_FOUND, "the API begins at /v1, its description is at /docs")
+
+
+def _fits(expected: str, given: str) -> bool:
+    return expected == given or (expected.startswith("{") and bool(given))

@@ -33,6 +33,7 @@ def serve(settings: Settings) -> None:
         "log_config": None,
         "access_log": False,
         "server_header": False,
+        "proxy_headers": False,  # nobody asks who the client is
         "http": "httptools",
         "loop": "uvloop",
         "lifespan": "on",

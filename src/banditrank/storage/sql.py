@@ -85,9 +85,6 @@ class Transaction(Protocol):
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement and return the rows that it gives."""
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values."""
-
 
 class SqlStore(Store):
     """A store in a database with tables."""

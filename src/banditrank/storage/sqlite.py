@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,12 @@ _TYPES = {
     "BYTES": "BLOB",
     ") CLUSTERED": ") WITHOUT ROWID",
 }
+
+
+_INSERT = "INSERT INTO rankings VALUES (%s, %s, %s, %s)"
+_SETTLE = (
+    f"{_INSERT} ON CONFLICT (surface, key) DO UPDATE SET outcome = excluded.outcome WHERE outcome IS NULL"
+)
 
 
 class SqliteStore(SqlStore):
@@ -43,7 +50,7 @@ class SqliteStore(SqlStore):
             raise
 
     @contextmanager
-    def _transaction(self, *, writes: bool = True) -> Iterator[Transaction]:
+    def _transaction(self, *, writes: bool = True) -> Iterator["_SqliteTransaction"]:
         try:
             connection = self._connection()
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -90,27 +97,29 @@ class SqliteStore(SqlStore):
     def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
         with self._transaction() as transaction:
             there = {number for (number,) in transaction.run("SELECT number FROM surfaces")}
-            recorded = [
-                self._write_one(transaction, entry) if entry.shown.surface in there else None
-                for entry in entries
+            shown = [entry for entry in entries if entry.outcome is None and entry.shown.surface in there]
+            settled = [
+                entry for entry in entries if entry.outcome is not None and entry.shown.surface in there
             ]
-            new = [entry for entry, result in zip(entries, recorded, strict=True) if result and result.new]
-            return recorded, self._add_changes(transaction, new)
+            transaction.run_many(f"{_INSERT} ON CONFLICT DO NOTHING", [_row(entry) for entry in shown])
+            new = self._settle(transaction, settled)
+            recorded: list[Recorded | None] = []
+            for entry in entries:
+                if entry.shown.surface not in there:
+                    recorded.append(None)
+                elif entry.outcome is None or entry in new:
+                    recorded.append(Recorded(entry.outcome, new=entry.outcome is not None))
+                else:
+                    recorded.append(Recorded(_outcome(transaction, entry), new=False))
+            return recorded, self._add_changes(transaction, list(new))
 
-    def _write_one(self, transaction: Transaction, entry: Entry) -> Recorded:
-        shown, outcome = entry
-        code = None if outcome is None else outcome.code
-        written = transaction.run(
-            "INSERT INTO rankings VALUES (%s, %s, %s, %s) ON CONFLICT (surface, key) "
-            "DO UPDATE SET outcome = excluded.outcome WHERE outcome IS NULL RETURNING 1",
-            [shown.surface, shown.key, shown.ranking, code],
-        )
-        if written:
-            return Recorded(outcome, new=outcome is not None)
-        ((before,),) = transaction.run(
-            "SELECT outcome FROM rankings WHERE surface = %s AND key = %s", [shown.surface, shown.key]
-        )
-        return Recorded(Outcome.from_code(before), new=False)
+    def _settle(self, transaction: "_SqliteTransaction", entries: list[Entry]) -> set[Entry]:
+        """Write outcomes; return those that are new, which nearly always are all."""
+        transaction.run("SAVEPOINT settling")
+        if transaction.run_many(_SETTLE, [_row(entry) for entry in entries]) == len(entries):
+            return set(entries)
+        transaction.run("ROLLBACK TO settling")
+        return {entry for entry in entries if transaction.run_many(_SETTLE, [_row(entry)])}
 
     def close(self) -> None:
         """Close all threads' connections."""
@@ -125,7 +134,24 @@ class _SqliteTransaction:
         self._connection = connection
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(statement.replace("%s", "?"), values).fetchall()
+        return self._connection.execute(_with_marks(statement), values).fetchall()
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._connection.executemany(statement.replace("%s", "?"), rows)
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement once for each row of values; return how many rows of the table it changed."""
+        return self._connection.executemany(_with_marks(statement), rows).rowcount if rows else 0
+
+
+@cache
+def _with_marks(statement: str) -> str:
+    return statement.replace("%s", "?")
+
+
+def _row(entry: Entry) -> Row:
+    return (*entry.shown, None if entry.outcome is None else entry.outcome.code)
+
+
+def _outcome(transaction: _SqliteTransaction, entry: Entry) -> Outcome:
+    ((code,),) = transaction.run(
+        "SELECT outcome FROM rankings WHERE surface = %s AND key = %s", [entry.shown.surface, entry.shown.key]
+    )
+    return Outcome.from_code(code)

@@ -1,0 +1,144 @@
+"""Loads a service with rankings and feedback, over a number of connections, and says how fast it was.
+
+Run as ``python benchmarks/load.py PORT SECONDS CONNECTIONS [RATE]``; it prints requests a second and latencies. Written
+on bare sockets: a client library would take longer than the service.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from collections import deque
+
+import uvloop
+
+_HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+_TYPES = ("type-1", "type-2", "type-3")
+
+
+def request(path: str, body: bytes) -> bytes:
+    """Return a request as it is sent."""
+    return _HEAD.format(path=path, length=len(body)).encode() + body
+
+
+class Connection(asyncio.Protocol):
+    """Asks for a ranking, reports a click, and so on."""
+
+    def __init__(self, load: "Load") -> None:
+        self.load = load
+        self.buffer = b""
+        self.sent = 0.0
+        self.reports = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.load.idle.append(self)
+        self.ask()
+
+    def ask(self) -> None:
+        """Send a ranking request, if there is one to send."""
+        if self.load.allows():
+            self.load.idle.remove(self)
+            self.reports = False
+            self.send(self.load.rank_request())
+
+    def send(self, message: bytes) -> None:
+        self.sent = time.perf_counter()
+        self.transport.write(message)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, separator, body = self.buffer.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        place = head.find(b"content-length: ") + 16
+        length = int(head[place : head.find(b"\r\n", place) if head.find(b"\r\n", place) > 0 else None])
+        if len(body) < length:
+            return
+        self.buffer = b""
+        self.load.finished(time.perf_counter() - self.sent, ok=head[9:10] == b"2")
+        if self.reports:
+            self.load.idle.append(self)
+            self.ask()
+        else:
+            self.reports = True
+            self.send(self.load.feedback_request(body))
+
+
+class Load:
+    """All connections, and what they measured."""
+
+    def __init__(self, surface: str, rate: float | None) -> None:
+        self.idle: deque[Connection] = deque()
+        self.latencies: list[float] = []
+        self.failed = 0
+        self.running = True
+        self.rate = rate
+        self.started = time.perf_counter()
+        self.asked = 0
+        body = {name: json.dumps({"user_type": name}).encode() for name in _TYPES}
+        self.rank_requests = [request(f"/v1/surfaces/{surface}/rankings", body[name]) for name in _TYPES]
+
+    def allows(self) -> bool:
+        """Whether another pair of requests may be sent now."""
+        if not self.running:
+            return False
+        if self.rate is not None and self.asked * 2 > (time.perf_counter() - self.started) * self.rate:
+            return False
+        self.asked += 1
+        return True
+
+    def rank_request(self) -> bytes:
+        """Return a request for a ranking."""
+        return random.choice(self.rank_requests)  # noqa: S311 - no secret
+
+    def feedback_request(self, ranking: bytes) -> bytes:
+        """Return the feedback for a ranking."""
+        end = ranking.find(b'"', 7)
+        if end < 0:  # a service that does nothing gives no id
+            return request("/v1/feedback", b'{"ranking":"none","clicked":null}')
+        clicked = ranking[ranking.find(b"[") + 1 : ranking.find(b",", ranking.find(b"["))]
+        body = b'{"ranking":"%s","clicked":%s}' % (
+            ranking[7:end],
+            clicked if random.random() < 0.3 else b"null",
+        )  # noqa: S311
+        return request("/v1/feedback", body)
+
+    def finished(self, seconds: float, *, ok: bool) -> None:
+        """Count a response."""
+        self.latencies.append(seconds)
+        self.failed += not ok
+
+
+async def run(port: int, seconds: float, connections: int, rate: float | None) -> dict[str, float]:
+    """Load the service and return what was measured."""
+    loop = asyncio.get_running_loop()
+    load = Load("bench", rate)
+    opened = [
+        await loop.create_connection(lambda: Connection(load), "127.0.0.1", port) for _ in range(connections)
+    ]
+    await asyncio.sleep(seconds / 4)  # to warm up
+    load.latencies.clear()
+    start = time.perf_counter()
+    while (now := time.perf_counter()) - start < seconds:
+        await asyncio.sleep(0.001 if rate else 0.05)
+        for connection in list(load.idle) if rate else ():
+            connection.ask()
+    measured = sorted(load.latencies)
+    load.running = False
+    await asyncio.sleep(0.2)
+    for transport, _ in opened:
+        transport.close()
+    return {
+        "requests_a_second": len(measured) / (now - start),
+        "p50_ms": measured[len(measured) // 2] * 1e3,
+        "p99_ms": measured[int(len(measured) * 0.99)] * 1e3,
+        "failed": load.failed,
+    }
+
+
+if __name__ == "__main__":
+    port, seconds, connections, *rate = sys.argv[1:]
+    work = run(int(port), float(seconds), int(connections), float(rate[0]) if rate else None)
+    print(json.dumps(uvloop.run(work)))
