@@ -1,7 +1,7 @@
 """Loads a service with rankings and feedback, over a number of connections, and says how fast it was.
 
-Run as ``python benchmarks/load.py PORT SECONDS CONNECTIONS [RATE]``; it prints requests a second and latencies. Written
-on bare sockets: a client library would take longer than the service.
+Run as ``python benchmarks/load.py PORT SECONDS CONNECTIONS [RATE]``; it prints requests a second and
+latencies. Written on bare sockets: a client library would take longer than the service.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from collections import deque
 
 import uvloop
 
-_HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+_HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {size}\r\n\r\n"
 _TYPES = ("type-1", "type-2", "type-3")
 
 
 def request(path: str, body: bytes) -> bytes:
     """Return a request as it is sent."""
-    return _HEAD.format(path=path, length=len(body)).encode() + body
+    return _HEAD.format(path=path, size=len(body)).encode() + body
 
 
 class Connection(asyncio.Protocol):
@@ -32,6 +32,7 @@ class Connection(asyncio.Protocol):
         self.reports = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to ask."""
         self.transport = transport
         self.load.idle.append(self)
         self.ask()
@@ -44,10 +45,12 @@ class Connection(asyncio.Protocol):
             self.send(self.load.rank_request())
 
     def send(self, message: bytes) -> None:
+        """Send a request."""
         self.sent = time.perf_counter()
         self.transport.write(message)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
+        """Take in a response, or a part of one."""
         self.buffer += data
         head, separator, body = self.buffer.partition(b"\r\n\r\n")
         if not separator:
@@ -99,11 +102,8 @@ class Load:
         if end < 0:  # a service that does nothing gives no id
             return request("/v1/feedback", b'{"ranking":"none","clicked":null}')
         clicked = ranking[ranking.find(b"[") + 1 : ranking.find(b",", ranking.find(b"["))]
-        body = b'{"ranking":"%s","clicked":%s}' % (
-            ranking[7:end],
-            clicked if random.random() < 0.3 else b"null",
-        )  # noqa: S311
-        return request("/v1/feedback", body)
+        chosen = clicked if random.random() < 0.3 else b"null"  # noqa: S311 - no secret
+        return request("/v1/feedback", b'{"ranking":"%s","clicked":%s}' % (ranking[7:end], chosen))
 
     def finished(self, seconds: float, *, ok: bool) -> None:
         """Count a response."""

@@ -81,6 +81,7 @@ class Journal:
         self._settled.append((entry, done))
         if self._idle:  # set before the thread looks for entries the last time: none is overlooked
             with self._wake:
+                self._idle = False  # once is enough
                 self._wake.notify()
 
     def close(self) -> None:

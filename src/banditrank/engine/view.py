@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from banditrank.compilation import quick_entry
 from banditrank.engine.surface import Surface
+from banditrank.policies.base import CompiledPolicy, call_rank
 from banditrank.statistics.counts import Counts
 
 _INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the generator; any odd number will do
@@ -42,7 +44,8 @@ class View:
         self._lock = threading.Lock()  # a policy's state has room to work in
         self._bits: Any = np.random.PCG64()  # its state has a type of its own
         self._rng = np.random.Generator(self._bits)
-        self._prepared = self._prepare() if self._policy.new_scratch() is None else None
+        stateless = self._policy.new_scratch() is None
+        self._prepared = _Prepared(self._policy, counts, self._rng) if stateless else None
         self._for_everybody: tuple[int, ...] | None = None
         if surface.treatment == "equal":
             seed = f"{surface.name} {revision} {version}".encode()
@@ -65,32 +68,30 @@ class View:
     def _rank(self, user_type: int, seed: bytes) -> tuple[int, ...]:
         with self._lock:
             self._bits.state = _generator_state(seed)
-            if self._prepared is None:
-                chosen = self._policy.rank(self.counts, user_type, rng=self._rng)
+            if self._prepared is not None:
+                chosen = self._prepared.rank(user_type)
             else:
-                chosen = self._prepared.rank(user_type, self._rng)
-        return tuple(self.numbers[place] for place in chosen.tolist())
-
-    def _prepare(self) -> "_Prepared":
-        return _Prepared(self._policy, self.counts)
+                chosen = self._policy.rank(self.counts, user_type, rng=self._rng).tolist()
+        return tuple([self.numbers[place] for place in chosen])
 
 
 class _Prepared:
     """A policy's formulas on a state that is made once."""
 
-    def __init__(self, policy: Any, counts: Counts) -> None:
+    def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
         self._blind = not policy.distinguishes_user_types
         known = counts.pooled() if self._blind else counts
-        self._formula = policy.kernel(n_items=known.n_items, n_positions=known.n_positions).rank
-        self._now = known.rounds + 1
-        self._parameters = policy.parameters(np.array([self._now]))[0]
-        self._ranking = np.zeros(known.n_positions, dtype=np.uintp)
+        formula = policy.kernel(n_items=known.n_items, n_positions=known.n_positions).rank
+        now = known.rounds + 1
         self.state = policy.start(known, None)
+        self._ranking = np.zeros(known.n_positions, dtype=np.uintp)
+        self._after_type = (now, policy.parameters(np.array([now]))[0], rng, self._ranking)
+        self._entry = quick_entry(call_rank, formula, self.state, 0, *self._after_type)
 
-    def rank(self, user_type: int, rng: np.random.Generator) -> Any:
-        number = 0 if self._blind else user_type
-        self._formula(self.state, number, self._now, self._parameters, rng, self._ranking)
-        return self._ranking
+    def rank(self, user_type: int) -> list[int]:
+        self._entry(self.state, 0 if self._blind else user_type, *self._after_type)
+        places: list[int] = self._ranking.tolist()
+        return places
 
 
 def _generator_state(seed: bytes) -> dict[str, Any]:

@@ -127,6 +127,22 @@ class Kernel(NamedTuple):
     observe: Callable[..., None]
 
 
+def call_rank(rank: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that calls a kernel's ``rank``, to be compiled by `quick_entry`."""
+
+    def call(
+        state: Any,
+        user_type: int,
+        t: int,
+        parameters: NDArray[np.float64],
+        rng: np.random.Generator,
+        ranking: NDArray[np.uintp],
+    ) -> None:
+        rank(state, user_type, t, parameters, rng, ranking)
+
+    return call
+
+
 class CompiledPolicy(Policy):
     """A policy whose formulas the simulator compiles into its loop."""
 

@@ -1,5 +1,6 @@
 """The default store: a file, written durably, that several processes of one machine may share."""
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -22,10 +23,8 @@ _TYPES = {
 }
 
 
-_INSERT = "INSERT INTO rankings VALUES (%s, %s, %s, %s)"
-_SETTLE = (
-    f"{_INSERT} ON CONFLICT (surface, key) DO UPDATE SET outcome = excluded.outcome WHERE outcome IS NULL"
-)
+_SETTLE = "ON CONFLICT (surface, key) DO UPDATE SET outcome = excluded.outcome WHERE outcome IS NULL"
+_MOST_ROWS = 256  # in one statement
 
 
 class SqliteStore(SqlStore):
@@ -96,12 +95,12 @@ class SqliteStore(SqlStore):
 
     def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
         with self._transaction() as transaction:
-            there = {number for (number,) in transaction.run("SELECT number FROM surfaces")}
+            there = _surfaces_among({entry.shown.surface for entry in entries}, transaction)
             shown = [entry for entry in entries if entry.outcome is None and entry.shown.surface in there]
             settled = [
                 entry for entry in entries if entry.outcome is not None and entry.shown.surface in there
             ]
-            transaction.run_many(f"{_INSERT} ON CONFLICT DO NOTHING", [_row(entry) for entry in shown])
+            transaction.insert(shown, "ON CONFLICT DO NOTHING")
             new = self._settle(transaction, settled)
             recorded: list[Recorded | None] = []
             for entry in entries:
@@ -116,10 +115,10 @@ class SqliteStore(SqlStore):
     def _settle(self, transaction: "_SqliteTransaction", entries: list[Entry]) -> set[Entry]:
         """Write outcomes; return those that are new, which nearly always are all."""
         transaction.run("SAVEPOINT settling")
-        if transaction.run_many(_SETTLE, [_row(entry) for entry in entries]) == len(entries):
+        if transaction.insert(entries, _SETTLE) == len(entries):
             return set(entries)
         transaction.run("ROLLBACK TO settling")
-        return {entry for entry in entries if transaction.run_many(_SETTLE, [_row(entry)])}
+        return {entry for entry in entries if transaction.insert([entry], _SETTLE)}
 
     def close(self) -> None:
         """Close all threads' connections."""
@@ -136,9 +135,24 @@ class _SqliteTransaction:
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(_with_marks(statement), values).fetchall()
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement once for each row of values; return how many rows of the table it changed."""
-        return self._connection.executemany(_with_marks(statement), rows).rowcount if rows else 0
+    def insert(self, entries: Sequence[Entry], on_conflict: str) -> int:
+        """Insert rankings; return how many rows were written.
+
+        Every statement lets other threads run, and waits until it is its turn again. So as many rows as
+        possible go into one; their number is a power of two, for statements that are prepared already.
+        """
+        written, done = 0, 0
+        while done < len(entries):
+            rows = min(1 << (len(entries) - done).bit_length() - 1, _MOST_ROWS)
+            values = [value for entry in entries[done : done + rows] for value in _row(entry)]
+            written += self._connection.execute(_insertion(rows, on_conflict), values).rowcount
+            done += rows
+        return written
+
+
+@cache
+def _insertion(rows: int, on_conflict: str) -> str:
+    return f"INSERT INTO rankings VALUES {', '.join(['(?, ?, ?, ?)'] * rows)} {on_conflict}"  # noqa: S608
 
 
 @cache
@@ -148,6 +162,15 @@ def _with_marks(statement: str) -> str:
 
 def _row(entry: Entry) -> Row:
     return (*entry.shown, None if entry.outcome is None else entry.outcome.code)
+
+
+def _surfaces_among(numbers: set[int], transaction: _SqliteTransaction) -> set[int]:
+    """Return which surfaces there are, in one row."""
+    ((found,),) = transaction.run(
+        "SELECT json_group_array(number) FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
+        [json.dumps(list(numbers))],
+    )
+    return set(json.loads(found))
 
 
 def _outcome(transaction: _SqliteTransaction, entry: Entry) -> Outcome:
