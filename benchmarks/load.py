@@ -13,13 +13,13 @@ from collections import deque
 
 import uvloop
 
-_HEAD = "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {size}\r\n\r\n"
+_HEAD = "POST {path} HTTP/1.1\r\nhost: load\r\ncontent-type: application/json\r\ncontent-length: {n}\r\n\r\n"
 _TYPES = ("type-1", "type-2", "type-3")
 
 
 def request(path: str, body: bytes) -> bytes:
     """Return a request as it is sent."""
-    return _HEAD.format(path=path, size=len(body)).encode() + body
+    return _HEAD.format(path=path, n=len(body)).encode() + body
 
 
 class Connection(asyncio.Protocol):

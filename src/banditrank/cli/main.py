@@ -14,8 +14,10 @@ from banditrank.cli.command import Command, Group, Interruption
 from banditrank.cli.compare import compare_command
 from banditrank.cli.data import data_commands
 from banditrank.cli.frontier import frontier_command
+from banditrank.cli.keys import key_commands
 from banditrank.cli.problem import problem_commands
 from banditrank.cli.reproduce import reproduce_command
+from banditrank.cli.serve import serve_command
 from banditrank.cli.simulate import simulate_command
 from banditrank.cli.solve import solve_command
 from banditrank.errors import BanditRankError
@@ -35,6 +37,8 @@ application.command("solve", cls=Command)(solve_command)
 application.command("frontier", cls=Command)(frontier_command)
 application.command("reproduce", cls=Command)(reproduce_command)
 application.command("compare", cls=Command)(compare_command)
+application.command("serve", cls=Command)(serve_command)
+application.add_typer(key_commands, name="keys")
 application.add_typer(problem_commands, name="problem")
 application.add_typer(data_commands, name="data")
 

@@ -20,6 +20,8 @@ MOST_WAITING = 100_000
 
 _LARGEST_GROUP = 2_000
 _NOTING_SECONDS = 0.05  # after which rankings that were shown are written without an outcome to go with
+_SMALL_GROUP = 16
+_GATHERING_SECONDS = 0.001  # for which a small group waits for others: commits cost more than they hold
 _RETRY_SECONDS = 0.25  # until a store that was down is tried again without being asked
 
 logger = logging.getLogger(__name__)
@@ -98,6 +100,8 @@ class Journal:
                 if not self._settled and not self._closing:
                     self._wake.wait(_NOTING_SECONDS)
                 self._idle = False
+            if len(self._settled) < _SMALL_GROUP:
+                time.sleep(_GATHERING_SECONDS)
             shown = _taken(self._shown)
             settled = _taken(self._settled)
             if shown or settled:

@@ -15,10 +15,10 @@ import msgspec
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.journal import Answer, Done
+from banditrank.engine.keys import Right, rights_of
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.service import health, openapi, rankings, reports, surfaces
-from banditrank.service.keys import Right, rights_of
 from banditrank.service.messages import (
     JSON,
     BodyTooLargeError,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from banditrank.service.keys import Right
+from banditrank.engine.keys import Right
 from banditrank.service.messages import Request, Response
 from banditrank.service.problems import NOT_FOUND, WRONG_METHOD, Kind, ProblemError
 
