@@ -3,9 +3,9 @@
 import os
 import socket
 import sys
-from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from banditrank.errors import InvalidInputError
 from banditrank.service.application import Application
@@ -14,6 +14,7 @@ from banditrank.service.settings import Settings
 
 _SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment
 _BACKLOG = 2048
+_STOP_SECONDS = 10  # for requests under way when the service is told to stop
 _SWITCH_SECONDS = (
     0.0005  # how long the thread that commits may wait for its turn; commits are what people wait for
 )
@@ -29,32 +30,35 @@ def make_application() -> Application:
 def serve(settings: Settings) -> None:
     """Serve until a signal says to stop; then answer what was asked, write what is waiting, and return."""
     settings.open_store().close()  # a store that cannot be used is told here, in one line
-    bound = _bind(settings)
+    bound = bind(settings)
     log_as_json()
     os.environ[_SETTINGS] = settings.to_json()
-    options: dict[str, Any] = {
-        "factory": True,
-        "workers": settings.workers,
-        "log_config": None,
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,  # nobody asks who the client is
-        "http": "httptools",
-        "loop": "uvloop",
-        "lifespan": "on",
-        "ws": "none",
-        "timeout_graceful_shutdown": 10,
-    }
-    config = uvicorn.Config("banditrank.service.server:make_application", **options)
+    config = server_config("banditrank.service.server:make_application", settings)
     if settings.workers == 1:
         uvicorn.Server(config).run(sockets=[bound])
     else:
-        from uvicorn.supervisors import Multiprocess  # noqa: PLC0415 - only then
-
         Multiprocess(config, sockets=[bound]).run()
 
 
-def _bind(settings: Settings) -> socket.socket:
+def server_config(application: Application | str, settings: Settings) -> uvicorn.Config:
+    """Return how uvicorn is to serve an application, or what a name says makes one."""
+    return uvicorn.Config(
+        application,
+        factory=isinstance(application, str),
+        workers=settings.workers,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # nobody asks who the client is
+        http="httptools",
+        loop="uvloop",
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+
+
+def bind(settings: Settings) -> socket.socket:
     """Return a socket that listens at the address, or raise an error that names it."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)

@@ -1,0 +1,14 @@
+"""A client of the ranking service, for programs with and without an event loop.
+
+>>> from banditrank.client import Client
+>>> with Client("http://127.0.0.1:8420") as client:  # doctest: +SKIP
+...     shown = client.rank("ads", "new")
+...     client.feedback(shown.id, clicked=shown.items[0])
+'counted'
+"""
+
+from banditrank.client.asynchronous import AsyncClient
+from banditrank.client.calls import ServiceError, ShownRanking
+from banditrank.client.synchronous import Client
+
+__all__ = ["AsyncClient", "Client", "ServiceError", "ShownRanking"]

@@ -1,0 +1,71 @@
+"""Closed by default: who may ask what."""
+
+import pytest
+from running_service import Running, running
+
+from banditrank.engine.keys import create_key
+from banditrank.errors import InvalidInputError
+from banditrank.service.settings import Settings
+from banditrank.storage.memory import MemoryStore
+
+ADS = {"name": "ads", "items": ["a", "b"], "n_positions": 1}
+
+
+def ask(service: Running, key: str | None, method: str, path: str, body: object = None) -> int:
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    return service.ask(method, path, body, headers=headers).status_code
+
+
+def test_each_right_is_for_its_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    keys = {right: create_key(store, right, [right]) for right in ("rank", "read", "administer")}
+    monkeypatch.setattr(Settings, "open_store", lambda _: store)
+    with running(require_keys=True) as service:
+        assert ask(service, keys["administer"], "POST", "/v1/surfaces", ADS) == 201
+        for right, key in keys.items():
+            ranked = ask(service, key, "POST", "/v1/surfaces/ads/rankings", {"user_type": "everybody"})
+            assert ranked == (200 if right == "rank" else 403)
+            assert ask(service, key, "GET", "/v1/surfaces/ads") == (200 if right == "read" else 403)
+            assert ask(service, key, "GET", "/metrics") == (200 if right == "read" else 403)
+            changed = ask(service, key, "PATCH", "/v1/surfaces/ads", {})
+            assert changed == (200 if right == "administer" else 403)
+
+
+def test_wrong_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    key = create_key(store, "all", ["rank", "read", "administer"])
+    gone = create_key(store, "gone", ["read"])
+    store.revoke_key(gone.split("_")[1], at=1)
+    monkeypatch.setattr(Settings, "open_store", lambda _: store)
+    with running() as service:  # on loopback, but there are keys
+        for wrong in (None, "x", key[:-1], key + "x", key.upper(), key.replace("br_", "rb_"), gone):
+            assert ask(service, wrong, "GET", "/v1/surfaces") == 401
+        assert ask(service, key, "GET", "/v1/surfaces") == 200
+        assert ask(service, None, "GET", "/healthz") == 200
+        answer = service.ask("GET", "/v1/surfaces")
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert key not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("host", "demanded"),
+    [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True)],  # noqa: S104
+)
+def test_keys_are_demanded_beyond_loopback(host: str, demanded: bool) -> None:  # noqa: FBT001
+    assert Settings(host=host).demands_keys == demanded
+
+
+@pytest.mark.parametrize(("name", "rights"), [("x", []), ("x", ["write"]), ("", ["rank"]), ("\n", ["rank"])])
+def test_bad_keys_are_not_made(name: str, rights: list[str]) -> None:
+    store = MemoryStore()
+    with pytest.raises(InvalidInputError):
+        create_key(store, name, rights)
+    assert store.api_keys() == []
+
+
+def test_only_hashes_are_kept() -> None:
+    store = MemoryStore()
+    key = create_key(store, "page", ["rank"])
+    (record,) = store.api_keys()
+    assert key.split("_", 2)[2].encode() not in record.digest
+    assert len(record.digest) == 32

@@ -1,0 +1,221 @@
+"""What the service answers."""
+
+from collections.abc import Iterator
+
+import pytest
+from running_service import Running, running
+
+ADS = {"name": "ads", "items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
+
+
+@pytest.fixture
+def service() -> Iterator[Running]:
+    with running() as service:
+        assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
+        yield service
+
+
+def problem(service: Running, *request: object, status: int, kind: str, **options: object) -> str:
+    response = service.ask(*request, **options)
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    document = response.json()
+    assert document["status"] == status
+    assert document["type"] == f"urn:banditrank:problem:{kind}"
+    return document["detail"]
+
+
+def shown(service: Running, user_type: str = "new") -> dict:
+    response = service.ask("POST", "/v1/surfaces/ads/rankings", {"user_type": user_type})
+    assert response.status_code == 200
+    return response.json()
+
+
+def rounds(service: Running) -> int:
+    service.application.engine.surface("ads").refresh()
+    return service.ask("GET", "/v1/surfaces/ads").json()["rounds"]
+
+
+def test_a_ranking_is_shown_and_learned_from(service: Running) -> None:
+    ranking = shown(service)
+    assert len(set(ranking["items"])) == 2
+    feedback = {"ranking": ranking["id"], "clicked": ranking["items"][1], "reward": 0.5}
+    assert service.ask("POST", "/v1/feedback", feedback).json() == {"status": "counted"}
+    assert service.ask("POST", "/v1/feedback", feedback).json() == {"status": "repeated"}
+    assert rounds(service) == 1
+
+
+def test_contradicting_feedback_is_a_conflict(service: Running) -> None:
+    ranking = shown(service)["id"]
+    service.ask("POST", "/v1/feedback", {"ranking": ranking})
+    said = {"ranking": ranking, "clicked": "ad-3"}
+    clicked = service.application.engine.ticket(ranking)[1].shown.items
+    if 2 not in clicked:
+        said["clicked"] = "ad 1"
+    problem(service, "POST", "/v1/feedback", said, status=409, kind="contradiction")
+    assert rounds(service) == 1
+
+
+@pytest.mark.parametrize("forged", ["x", "A" * 76, "é", "AQEAAAABAAAA====", "a" * 1000])
+def test_a_forged_ranking_is_not_known(service: Running, forged: str) -> None:
+    problem(service, "POST", "/v1/feedback", {"ranking": forged}, status=404, kind="unknown-ranking")
+    assert rounds(service) == 0
+
+
+def test_a_ranking_changed_by_one_letter_is_not_known(service: Running) -> None:
+    ranking = shown(service)["id"]
+    for place in range(len(ranking)):
+        other = "B" if ranking[place] != "B" else "C"
+        forged = ranking[:place] + other + ranking[place + 1 :]
+        assert service.ask("POST", "/v1/feedback", {"ranking": forged}).status_code == 404
+    assert rounds(service) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "ranking"),
+        ({"ranking": 5}, "Expected `str`, got `int`"),
+        ({"ranking": "x", "reward": 1.5}, "reward"),
+        ({"ranking": "x", "reward": -1}, "reward"),
+        ({"ranking": "x", "colour": "red"}, "colour"),
+        ({"ranking": "y" * 2000}, "ranking"),
+    ],
+)
+def test_bad_feedback_is_refused(service: Running, body: dict, said: str) -> None:
+    assert said in problem(service, "POST", "/v1/feedback", body, status=422, kind="invalid")
+
+
+def test_an_item_that_was_not_shown_cannot_be_clicked(service: Running) -> None:
+    ranking = shown(service)
+    (other,) = {"ad 1", "ad/2", "ad-3"} - set(ranking["items"])
+    said = {"ranking": ranking["id"], "clicked": other}
+    assert "clicked must be one of" in problem(
+        service, "POST", "/v1/feedback", said, status=422, kind="invalid"
+    )
+    assert rounds(service) == 0
+
+
+def test_a_batch_is_counted_one_by_one(service: Running) -> None:
+    one, two = shown(service), shown(service, "old")
+    feedback = [
+        {"ranking": one["id"], "clicked": one["items"][0]},
+        {"ranking": "forged"},
+        {"ranking": one["id"], "clicked": one["items"][0]},
+        {"ranking": two["id"], "clicked": "nothing"},
+        {"ranking": two["id"]},
+        {"ranking": two["id"], "clicked": two["items"][0]},
+    ]
+    answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
+    told = [result["status"] for result in answer]
+    assert told == ["counted", "refused", "repeated", "refused", "counted", "refused"]
+    assert answer[1]["problem"]["status"] == 404
+    assert answer[5]["problem"]["status"] == 409
+    assert rounds(service) == 2
+
+
+def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
+    assert problem(service, "POST", "/v1/surfaces", ADS, status=409, kind="name-taken")
+    changed = service.ask(
+        "PATCH", "/v1/surfaces/ads", {"policy": "ucb-rank", "user_types": ["new", "old", "staff"]}
+    )
+    assert changed.json()["policy"] == "ucb-rank"
+    assert changed.json()["revision"] == 2
+    assert len(shown(service, "staff")["items"]) == 2
+    detail = problem(
+        service, "PATCH", "/v1/surfaces/ads", {"user_types": ["old"]}, status=422, kind="invalid"
+    )
+    assert "must begin with those there are" in detail
+    assert service.ask("DELETE", "/v1/surfaces/ads").status_code == 204
+    assert service.ask("GET", "/v1/surfaces").json() == {"surfaces": []}
+    problem(service, "GET", "/v1/surfaces/ads", status=404, kind="unknown-surface")
+    problem(
+        service,
+        "POST",
+        "/v1/surfaces/ads/rankings",
+        {"user_type": "new"},
+        status=404,
+        kind="unknown-surface",
+    )
+
+
+def test_items_come_and_go(service: Running) -> None:
+    added = service.ask("POST", "/v1/surfaces/ads/items", {"items": ["ad-4"]})
+    assert [item["name"] for item in added.json()["items"]] == ["ad 1", "ad/2", "ad-3", "ad-4"]
+    retired = service.ask("DELETE", "/v1/surfaces/ads/items/ad%2F2")
+    assert [item["retired"] for item in retired.json()["items"]] == [False, True, False, False]
+    for _ in range(40):
+        assert "ad/2" not in shown(service)["items"]
+    service.ask("DELETE", "/v1/surfaces/ads/items/ad%201")
+    detail = problem(service, "DELETE", "/v1/surfaces/ads/items/ad-3", status=422, kind="invalid")
+    assert "must leave at least 2" in detail
+    problem(service, "DELETE", "/v1/surfaces/ads/items/nothing", status=422, kind="invalid")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "Ads"}, "name"),
+        ({"items": ["a", "a"]}, "must all be different"),
+        ({"items": []}, "items"),
+        ({"n_positions": 4}, "n_positions must be a whole number from 1 to 3"),
+        ({"policy": "ucb-rang"}, "did you mean ucb-rank"),
+        ({"policy": "top-rank"}, "must learn from counts alone"),
+        ({"treatment": "fair"}, "treatment"),
+        ({"treatment": "equal", "utility": "x"}, "utility"),
+        ({"coefficient": 1.0}, "coefficient must be left out"),
+        ({"attribution_seconds": 0}, "attribution_seconds"),
+        ({"retired": ["ad 1"]}, "retired"),
+    ],
+)
+def test_a_bad_surface_is_refused(service: Running, change: dict, said: str) -> None:
+    body = {**ADS, "name": "other", **change}
+    assert said in problem(service, "POST", "/v1/surfaces", body, status=422, kind="invalid")
+    assert len(service.ask("GET", "/v1/surfaces").json()["surfaces"]) == 1
+
+
+def test_what_is_not_there_is_told(service: Running) -> None:
+    problem(service, "GET", "/v2", status=404, kind="not-found")
+    problem(service, "GET", "/v1/feedback", status=405, kind="wrong-method")
+    assert service.ask("GET", "/v1/feedback").headers["allow"] == "POST"
+
+
+def test_a_body_must_be_json_and_small(service: Running) -> None:
+    where = ("POST", "/v1/feedback")
+    problem(service, *where, status=415, kind="wrong-content-type", content=b"{}")
+    json_type = {"content-type": "application/json"}
+    problem(service, *where, status=400, kind="malformed", content=b"{", headers=json_type)
+    problem(service, *where, status=400, kind="malformed", content=b"\xff", headers=json_type)
+    nested = b"[" * 100_000
+    problem(service, *where, status=422, kind="invalid", content=nested, headers=json_type)
+    large = b" " * (1 << 20) + b"{}"
+    problem(service, *where, status=413, kind="too-large", content=large, headers=json_type)
+    parts = iter([b" " * (1 << 19)] * 3)
+    problem(service, *where, status=413, kind="too-large", content=parts, headers=json_type)
+
+
+def test_the_service_can_be_watched(service: Running) -> None:
+    shown(service)
+    assert service.ask("GET", "/healthz").json()["status"] == "ok"
+    assert service.ask("GET", "/readyz").json()["status"] == "ok"
+    metrics = service.ask("GET", "/metrics").text
+    assert 'banditrank_requests_total{operation="rank",status="200"} 1.0' in metrics
+    assert 'banditrank_counts_age_seconds{surface="ads"}' in metrics
+
+
+def test_every_answer_says_how_it_is_to_be_handled(service: Running) -> None:
+    for path in ("/healthz", "/v1/surfaces", "/nowhere", "/docs"):
+        headers = service.ask("GET", path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert "server" not in headers
+
+
+def test_equal_treatment_is_the_same_for_all(service: Running) -> None:
+    equal = {**ADS, "name": "equal", "treatment": "equal", "utility": "nash"}
+    assert service.ask("POST", "/v1/surfaces", equal).status_code == 201
+    asked = [
+        service.ask("POST", "/v1/surfaces/equal/rankings", {"user_type": kind}).json()["items"]
+        for kind in ("new", "old") * 5
+    ]
+    assert all(items == asked[0] for items in asked)
