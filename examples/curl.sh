@@ -1,0 +1,22 @@
+# Ask a service for a ranking and report a click, with curl. It runs a service of its own, for as long as this takes.
+set -eu
+cd "$(mktemp -d)"
+banditrank serve --port 8429 --store sqlite:example.db 2>service.log &
+service=$!
+trap 'kill $service; wait $service' EXIT
+address=http://127.0.0.1:8429
+curl --silent --retry 60 --retry-connrefused --retry-delay 1 --output health.json $address/healthz
+
+post() {
+    curl --silent --show-error --fail-with-body --header "content-type: application/json" --data "$2" "$address$1"
+    echo
+}
+
+post /v1/surfaces '{"name": "ads", "items": ["ad-1", "ad-2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}'
+shown=$(post /v1/surfaces/ads/rankings '{"user_type": "new"}')
+echo "$shown"
+id=$(echo "$shown" | sed 's/.*"id":"\([^"]*\)".*/\1/')
+first=$(echo "$shown" | sed 's/.*"items":\["\([^"]*\)".*/\1/')
+post /v1/feedback "{\"ranking\": \"$id\", \"clicked\": \"$first\"}"
+post /v1/feedback "{\"ranking\": \"$id\", \"clicked\": \"$first\"}"
+curl --silent $address/v1/surfaces/ads
