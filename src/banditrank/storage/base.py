@@ -81,6 +81,8 @@ class Store(ABC):
 
     def commit(self, entries: Sequence[Entry]) -> Receipt:
         """Write what was shown and what became of it, of any surfaces, at once."""
+        if not entries:
+            return Receipt([], [])
         unique: dict[tuple[int, bytes], Entry] = {}
         for entry in entries:
             place = (entry.shown.surface, entry.shown.key)
@@ -112,7 +114,10 @@ class Store(ABC):
 
     @abstractmethod
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
-        """Return the first changes after a version, in order."""
+        """Return the first changes after a version, in order.
+
+        If the first is not the very next, those between were forgotten: begin anew with the snapshot.
+        """
 
     @abstractmethod
     def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
@@ -120,7 +125,7 @@ class Store(ABC):
 
     @abstractmethod
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
-        """Keep the sum of all changes up to a version; readers begin there."""
+        """Keep the sum of all changes up to a version, if the surface still exists; readers begin there."""
 
     @abstractmethod
     def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
@@ -131,7 +136,10 @@ class Store(ABC):
         """Throw away what is older than a time in milliseconds since 1970, and stays in the counts.
 
         Settled rankings that lapsed before it: a repeated feedback is no longer known as such. Changes up to
-        the latest snapshot that was saved before it, and snapshots before that one.
+        the latest snapshot that was saved before it, and snapshots before that one; but never the latest
+        change, so that whoever is behind sees a gap.
+
+        This is done in portions, for others not to wait: if it raises, a part may have been done.
         """
 
     # Secrets and keys
@@ -142,7 +150,7 @@ class Store(ABC):
 
     @abstractmethod
     def add_key(self, key: KeyRecord) -> None:
-        """Keep an API key."""
+        """Keep an API key; again is as good as once."""
 
     @abstractmethod
     def api_keys(self) -> list[KeyRecord]:

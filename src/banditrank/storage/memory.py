@@ -34,7 +34,7 @@ class _Learned:
 
     @property
     def version(self) -> int:
-        return self.changes[-1].version if self.changes else self.snapshots[-1].version
+        return self.changes[-1].version if self.changes else 0  # the latest is never forgotten
 
 
 class MemoryStore(Store):
@@ -160,7 +160,7 @@ class MemoryStore(Store):
         """Keep a snapshot."""
         with self._lock:
             if learned := self._learned.get(surface):
-                kept = {one.version: one for one in (*learned.snapshots, snapshot)}
+                kept = {one.version: one for one in (snapshot, *learned.snapshots)}
                 learned.snapshots = [kept[version] for version in sorted(kept)]
 
     def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
@@ -186,7 +186,8 @@ class MemoryStore(Store):
                     if entry.outcome is None or key >= last
                 }
                 version = max((one.version for one in learned.snapshots if one.saved < before), default=0)
-                learned.changes = [one for one in learned.changes if one.version > version]
+                latest = learned.changes[-1:]
+                learned.changes = [one for one in learned.changes if one.version > version] or latest
                 learned.snapshots = [one for one in learned.snapshots if one.version >= version]
 
     def secret(self) -> bytes:
@@ -196,12 +197,12 @@ class MemoryStore(Store):
     def add_key(self, key: KeyRecord) -> None:
         """Keep an API key."""
         with self._lock:
-            self._keys[key.id] = key
+            self._keys.setdefault(key.id, key)
 
     def api_keys(self) -> list[KeyRecord]:
         """Return all API keys."""
         with self._lock:
-            return list(self._keys.values())
+            return sorted(self._keys.values(), key=lambda key: (key.created, key.id))
 
     def revoke_key(self, key_id: str, *, at: int) -> bool:
         """Revoke a key."""

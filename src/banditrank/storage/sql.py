@@ -1,4 +1,4 @@
-"""What SQLite and PostgreSQL have in common: the tables, and most statements.
+"""What SQLite and PostgreSQL have in common: most statements.
 
 Statements are written with PostgreSQL's placeholders.
 """
@@ -6,10 +6,10 @@ Statements are written with PostgreSQL's placeholders.
 import secrets
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
-from banditrank.errors import NameTakenError, StoreError
+from banditrank.errors import NameTakenError, StoreError, StoreUnavailableError
 from banditrank.storage.base import Store
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
@@ -24,59 +24,12 @@ from banditrank.storage.records import (
     Versions,
     first_key,
 )
-
-# Steps from an empty database to the present schema; BYTES and SERIAL differ between databases. A step that
-# was released is never changed: a store made by an older version is brought up to date by the steps after it.
-MIGRATIONS = (
-    """
-    CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-    CREATE TABLE surfaces (
-        number SERIAL,
-        name TEXT NOT NULL UNIQUE,
-        definition TEXT NOT NULL,
-        revision BIGINT NOT NULL,
-        version BIGINT NOT NULL
-    );
-    CREATE TABLE definitions (
-        surface BIGINT NOT NULL,
-        revision BIGINT NOT NULL,
-        definition TEXT NOT NULL,
-        PRIMARY KEY (surface, revision)
-    );
-    CREATE TABLE rankings (
-        surface BIGINT NOT NULL,
-        key BYTES NOT NULL,
-        ranking BYTES NOT NULL,
-        outcome BIGINT,
-        PRIMARY KEY (surface, key)
-    ) CLUSTERED;
-    CREATE TABLE changes (
-        surface BIGINT NOT NULL,
-        version BIGINT NOT NULL,
-        cells BYTES NOT NULL,
-        PRIMARY KEY (surface, version)
-    ) CLUSTERED;
-    CREATE TABLE snapshots (
-        surface BIGINT NOT NULL,
-        version BIGINT NOT NULL,
-        cells BYTES NOT NULL,
-        saved BIGINT NOT NULL,
-        PRIMARY KEY (surface, version)
-    )
-    """,
-    """
-    CREATE TABLE keys (
-        id TEXT PRIMARY KEY,
-        name TEXT NOT NULL,
-        rights TEXT NOT NULL,
-        digest BYTES NOT NULL,
-        created BIGINT NOT NULL,
-        revoked BIGINT
-    )
-    """,
-)
+from banditrank.storage.tables import MIGRATIONS
 
 Row = tuple[Any, ...]
+_PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
+_DELETED = "deleted surface "  # begins the name of a setting: what was learned of it is still to be deleted
+_OF_SURFACES = {"definitions": "revision", "rankings": "key", "changes": "version", "snapshots": "version"}
 
 
 class Transaction(Protocol):
@@ -98,6 +51,10 @@ class SqlStore(Store):
         """Let nobody else migrate until the transaction ends."""
 
     @abstractmethod
+    def _lock_surfaces(self, transaction: Transaction, numbers: Sequence[int]) -> set[int]:
+        """Let nobody else write to some surfaces until the transaction ends; return those that exist."""
+
+    @abstractmethod
     def _has_settings(self, transaction: Transaction) -> bool:
         """Return whether there is a table of settings."""
 
@@ -112,21 +69,23 @@ class SqlStore(Store):
             done = 0
             if self._has_settings(transaction):
                 rows = transaction.run("SELECT value FROM settings WHERE name = %s", ["schema"])
-                done = int(rows[0][0]) if rows else 0
+                if not rows:
+                    raise StoreError(f"{where} has tables that are not banditrank's")
+                done = int(rows[0][0])
             if done > len(MIGRATIONS):
                 known = len(MIGRATIONS)
                 raise StoreError(f"{where} has schema {done}, this version knows {known}: upgrade banditrank")
             for step in MIGRATIONS[done:]:
                 for statement in self._in_dialect(step).split(";"):
                     transaction.run(statement)
-            if done == len(MIGRATIONS):
-                return
-            for name, value in (("schema", str(len(MIGRATIONS))), ("secret", secrets.token_hex(32))):
-                update = "value = excluded.value" if name == "schema" else "value = settings.value"
+            if done == 0:
+                transaction.run("INSERT INTO settings VALUES (%s, %s)", ["secret", secrets.token_hex(32)])
+                transaction.run("INSERT INTO settings VALUES (%s, %s)", ["schema", "0"])
+            if done < len(MIGRATIONS):
                 transaction.run(
-                    f"INSERT INTO settings VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET {update}",  # noqa: S608
-                    [name, value],
+                    "UPDATE settings SET value = %s WHERE name = %s", [str(len(MIGRATIONS)), "schema"]
                 )
+        self._sweep()
 
     # Surfaces
 
@@ -179,9 +138,32 @@ class SqlStore(Store):
         with self._transaction() as transaction:
             rows = transaction.run("DELETE FROM surfaces WHERE name = %s RETURNING number", [name])
             for (number,) in rows:
-                for table in ("definitions", "rankings", "changes", "snapshots"):
-                    transaction.run(f"DELETE FROM {table} WHERE surface = %s", [number])  # noqa: S608
-            return bool(rows)
+                transaction.run("INSERT INTO settings VALUES (%s, %s)", [f"{_DELETED}{number}", ""])
+        if rows:
+            with suppress(StoreUnavailableError):  # it is gone; whoever opens the store next goes on sweeping
+                self._sweep()
+        return bool(rows)
+
+    def _sweep(self) -> None:
+        """Delete what is left of surfaces that are gone."""
+        for (name,) in self._read("SELECT name FROM settings WHERE name LIKE %s", [f"{_DELETED}%"]):
+            number = int(name.removeprefix(_DELETED))
+            for table, column in _OF_SURFACES.items():
+                self._delete(number, table, column, "1 = 1", [])
+            with self._transaction() as transaction:
+                transaction.run("DELETE FROM settings WHERE name = %s", [name])
+
+    def _delete(self, surface: int, table: str, column: str, condition: str, values: Sequence[Any]) -> None:
+        """Delete rows of a surface, portion by portion."""
+        statement = (
+            f"DELETE FROM {table} WHERE (surface, {column}) IN (SELECT surface, {column} FROM {table} "  # noqa: S608
+            f"WHERE surface = %s AND {condition} ORDER BY {column} LIMIT %s) RETURNING 1"
+        )
+        deleted = _PORTION
+        while deleted == _PORTION:
+            with self._transaction() as transaction:
+                self._lock_surfaces(transaction, [surface])
+                deleted = len(transaction.run(statement, [surface, *values, _PORTION]))
 
     # Learning
 
@@ -190,14 +172,18 @@ class SqlStore(Store):
         by_surface: dict[int, list[Entry]] = {}
         for entry in entries:
             by_surface.setdefault(entry.shown.surface, []).append(entry)
+        added = {surface: cells_of(by_surface[surface]) for surface in sorted(by_surface)}
+        return self._append(transaction, {surface: cells for surface, cells in added.items() if cells})
+
+    def _append(self, transaction: Transaction, added: dict[int, bytes]) -> list[Change]:
+        """Give the next version of each surface to the cells that are added."""
         changes = []
-        for surface in sorted(by_surface):
-            if cells := cells_of(by_surface[surface]):
-                ((version,),) = transaction.run(
-                    "UPDATE surfaces SET version = version + 1 WHERE number = %s RETURNING version", [surface]
-                )
-                transaction.run("INSERT INTO changes VALUES (%s, %s, %s)", [surface, version, cells])
-                changes.append(Change(surface, version, cells))
+        for surface, cells in added.items():
+            ((version,),) = transaction.run(
+                "UPDATE surfaces SET version = version + 1 WHERE number = %s RETURNING version", [surface]
+            )
+            transaction.run("INSERT INTO changes VALUES (%s, %s, %s)", [surface, version, cells])
+            changes.append(Change(surface, version, cells))
         return changes
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
@@ -231,6 +217,7 @@ class SqlStore(Store):
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         with self._transaction() as transaction:
+            self._lock_surfaces(transaction, [surface])
             transaction.run(
                 "INSERT INTO snapshots SELECT number, %s, %s, %s FROM surfaces WHERE number = %s "
                 "ON CONFLICT (surface, version) DO NOTHING",
@@ -248,18 +235,15 @@ class SqlStore(Store):
 
     def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
-        with self._transaction() as transaction:
-            transaction.run(
-                "DELETE FROM rankings WHERE surface = %s AND key < %s AND outcome IS NOT NULL",
-                [surface, first_key(before)],
-            )
-            ((version,),) = transaction.run(
-                "SELECT max(version) FROM snapshots WHERE surface = %s AND saved < %s", [surface, before]
-            )
-            if version is not None:
-                values = [surface, version]
-                transaction.run("DELETE FROM changes WHERE surface = %s AND version <= %s", values)
-                transaction.run("DELETE FROM snapshots WHERE surface = %s AND version < %s", values)
+        rows = self._read(
+            "SELECT max(version) FROM snapshots WHERE surface = %s AND saved < %s", [surface, before]
+        )
+        version = rows[0][0] or 0
+        settled = "key < %s AND outcome IS NOT NULL"
+        summed = "version <= %s AND version < (SELECT version FROM surfaces WHERE number = %s)"
+        self._delete(surface, "rankings", "key", settled, [first_key(before)])
+        self._delete(surface, "snapshots", "version", "version < %s", [version])
+        self._delete(surface, "changes", "version", summed, [version, surface])
 
     # Secrets and keys
 
@@ -272,7 +256,7 @@ class SqlStore(Store):
         """Keep an API key."""
         with self._transaction() as transaction:
             transaction.run(
-                "INSERT INTO keys VALUES (%s, %s, %s, %s, %s, %s)",
+                "INSERT INTO keys VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING",
                 [key.id, key.name, " ".join(key.rights), key.digest, key.created, key.revoked],
             )
 

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -11,18 +10,27 @@ from typing import Any
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.base import Recorded
+from banditrank.storage.connections import Connections
 from banditrank.storage.records import Change, Entry, Outcome
 from banditrank.storage.sql import Row, SqlStore, Transaction
 
-_WAIT_SECONDS = 5.0  # for another process that writes
+_PASSING = {  # what may be over when it is tried again, or after somebody mended it
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+}
 _TYPES = {
     "SERIAL": "INTEGER PRIMARY KEY AUTOINCREMENT",  # numbers of surfaces that were deleted do not come back
     "BIGINT": "INTEGER",
     "BYTES": "BLOB",
     ") CLUSTERED": ") WITHOUT ROWID",
 }
-
-
 _SETTLE = "ON CONFLICT (surface, key) DO UPDATE SET outcome = excluded.outcome WHERE outcome IS NULL"
 _MOST_ROWS = 256  # in one statement
 
@@ -34,56 +42,56 @@ class SqliteStore(SqlStore):
     ----------
     path
         The file; it is made if there is none.
+    patience
+        How many seconds to wait for another process that writes.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, patience: float = 5.0) -> None:
         self.path = Path(path)
-        self._own = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self._opening = threading.Lock()
+        self._patience = patience
+        self._connections = Connections(self._connect, patience=patience)
         try:
             self._migrate(str(self.path))
-        except StoreUnavailableError as error:
-            if not self.path.exists():
+        except BaseException as error:
+            self.close()
+            if isinstance(error, StoreUnavailableError) and not self.path.is_file():
                 raise InvalidInputError("store", "must be a file that can be written", str(path)) from error
             raise
 
     @contextmanager
     def _transaction(self, *, writes: bool = True) -> Iterator["_SqliteTransaction"]:
         try:
-            connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-            try:
+            with self._connections.one() as connection:
+                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield _SqliteTransaction(connection)
-            except BaseException:
-                connection.rollback()
-                raise
-            try:
-                connection.commit()
-            except BaseException:
-                connection.rollback()
-                raise
-        except sqlite3.OperationalError as error:  # locked, full, unreadable
-            raise StoreUnavailableError(f"{self.path}: {error}") from error
-        except sqlite3.DatabaseError as error:  # no database at all, damaged
-            raise StoreError(f"{self.path}: {error}") from error
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            passing = getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING  # the rest says it in detail
+            kind = StoreUnavailableError if passing else StoreError
+            raise kind(f"{self.path}: {error}") from error
 
-    def _connection(self) -> sqlite3.Connection:
-        """Return this thread's connection."""
-        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = sqlite3.connect(
-                self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
-            )
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            self._own.connection = connection
-            with self._opening:
-                self._connections.append(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _lock_schema(self, transaction: Transaction) -> None:
         """Do nothing: whoever writes is alone already."""
+
+    def _lock_surfaces(self, transaction: Transaction, numbers: Sequence[int]) -> set[int]:
+        """Return which surfaces there are, in one row; whoever writes is alone already."""
+        ((found,),) = transaction.run(
+            "SELECT json_group_array(number) FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
+            [json.dumps(sorted(set(numbers)))],
+        )
+        return set(json.loads(found))
 
     def _has_settings(self, transaction: Transaction) -> bool:
         return bool(transaction.run("SELECT 1 FROM sqlite_master WHERE name = %s", ["settings"]))
@@ -95,7 +103,7 @@ class SqliteStore(SqlStore):
 
     def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
         with self._transaction() as transaction:
-            there = _surfaces_among({entry.shown.surface for entry in entries}, transaction)
+            there = self._lock_surfaces(transaction, [entry.shown.surface for entry in entries])
             shown = [entry for entry in entries if entry.outcome is None and entry.shown.surface in there]
             settled = [
                 entry for entry in entries if entry.outcome is not None and entry.shown.surface in there
@@ -121,11 +129,8 @@ class SqliteStore(SqlStore):
         return {entry for entry in entries if transaction.insert([entry], _SETTLE)}
 
     def close(self) -> None:
-        """Close all threads' connections."""
-        with self._opening:
-            for connection in self._connections:
-                connection.close()
-            self._connections.clear()
+        """Close all connections."""
+        self._connections.close()
 
 
 class _SqliteTransaction:
@@ -162,15 +167,6 @@ def _with_marks(statement: str) -> str:
 
 def _row(entry: Entry) -> Row:
     return (*entry.shown, None if entry.outcome is None else entry.outcome.code)
-
-
-def _surfaces_among(numbers: set[int], transaction: _SqliteTransaction) -> set[int]:
-    """Return which surfaces there are, in one row."""
-    ((found,),) = transaction.run(
-        "SELECT json_group_array(number) FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
-        [json.dumps(list(numbers))],
-    )
-    return set(json.loads(found))
 
 
 def _outcome(transaction: _SqliteTransaction, entry: Entry) -> Outcome:

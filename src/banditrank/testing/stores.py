@@ -6,59 +6,24 @@
 ...     check(lambda: store)
 """
 
-import threading
 from collections.abc import Callable
-from itertools import count
-from typing import TypeAlias
 
 import numpy as np
 
 from banditrank.errors import NameTakenError
-from banditrank.storage.base import Store
-from banditrank.storage.cells import Totals
 from banditrank.storage.records import (
     DISCARDED,
     NOT_CLICKED,
-    NOTHING,
     REWARD_UNITS,
     Entry,
     KeyRecord,
     Outcome,
-    Shown,
-    Snapshot,
     Verdict,
     Versions,
-    first_key,
-    pack_ranking,
 )
-
-OpenStore: TypeAlias = Callable[[], Store]
-"""Opens the store under test, empty at first; called again, the same one as another process would."""
-
-CLICK = Outcome(0, REWARD_UNITS)
-_THREADS = 4
-_ROUNDS = 25
-
-
-def shown(surface: int, number: int, *, lapses: int = 1000, items: tuple[int, ...] = (3, 1)) -> Shown:
-    """Return a ranking that is told from others by a number."""
-    return Shown(surface, first_key(lapses)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
-
-
-def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals:
-    """Return the counts of a surface of two user types, four items and two positions."""
-    totals = Totals(n_user_types=2, n_items=4, n_positions=2)
-    snapshot = store.snapshot(surface, up_to=up_to)
-    totals.add(snapshot.cells)
-    for change in store.changes(surface, after=snapshot.version, limit=10_000):
-        if up_to is None or change.version <= up_to:
-            totals.add(change.cells)
-    return totals
-
-
-def rounds_of(store: Store, surface: int) -> int:
-    """Return how many rankings were counted."""
-    return totals_of(store, surface).counts(range(4)).rounds
+from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
+from banditrank.testing.store_forgetting import FORGETTING_CHECKS
+from banditrank.testing.store_sharing import SHARING_CHECKS
 
 
 def check_surfaces_are_kept(open_store: OpenStore) -> None:
@@ -138,6 +103,25 @@ def check_a_group_may_repeat_itself(open_store: OpenStore) -> None:
     assert rounds_of(store, surface) == 1
 
 
+def check_an_empty_group_is_nothing(open_store: OpenStore) -> None:
+    """Whoever commits nothing is told nothing."""
+    assert open_store().commit([]) == ([], [])
+
+
+def check_what_is_settled_stays_so(open_store: OpenStore) -> None:
+    """A note that a ranking was shown does not open it again if it comes after the outcome."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    store.commit([Entry(shown(surface, 1), CLICK)])
+    store.commit([Entry(shown(surface, 1), None), Entry(shown(surface, 2), None)])
+    store.commit([Entry(shown(surface, 2), None)])
+    found = open_store().open_entries(surface, since=0, until=10_000)
+    assert found == [Entry(shown(surface, 2), None)]
+    assert store.commit([Entry(found[0].shown, NOT_CLICKED)]).verdicts == [Verdict.COUNTED]
+    assert store.open_entries(surface, since=0, until=10_000) == []
+    assert rounds_of(store, surface) == 2
+
+
 def check_rewards_may_be_graded(open_store: OpenStore) -> None:
     """A reward is kept to a millionth."""
     store = open_store()
@@ -181,30 +165,6 @@ def check_changes_come_in_order(open_store: OpenStore) -> None:
     assert store.changes(surface, after=5) == []
 
 
-def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
-    """What a snapshot sums up can be forgotten; versions go on."""
-    store = open_store()
-    surface = store.create_surface("home", "{}").number
-    assert store.snapshot(surface) == NOTHING
-    for number in range(4):
-        store.commit([Entry(shown(surface, number, lapses=10 * number), CLICK)])
-        if number in (0, 2):
-            version = number + 1
-            cells = totals_of(store, surface, up_to=version).cells()
-            store.save_snapshot(surface, Snapshot(version, cells, saved=10 * number))
-    assert store.snapshot(surface, up_to=2).version == 1
-    store.forget(surface, before=25)
-    assert [change.version for change in store.changes(surface, after=0)] == [4]
-    assert open_store().snapshot(surface).version == 3
-    assert store.snapshot(surface, up_to=2) == NOTHING
-    assert rounds_of(store, surface) == 4
-    assert store.commit([Entry(shown(surface, 9), CLICK)]).changes[0].version == 5
-    later = store.commit([Entry(shown(surface, 3, lapses=30), CLICK)])
-    assert later.verdicts == [Verdict.REPEATED], "a ranking that lapses later was forgotten"
-    earlier = store.commit([Entry(shown(surface, 1, lapses=10), CLICK)])
-    assert earlier.verdicts == [Verdict.COUNTED], "an old ranking was not forgotten"
-
-
 def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
     """Every commit that counts and every new definition is seen in the versions, and nothing else is."""
     store = open_store()
@@ -229,33 +189,6 @@ def check_open_rankings_are_found(open_store: OpenStore) -> None:
     assert found[0].shown.lapses == 1000
     assert store.outcome(surface, found[0].shown.key) is None
     assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
-
-
-def check_threads_write_together(open_store: OpenStore) -> None:
-    """Threads, and others that opened the store, lose nothing and count nothing twice."""
-    store = open_store()
-    surface = store.create_surface("home", "{}").number
-    numbers = count()
-    failures: list[BaseException] = []
-
-    def write(own: Store) -> None:
-        try:
-            for _ in range(_ROUNDS):
-                number = next(numbers)
-                own.commit([Entry(shown(surface, number), CLICK), Entry(shown(surface, number // 2), CLICK)])
-        except BaseException as error:  # noqa: BLE001 - told below
-            failures.append(error)
-
-    stores = [store if number % 2 else open_store() for number in range(_THREADS)]
-    threads = [threading.Thread(target=write, args=[own]) for own in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
-    assert rounds_of(store, surface) == _THREADS * _ROUNDS
-    versions = [change.version for change in store.changes(surface, after=0, limit=10_000)]
-    assert versions == list(range(1, len(versions) + 1))
 
 
 def check_cells_add_up(open_store: OpenStore) -> None:
@@ -287,6 +220,7 @@ def check_keys_are_kept(open_store: OpenStore) -> None:
     two = KeyRecord("k2", "ops", ("read", "administer"), b"\x01", 6)
     store.add_key(one)
     store.add_key(two)
+    open_store().add_key(one)
     assert open_store().api_keys() == [one, two]
     assert store.revoke_key("k1", at=9)
     assert not store.revoke_key("k1", at=10)
@@ -314,16 +248,18 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_only_the_latest_revision_is_changed,
     check_outcomes_count_once,
     check_a_group_may_repeat_itself,
+    check_an_empty_group_is_nothing,
+    check_what_is_settled_stays_so,
     check_rewards_may_be_graded,
     check_discarded_rankings_count_for_nothing,
     check_surfaces_learn_apart,
     check_changes_come_in_order,
-    check_snapshots_stand_for_changes,
     check_versions_tell_who_is_behind,
     check_open_rankings_are_found,
-    check_threads_write_together,
     check_cells_add_up,
     check_keys_are_kept,
     check_the_secret_is_shared,
     check_a_store_at_work_is_well,
+    *FORGETTING_CHECKS,
+    *SHARING_CHECKS,
 )

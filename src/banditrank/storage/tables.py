@@ -1,0 +1,53 @@
+"""The tables that SQLite and PostgreSQL have in common, and the way to them from older ones."""
+
+# Steps from an empty database to the present schema; BYTES and SERIAL differ between databases. A step that
+# was released is never changed: a store made by an older version is brought up to date by the steps after it.
+MIGRATIONS = (
+    """
+    CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE surfaces (
+        number SERIAL,
+        name TEXT NOT NULL UNIQUE,
+        definition TEXT NOT NULL,
+        revision BIGINT NOT NULL,
+        version BIGINT NOT NULL
+    );
+    CREATE TABLE definitions (
+        surface BIGINT NOT NULL,
+        revision BIGINT NOT NULL,
+        definition TEXT NOT NULL,
+        PRIMARY KEY (surface, revision)
+    );
+    CREATE TABLE rankings (
+        surface BIGINT NOT NULL,
+        key BYTES NOT NULL,
+        ranking BYTES NOT NULL,
+        outcome BIGINT,
+        PRIMARY KEY (surface, key)
+    ) CLUSTERED;
+    CREATE INDEX open_rankings ON rankings (surface, key) WHERE outcome IS NULL;
+    CREATE TABLE changes (
+        surface BIGINT NOT NULL,
+        version BIGINT NOT NULL,
+        cells BYTES NOT NULL,
+        PRIMARY KEY (surface, version)
+    ) CLUSTERED;
+    CREATE TABLE snapshots (
+        surface BIGINT NOT NULL,
+        version BIGINT NOT NULL,
+        cells BYTES NOT NULL,
+        saved BIGINT NOT NULL,
+        PRIMARY KEY (surface, version)
+    )
+    """,
+    """
+    CREATE TABLE keys (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        rights TEXT NOT NULL,
+        digest BYTES NOT NULL,
+        created BIGINT NOT NULL,
+        revoked BIGINT
+    )
+    """,
+)

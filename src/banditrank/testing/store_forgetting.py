@@ -1,0 +1,96 @@
+"""What every store must satisfy when it sums up, forgets and deletes."""
+
+from banditrank.storage.records import NOTHING, Entry, Snapshot, Verdict
+from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
+
+
+def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
+    """What a snapshot sums up can be forgotten; versions go on."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    assert store.snapshot(surface) == NOTHING
+    for number in range(4):
+        store.commit([Entry(shown(surface, number, lapses=10 * number), CLICK)])
+        if number in (0, 2):
+            version = number + 1
+            cells = totals_of(store, surface, up_to=version).cells()
+            store.save_snapshot(surface, Snapshot(version, cells, saved=10 * number))
+    assert store.snapshot(surface, up_to=2).version == 1
+    store.forget(surface, before=25)
+    assert [change.version for change in store.changes(surface, after=0)] == [4]
+    assert open_store().snapshot(surface).version == 3
+    assert store.snapshot(surface, up_to=2) == NOTHING
+    assert rounds_of(store, surface) == 4
+    assert store.commit([Entry(shown(surface, 9), CLICK)]).changes[0].version == 5
+    later = store.commit([Entry(shown(surface, 3, lapses=30), CLICK)])
+    assert later.verdicts == [Verdict.REPEATED], "a ranking that lapses later was forgotten"
+    earlier = store.commit([Entry(shown(surface, 1, lapses=10), CLICK)])
+    assert earlier.verdicts == [Verdict.COUNTED], "an old ranking was not forgotten"
+
+
+def check_snapshots_are_kept_once(open_store: OpenStore) -> None:
+    """The first snapshot of a version stays; an older one may come later."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    store.save_snapshot(surface, Snapshot(5, b"five", 50))
+    store.save_snapshot(surface, Snapshot(5, b"five", 60))
+    store.save_snapshot(surface, Snapshot(3, b"three", 70))
+    assert open_store().snapshot(surface) == Snapshot(5, b"five", 50)
+    assert store.snapshot(surface, up_to=4) == Snapshot(3, b"three", 70)
+    assert store.snapshot(surface, up_to=2) == NOTHING
+
+
+def check_who_is_behind_sees_a_gap(open_store: OpenStore) -> None:
+    """Whoever asks for changes that were forgotten is given later ones, also if nothing came since."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    for number in range(3):
+        store.commit([Entry(shown(surface, number), CLICK)])
+    store.save_snapshot(surface, Snapshot(3, totals_of(store, surface).cells(), 10))
+    store.forget(surface, before=20)
+    assert [change.version for change in open_store().changes(surface, after=1)] == [3]
+    assert store.versions()[surface].version == 3
+    assert rounds_of(store, surface) == 3
+    store.forget(surface, before=20)
+    assert store.commit([Entry(shown(surface, 4), CLICK)]).changes[0].version == 4
+
+
+def check_much_is_forgotten(open_store: OpenStore) -> None:
+    """However much there is that is old, all of it goes, but for rankings without an outcome."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    entries = [Entry(shown(surface, number), CLICK if number % 3 else None) for number in range(3400)]
+    store.commit(entries)
+    store.forget(surface, before=2000)
+    assert all(store.outcome(surface, entry.shown.key) is None for entry in entries[::97])
+    left = store.open_entries(surface, since=0, until=2000, limit=5000)
+    assert left == [entry for entry in entries if entry.outcome is None]
+
+
+def check_nothing_is_left_of_a_deleted_surface(open_store: OpenStore) -> None:
+    """What was known of a surface goes with it, whoever writes to it later."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    store.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+    store.save_snapshot(surface, Snapshot(1, b"", 10))
+    other = open_store()
+    assert store.delete_surface("home")
+    late = other.commit([Entry(shown(surface, 3), CLICK), Entry(shown(surface, 2), None)])
+    assert late == ([Verdict.GONE, Verdict.GONE], [])
+    other.save_snapshot(surface, Snapshot(2, b"", 20))
+    other.forget(surface, before=5)
+    assert store.snapshot(surface) == NOTHING
+    assert store.changes(surface, after=0) == []
+    assert store.open_entries(surface, since=0, until=10_000) == []
+    assert store.outcome(surface, shown(surface, 1).key) is None
+    assert store.definition(surface, revision=1) is None
+    assert store.versions() == {}
+
+
+FORGETTING_CHECKS = (
+    check_snapshots_stand_for_changes,
+    check_snapshots_are_kept_once,
+    check_who_is_behind_sees_a_gap,
+    check_much_is_forgotten,
+    check_nothing_is_left_of_a_deleted_surface,
+)

@@ -1,0 +1,149 @@
+"""What every store must satisfy while several write and read at once."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+
+from banditrank.storage.base import Store
+from banditrank.storage.records import NOT_CLICKED, Entry, Snapshot, Verdict
+from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
+
+_THREADS = 4
+_ROUNDS = 25
+
+
+def at_once(*jobs: Callable[[], None]) -> None:
+    """Run jobs in threads, and raise what any of them raised."""
+    failures: list[BaseException] = []
+
+    def run(job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:  # noqa: BLE001 - told below
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=[job]) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def check_threads_write_together(open_store: OpenStore) -> None:
+    """Threads, and others that opened the store, lose nothing and count nothing twice."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    numbers = count()
+
+    def writing(own: Store) -> Callable[[], None]:
+        def write() -> None:
+            for _ in range(_ROUNDS):
+                number = next(numbers)
+                own.commit([Entry(shown(surface, number), CLICK), Entry(shown(surface, number // 2), CLICK)])
+
+        return write
+
+    at_once(*(writing(store if number % 2 else open_store()) for number in range(_THREADS)))
+    assert rounds_of(store, surface) == _THREADS * _ROUNDS
+    versions = [change.version for change in store.changes(surface, after=0, limit=10_000)]
+    assert versions == list(range(1, len(versions) + 1))
+
+
+def check_one_of_many_settles(open_store: OpenStore) -> None:
+    """Of several who report the same rankings at once one is counted, and the others are told so."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    verdicts: list[list[Verdict]] = []
+
+    def writing(own: Store, number: int) -> Callable[[], None]:
+        outcome = CLICK if number % 2 else NOT_CLICKED
+
+        def write() -> None:
+            entries = [Entry(shown(surface, ranking), outcome) for ranking in range(_ROUNDS)]
+            if number > 1:
+                entries.reverse()
+            given: list[Verdict] = []
+            for start in range(0, _ROUNDS, 5):
+                given += own.commit(entries[start : start + 5]).verdicts
+            verdicts.append(given if number < 2 else given[::-1])
+
+        return write
+
+    at_once(*(writing(open_store(), number) for number in range(_THREADS)))
+    for given in zip(*verdicts, strict=True):
+        of_kind = Counter(given)
+        assert of_kind == {Verdict.COUNTED: 1, Verdict.REPEATED: 1, Verdict.CONTRADICTED: 2}, given
+    assert rounds_of(store, surface) == _ROUNDS
+
+
+def check_readers_miss_nothing(open_store: OpenStore) -> None:
+    """Whoever reads changes while others write sees them without a gap, and in the end all."""
+    store, reader = open_store(), open_store()
+    surface = store.create_surface("home", "{}").number
+    seen: list[int] = []
+    done = threading.Event()
+
+    def writing(own: Store, number: int) -> Callable[[], None]:
+        def write() -> None:
+            for ranking in range(_ROUNDS):
+                own.commit([Entry(shown(surface, 1000 * number + ranking), CLICK)])
+
+        return write
+
+    def read() -> None:
+        finished = False
+        while not finished:
+            finished = done.is_set()  # before reading: what was written until then must be seen
+            changes = reader.changes(surface, after=len(seen))
+            seen.extend(change.version for change in changes)
+            assert seen == list(range(1, len(seen) + 1))
+
+    def write_all() -> None:
+        try:
+            at_once(writing(store, 1), writing(open_store(), 2))
+        finally:
+            done.set()
+
+    at_once(read, write_all)
+    assert len(seen) == 2 * _ROUNDS
+
+
+def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
+    """Groups of the same surfaces in different orders, forgetting and new definitions get along."""
+    store = open_store()
+    surfaces = [store.create_surface(name, "{}").number for name in ("one", "two")]
+
+    def writing(own: Store, number: int) -> Callable[[], None]:
+        def write() -> None:
+            for ranking in range(_ROUNDS):
+                entries = [Entry(shown(one, 1000 * number + ranking), CLICK) for one in surfaces]
+                entries += [Entry(shown(one, ranking), CLICK) for one in surfaces]
+                own.commit(entries if number % 2 else entries[::-1])
+
+        return write
+
+    def tend() -> None:
+        own = open_store()
+        for revision in range(1, _ROUNDS + 1):
+            assert own.update_surface("two", str(revision), revision=revision) is not None
+            for surface in surfaces:
+                version = own.versions()[surface].version
+                cells = totals_of(own, surface, up_to=version).cells()
+                own.save_snapshot(surface, Snapshot(version, cells, revision))
+                own.forget(surface, before=revision)
+            own.check()
+
+    at_once(tend, *(writing(open_store(), number) for number in (1, 2, 3)))
+    for surface in surfaces:
+        assert rounds_of(store, surface) == 4 * _ROUNDS
+
+
+SHARING_CHECKS = (
+    check_threads_write_together,
+    check_one_of_many_settles,
+    check_readers_miss_nothing,
+    check_nobody_waits_for_each_other,
+)

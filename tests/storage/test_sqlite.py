@@ -1,0 +1,128 @@
+"""What can go wrong with a file, and that it is over when it is over."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
+from banditrank.storage.opening import open_store
+from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.sqlite import SqliteStore
+from banditrank.testing.store_entries import CLICK, rounds_of, shown
+
+HOLD_THE_LOCK = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+connection.execute("ROLLBACK")
+"""
+
+
+@contextmanager
+def another_process_writing(path: Path) -> Iterator[None]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD_THE_LOCK, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        yield
+
+
+class SmallDisk(SqliteStore):
+    """A store on a disk with room for so many pages; if it is less than there is, for no more than that."""
+
+    pages = 1
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = super()._connect()
+        connection.execute(f"PRAGMA max_page_count = {self.pages}")
+        return connection
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Sir or Madam, " * 100)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"letter\.txt: file is not a database") as error:
+        open_store(f"sqlite:{path}")
+    assert not isinstance(error.value, StoreUnavailableError), "trying again would not help"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["settings (colour TEXT)", "settings (name TEXT, value TEXT)", "surfaces (area REAL)"],
+)
+def test_somebody_elses_database_is_refused_and_left_alone(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute(f"CREATE TABLE {table}")
+    connection.close()
+    with pytest.raises(StoreError) as error:
+        open_store(f"sqlite:{path}")
+    assert not isinstance(error.value, StoreUnavailableError)
+    connection = sqlite3.connect(path)
+    assert len(connection.execute("SELECT name FROM sqlite_master").fetchall()) == 1
+    connection.close()
+
+
+@pytest.mark.parametrize("place", ["a file/store.db", "nowhere/store.db", "."])
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "a file").touch()
+    with pytest.raises(InvalidInputError, match="store must be a file that can be written"):
+        open_store(f"sqlite:{tmp_path / place}")
+
+
+def test_a_full_disk_changes_nothing_and_room_is_used_again(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as reader, SmallDisk(path) as store:
+        surface = reader.create_surface("home", "{}").number
+        reader.commit([Entry(shown(surface, number), CLICK) for number in range(10)])
+        group = [Entry(shown(surface, number), CLICK) for number in range(5, 2000)]
+        with pytest.raises(StoreUnavailableError, match="full"):
+            store.commit(group)
+        with pytest.raises(StoreUnavailableError, match="full"):
+            store.create_surface("about", "long" * 10_000)
+        assert rounds_of(reader, surface) == 10
+        assert [record.name for record in reader.surfaces()] == ["home"]
+        store.pages = 1_000_000
+        assert store.commit(group).verdicts == [Verdict.REPEATED] * 5 + [Verdict.COUNTED] * 1990
+        assert rounds_of(store, surface) == 2000
+
+
+def test_whoever_waits_too_long_for_another_process_is_told(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.db", patience=0.05) as store:
+        surface = store.create_surface("home", "{}").number
+        with another_process_writing(store.path):
+            with pytest.raises(StoreUnavailableError, match="locked"):
+                store.commit([Entry(shown(surface, 1), CLICK)])
+            with pytest.raises(StoreUnavailableError, match="locked"):
+                store.check()
+            assert rounds_of(store, surface) == 0, "reading needs no lock"
+        store.check()
+        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+
+
+def test_a_store_is_opened_while_another_process_writes(tmp_path: Path) -> None:
+    open_store(f"sqlite:{tmp_path / 'store.db'}").close()
+    with (
+        another_process_writing(tmp_path / "store.db"),
+        pytest.raises(StoreUnavailableError, match="locked"),
+    ):
+        SqliteStore(tmp_path / "store.db", patience=0.05)
+    SqliteStore(tmp_path / "store.db", patience=0.05).close()
+
+
+def test_connections_are_used_again(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.db") as store:
+        for _ in range(40):
+            store.check()
+        assert len(store._connections._idle) == 1
