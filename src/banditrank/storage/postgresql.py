@@ -1,0 +1,264 @@
+"""The store of several machines: a PostgreSQL database."""
+
+import re
+import select
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
+from banditrank.storage.addresses import is_relaxed, shown, without_options
+from banditrank.storage.base import Recorded
+from banditrank.storage.connections import Connections
+from banditrank.storage.records import Change, Entry, Outcome
+from banditrank.storage.sql import Row, SqlStore, Transaction
+
+_LOCK = 0x62616E64  # of advisory locks: the first of two numbers, so that ours are told from others'
+_SECRETS = ("password", "sslpassword")
+_TYPES = {
+    "SERIAL": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "BYTES": "BYTEA",
+    ") CLUSTERED": ")",
+}
+_PASSING = (  # what may be over when it is tried again, or after somebody mended it
+    psycopg.OperationalError,  # not reached, shut down, too slow, disk full, deadlock
+    psycopg.InterfaceError,  # the connection was closed
+    psycopg.errors.ReadOnlySqlTransaction,  # a standby
+)
+
+
+class PostgresStore(SqlStore):
+    """A store in a PostgreSQL database, in a schema of its own.
+
+    Parameters
+    ----------
+    address
+        ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``, with whatever options libpq knows, and two of ours:
+        ``schema``, `banditrank` unless told; and ``durability=relaxed``, which accepts a server that does not
+        wait for its disk.
+    patience
+        How many seconds a connection, and a statement, may take.
+    """
+
+    def __init__(self, address: str, *, patience: float = 5.0) -> None:
+        for_driver, options = without_options(address, "schema", "durability")
+        try:
+            parameters = conninfo_to_dict(for_driver)
+        except psycopg.Error:  # whose message quotes from the address
+            rule = "must be an address that PostgreSQL's libpq can read"
+            raise InvalidInputError("store", rule, shown(address)) from None
+        self._schema = options.get("schema", "banditrank")
+        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", self._schema):
+            raise InvalidInputError("schema", "must be small letters, digits and _", self._schema)
+        self._relaxed = is_relaxed(options)
+        self._patience = patience
+        self._parameters: dict[str, Any] = {
+            "application_name": "banditrank",
+            "connect_timeout": max(2, round(patience)),  # libpq takes whole seconds, and no less than 2
+            **parameters,
+            "client_encoding": "utf8",
+        }
+        self._where = (
+            f"PostgreSQL at {parameters.get('host') or parameters.get('hostaddr') or 'this machine'}"
+        )
+        self._connections = Connections(self._connect, is_stale=_is_stale, patience=patience)
+        try:
+            self._migrate(self._where)
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def _transaction(self, *, writes: bool = True) -> Iterator[Transaction]:
+        try:
+            with self._connections.one() as connection:
+                if writes:
+                    with connection.transaction():
+                        yield _PostgresTransaction(connection)
+                else:  # one statement, which sees one state
+                    yield _PostgresTransaction(connection)
+        except psycopg.Error as error:
+            kind = StoreUnavailableError if isinstance(error, _PASSING) else StoreError
+            raise kind(f"{self._where}: {self._in_one_line(error)}") from error
+
+    def _in_one_line(self, error: psycopg.Error) -> str:
+        message = " ".join(str(error).split())
+        for name in _SECRETS:
+            if secret := self._parameters.get(name):
+                message = message.replace(str(secret), "…")
+        return message
+
+    def _connect(self) -> "_Impatient":
+        connection = _Impatient.connect(autocommit=True, **self._parameters)
+        try:
+            # The server stops a statement that takes too long; if it does not even do that, we stop waiting.
+            connection.patience = 2 * self._patience
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            ((fsync, *_),) = connection.execute(
+                "SELECT current_setting('fsync'), set_config('search_path', %s, false), "
+                "set_config('statement_timeout', %s, false), "
+                "CASE current_setting('synchronous_commit') WHEN 'off' "  # the others are as safe or safer
+                "THEN set_config('synchronous_commit', 'on', false) END",
+                [self._schema, f"{round(1000 * self._patience)}ms"],
+            ).fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        if fsync != "on" and not self._relaxed:
+            connection.close()
+            raise StoreError(
+                f"{self._where} has fsync = {fsync}, so that what it acknowledged can be lost: set it to on, "
+                "or accept that with ?durability=relaxed"
+            )
+        return connection
+
+    def _lock_schema(self, transaction: Transaction) -> None:
+        transaction.run("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK, self._schema])
+
+    def _lock_surfaces(self, transaction: Transaction, numbers: Sequence[int]) -> set[int]:
+        # Always in this order: two that lock the same surfaces never wait for each other.
+        rows = transaction.run(
+            "SELECT number FROM surfaces WHERE number = ANY(%s::bigint[]) ORDER BY number FOR UPDATE",
+            [_array(sorted(set(numbers)))],
+        )
+        return {number for (number,) in rows}
+
+    def _has_settings(self, transaction: Transaction) -> bool:
+        ((schema, settings),) = transaction.run(
+            "SELECT to_regnamespace(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL",
+            [self._schema, f"{self._schema}.settings"],
+        )
+        if not schema:
+            # IF NOT EXISTS would need the right to create it even where there is nothing to do.
+            transaction.run(f"CREATE SCHEMA {self._schema}")
+        return bool(settings)
+
+    def _in_dialect(self, statements: str) -> str:
+        for word, ours in _TYPES.items():
+            statements = statements.replace(word, ours)
+        return statements
+
+    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
+        with self._transaction() as transaction:
+            # Whoever writes to a surface is alone with it until the commit. So versions have no gap and are
+            # committed in their order, and what is read below cannot change before it is used.
+            there = self._lock_surfaces(transaction, [entry.shown.surface for entry in entries])
+            writing = [entry for entry in entries if entry.shown.surface in there]
+            written = self._insert(transaction, writing)
+            places = [(entry.shown.surface, entry.shown.key) for entry in writing]
+            before = self._outcomes(transaction, [place for place in places if place not in written])
+            recorded: list[Recorded | None] = []
+            new = []
+            for entry in entries:
+                place = (entry.shown.surface, entry.shown.key)
+                if place in written:
+                    recorded.append(Recorded(entry.outcome, new=entry.outcome is not None))
+                    new.append(entry)
+                else:
+                    recorded.append(
+                        Recorded(before[place], new=False) if entry.shown.surface in there else None
+                    )
+            return recorded, self._add_changes(transaction, new)
+
+    def _insert(self, transaction: Transaction, entries: Sequence[Entry]) -> set[tuple[int, bytes]]:
+        """Write rankings that are unknown, and outcomes of those that are open; return which were written."""
+        rows = transaction.run(
+            "INSERT INTO rankings SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[]) "
+            "ON CONFLICT (surface, key) DO UPDATE SET outcome = excluded.outcome "
+            "WHERE rankings.outcome IS NULL AND excluded.outcome IS NOT NULL RETURNING surface, key",
+            [
+                _array([entry.shown.surface for entry in entries]),
+                _array([entry.shown.key for entry in entries]),
+                _array([entry.shown.ranking for entry in entries]),
+                _array([None if entry.outcome is None else entry.outcome.code for entry in entries]),
+            ],
+        )
+        return {(surface, key) for surface, key in rows}
+
+    def _outcomes(
+        self, transaction: Transaction, places: Sequence[tuple[int, bytes]]
+    ) -> dict[tuple[int, bytes], Outcome | None]:
+        if not places:
+            return {}
+        rows = transaction.run(
+            "SELECT surface, key, outcome FROM rankings "
+            "JOIN unnest(%s::bigint[], %s::bytea[]) AS asked (surface, key) USING (surface, key)",
+            [_array([surface for surface, _ in places]), _array([key for _, key in places])],
+        )
+        return {
+            (surface, key): None if code is None else Outcome.from_code(code) for surface, key, code in rows
+        }
+
+    def _append(self, transaction: Transaction, added: dict[int, bytes]) -> list[Change]:
+        if not added:
+            return []
+        rows = transaction.run(
+            "WITH next AS (UPDATE surfaces SET version = version + 1 "
+            "FROM unnest(%s::bigint[], %s::bytea[]) AS added (surface, cells) WHERE number = surface "
+            "RETURNING surface, version, cells) "
+            "INSERT INTO changes SELECT surface, version, cells FROM next RETURNING surface, version",
+            [_array(list(added)), _array(list(added.values()))],
+        )
+        return [Change(surface, version, added[surface]) for surface, version in sorted(rows)]
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._connections.close()
+
+
+def _array(values: Sequence[int | bytes | None]) -> str:
+    r"""Return an array as PostgreSQL reads it; psycopg's own way takes as long as the rest of a commit.
+
+    Examples
+    --------
+    >>> print(_array([3, None, b"\x00\xff"]))
+    {3,NULL,"\\x00ff"}
+    """
+    words = [
+        "NULL" if value is None else rf'"\\x{value.hex()}"' if isinstance(value, bytes) else str(value)
+        for value in values
+    ]
+    return f"{{{','.join(words)}}}"
+
+
+class _Impatient(psycopg.Connection[Row]):
+    """A connection that does not wait forever for a server that does not answer."""
+
+    patience = 60.0
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+        """Do what psycopg does, for so many seconds."""
+        return super().wait(_limited(gen, self.patience), *args, **options)
+
+
+def _limited(steps: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+    end = time.monotonic() + seconds
+    try:
+        wanted = next(steps)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > end:
+                raise psycopg.OperationalError(f"no answer within {seconds:g} s")
+            wanted = steps.send(ready)
+    except StopIteration as stop:
+        return stop.value
+
+
+def _is_stale(connection: psycopg.Connection[Row]) -> bool:
+    """Return whether there is something to read where nothing was asked: the farewell of the server."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class _PostgresTransaction:
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        cursor = self._connection.execute(statement.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
