@@ -1,8 +1,7 @@
 """Stores by address."""
 
-from urllib.parse import urlsplit
-
 from banditrank.errors import InvalidInputError
+from banditrank.storage.addresses import shown
 from banditrank.storage.base import Store
 
 DEFAULT_STORE = "sqlite:banditrank.db"
@@ -26,16 +25,52 @@ def open_store(address: str) -> Store:
     banditrank.errors.InvalidInputError: store must be sqlite:FILE, postgresql://…, redis://… or memory:,
         got 'mysql://host/base'
     """
-    scheme = urlsplit(address).scheme
-    if scheme == "memory":
-        from banditrank.storage.memory import MemoryStore  # noqa: PLC0415 - only what is used
+    opening = {
+        "memory": _open_memory,
+        "sqlite": _open_sqlite,
+        "postgresql": _open_postgresql,
+        "postgres": _open_postgresql,
+        "redis": _open_redis,
+        "rediss": _open_redis,
+    }.get(address.partition(":")[0].lower())
+    if opening is None or ":" not in address:
+        raise InvalidInputError("store", f"must be {_EXAMPLES}", shown(address))
+    return opening(address)
 
-        return MemoryStore()
-    if scheme == "sqlite":
-        from banditrank.storage.sqlite import SqliteStore  # noqa: PLC0415
 
-        path = address.removeprefix("sqlite:").removeprefix("//")
-        if not path:
-            raise InvalidInputError("store", "must name a file after sqlite:", address)
-        return SqliteStore(path)
-    raise InvalidInputError("store", f"must be {_EXAMPLES}", address)
+# Each is imported when it is asked for: most who open one have no use, and no driver, for the others.
+
+
+def _open_memory(_: str) -> Store:
+    from banditrank.storage.memory import MemoryStore  # noqa: PLC0415
+
+    return MemoryStore()
+
+
+def _open_sqlite(address: str) -> Store:
+    from banditrank.storage.sqlite import SqliteStore  # noqa: PLC0415
+
+    path = address.partition(":")[2].removeprefix("//")
+    if not path:
+        raise InvalidInputError("store", "must name a file after sqlite:", address)
+    return SqliteStore(path)
+
+
+def _open_postgresql(address: str) -> Store:
+    try:
+        from banditrank.storage.postgresql import PostgresStore  # noqa: PLC0415
+    except ImportError:
+        raise _without_driver(address, "postgresql") from None
+    return PostgresStore(address)
+
+
+def _open_redis(address: str) -> Store:
+    try:
+        from banditrank.storage.redis import RedisStore  # noqa: PLC0415
+    except ImportError:
+        raise _without_driver(address, "redis") from None
+    return RedisStore(address)
+
+
+def _without_driver(address: str, extra: str) -> InvalidInputError:
+    return InvalidInputError("store", f'needs pip install "banditrank[{extra}]"', shown(address))
