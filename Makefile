@@ -1,10 +1,10 @@
 # Two commands do everything on a fresh machine: `make run` and `make test`. Each sets up .venv first, and
-# `make test` a browser.
+# `make test` a browser and two servers.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTANCES ?= 100000
 
-.PHONY: setup run test lint types layers unit coverage browser bench certify requirements clean
+.PHONY: setup run test lint types layers unit coverage browser servers bench certify requirements clean
 
 setup: .venv/ready
 
@@ -31,15 +31,18 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports
 
-# Chromium, unless there is it or Chrome already; the only thing that is installed outside .venv.
+# What is installed outside .venv: Chromium, unless there is it or Chrome already; PostgreSQL and Redis.
 browser:
 	tools/install_browser
 
-unit: setup browser
+servers:
+	tools/install_servers
+
+unit: setup browser servers
 	$(BIN)/pytest --numprocesses=auto
 
 # The same tests with branch coverage, which takes a third longer: tracing slows the compiler down.
-coverage: setup browser
+coverage: setup browser servers
 	$(BIN)/pytest --numprocesses=auto --cov --cov-report=term:skip-covered
 
 bench: setup
