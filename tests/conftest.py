@@ -1,4 +1,4 @@
-"""Settings for all tests: property tests draw the same examples every time; browsers are to be had."""
+"""Settings for all tests: property tests draw the same examples every time; browsers and servers exist."""
 
 import os
 
@@ -6,7 +6,7 @@ from hypothesis import settings
 
 os.environ["RAY_AUTH_MODE"] = "disabled"  # Ray would write a token to the home of whoever runs the tests
 
-pytest_plugins = ["browser"]
+pytest_plugins = ["browser", "servers"]
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("repeatable")

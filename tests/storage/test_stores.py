@@ -1,7 +1,6 @@
 """Every store keeps the contract."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,35 +8,31 @@ import pytest
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.opening import open_store
-from banditrank.testing.stores import STORE_CHECKS, OpenStore
+from banditrank.testing.store_entries import OpenStore
+from banditrank.testing.stores import STORE_CHECKS
 
 
-def memory(_: Path) -> OpenStore:
-    store = MemoryStore()
-    return lambda: store
-
-
-def sqlite(directory: Path) -> OpenStore:
-    return lambda: open_store(f"sqlite:{directory / 'store.db'}")
-
-
-@contextmanager
-def closing_all(open_one: OpenStore) -> Iterator[OpenStore]:
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
+    """Give what opens a store that is empty at first, and close all at the end."""
     opened: list[Store] = []
+    if request.param == "memory":
+        opened.append(MemoryStore())
+    elif request.param == "sqlite":
+        address = f"sqlite:{tmp_path / 'store.db'}"
+    else:  # the server's fixture is asked for by those only that need it
+        address = request.getfixturevalue(request.param).address()
 
-    def opening() -> Store:
-        opened.append(open_one())
+    def open_one() -> Store:
+        if request.param != "memory":
+            opened.append(open_store(address))
         return opened[-1]
 
-    yield opening
+    yield open_one
     for store in opened:
         store.close()
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("make", [memory, sqlite], ids=lambda make: make.__name__)
-def test_store_conforms(
-    make: Callable[[Path], OpenStore], check: Callable[[OpenStore], None], tmp_path: Path
-) -> None:
-    with closing_all(make(tmp_path)) as opening:
-        check(opening)
+def test_store_conforms(opening: OpenStore, check: Callable[[OpenStore], None]) -> None:
+    check(opening)
