@@ -1,0 +1,107 @@
+"""Stores made by an older version are brought up to date with what is in them; newer ones are refused."""
+
+import sqlite3
+from pathlib import Path
+
+import psycopg
+import pytest
+from redis import Redis
+
+from banditrank.errors import StoreError, StoreUnavailableError
+from banditrank.storage import redis_scripts
+from banditrank.storage.addresses import without_options
+from banditrank.storage.opening import open_store
+from banditrank.storage.records import Entry, KeyRecord, Snapshot, Verdict
+from banditrank.storage.tables import MIGRATIONS
+from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_sharing import at_once
+
+
+def set_schema(address: str, number: int) -> None:
+    """Change the number of a store's schema behind its back."""
+    for_driver, options = without_options(address, "schema", "prefix")
+    if address.startswith("redis"):
+        with Redis.from_url(for_driver) as client:
+            client.set(f"{options['prefix']}schema", number)
+    elif address.startswith("postgresql"):
+        with psycopg.connect(for_driver, options=f"-csearch_path={options['schema']}") as connection:
+            connection.execute("UPDATE settings SET value = %s WHERE name = 'schema'", [str(number)])
+    else:
+        file = sqlite3.connect(address.removeprefix("sqlite:"))
+        with file:
+            file.execute("UPDATE settings SET value = ? WHERE name = 'schema'", [str(number)])
+        file.close()
+
+
+def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if address.startswith("redis"):
+        monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
+    else:
+        monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:1])
+    with open_store(address) as old:
+        surface = old.create_surface("home", "{}").number
+        old.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+        old.save_snapshot(surface, Snapshot(1, b"", 5))
+        secret = old.secret()
+    monkeypatch.undo()
+    if address.startswith("redis"):
+        step = "redis.call('SET', KEYS[1] .. ':step', 'taken')"
+        monkeypatch.setattr(redis_scripts, "MIGRATIONS", (*redis_scripts.MIGRATIONS, step))
+    with open_store(address) as new:
+        new.add_key(KeyRecord("k", "page", ("rank",), b"\x00", 5))
+        assert new.secret() == secret
+        assert new.snapshot(surface) == Snapshot(1, b"", 5)
+        assert new.outcome(surface, shown(surface, 1).key) == CLICK
+        assert new.open_entries(surface, since=0, until=5000) == [Entry(shown(surface, 2), None)]
+        assert new.commit([Entry(shown(surface, 2), CLICK)]).changes[0].version == 2
+        assert new.create_surface("about", "{}").number != surface
+    with open_store(address) as again:
+        assert [key.id for key in again.api_keys()] == ["k"]
+
+
+def test_a_newer_schema_is_refused_and_left_alone(address: str) -> None:
+    with open_store(address) as store:
+        surface = store.create_surface("home", "{}").number
+        store.commit([Entry(shown(surface, 1), CLICK)])
+    set_schema(address, 99)
+    with pytest.raises(
+        StoreError, match=r"has schema 99, this version knows \d+: upgrade banditrank"
+    ) as error:
+        open_store(address)
+    assert not isinstance(error.value, StoreUnavailableError), "trying again would not help"
+    known = len(redis_scripts.MIGRATIONS if address.startswith("redis") else MIGRATIONS)
+    set_schema(address, known)
+    with open_store(address) as store:
+        assert rounds_of(store, surface) == 1
+
+
+def test_several_may_open_a_new_store_at_once(address: str) -> None:
+    found: list[bytes] = []
+
+    def open_it() -> None:
+        with open_store(address) as store:
+            found.append(store.secret())
+
+    at_once(*[open_it] * 4)
+    assert len(found) == 4
+    assert len(set(found)) == 1
+
+
+def test_what_is_left_of_a_deleted_surface_is_swept_by_whoever_opens_the_store_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"sqlite:{tmp_path / 'store.db'}"
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailableError("the disk is slow today")
+
+    with open_store(address) as store:
+        surface = store.create_surface("home", "{}").number
+        store.commit([Entry(shown(surface, 1), CLICK)])
+        monkeypatch.setattr(type(store), "_delete", fail)
+        assert store.delete_surface("home")
+        assert store.commit([Entry(shown(surface, 2), CLICK)]).verdicts == [Verdict.GONE]
+        monkeypatch.undo()
+    with open_store(address) as store:
+        assert store.changes(surface, after=0) == []
+        assert store._read("SELECT count(*) FROM settings") == [(2,)]

@@ -1,0 +1,90 @@
+"""Stores are opened by address, and no message shows a password."""
+
+import subprocess
+import sys
+
+import pytest
+from servers import PASSWORD, PostgresServer, RedisServer
+
+from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
+from banditrank.storage.opening import open_store
+
+
+def said(error: pytest.ExceptionInfo[BaseException]) -> str:
+    """Return all that a traceback would show, which must be without the password."""
+    texts = []
+    reason: BaseException | None = error.value
+    while reason is not None:
+        texts.append(str(reason))
+        reason = None if reason.__suppress_context__ and reason.__cause__ is None else reason.__context__
+    assert PASSWORD not in " ".join(texts)
+    assert "\n" not in texts[0]
+    return texts[0]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"mysql://me:{PASSWORD}@host/base",
+        f"postgresql://me:{PASSWORD}%zz@host/base",
+        f"postgresql://me:{PASSWORD}@host/base?password={PASSWORD}&nonsense=1",
+        f"postgresql://me:{PASSWORD}@host/base?schema=Robert'); DROP TABLE",
+        f"redis://:{PASSWORD}@host:port/0",
+        f"redis://:{PASSWORD}@host/0?nonsense={PASSWORD}",
+        f"redis://:{PASSWORD}@host/0?durability=some",
+        "store.db",
+        "sqlite:",
+        "",
+    ],
+)
+def test_addresses_that_cannot_be_read_are_refused(address: str) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        open_store(address)
+    assert said(error).startswith(("store must", "schema must", "durability must"))
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "redis"])
+def test_a_server_that_is_down_is_told(scheme: str) -> None:
+    with pytest.raises(StoreUnavailableError) as error:
+        open_store(f"{scheme}://me:{PASSWORD}@127.0.0.1:1/0")  # where nothing ever listens
+    assert "127.0.0.1" in said(error)
+
+
+def test_a_wrong_password_is_told(postgresql: PostgresServer, redis: RedisServer) -> None:
+    for server in (postgresql, redis):
+        with pytest.raises(StoreUnavailableError) as error:
+            open_store(server.address().replace(PASSWORD, f"{PASSWORD}-2"))
+        assert "password" in said(error)
+
+
+def test_a_database_that_does_not_exist_is_told(postgresql: PostgresServer) -> None:
+    with pytest.raises(StoreError) as error:
+        open_store(postgresql.address().replace("/postgres?", "/nowhere?"))
+    assert "nowhere" in said(error)
+
+
+@pytest.mark.parametrize(("scheme", "driver"), [("postgresql", "psycopg"), ("redis", "redis")])
+def test_a_driver_that_is_missing_is_named_with_its_remedy(scheme: str, driver: str) -> None:
+    code = f"""
+import sys
+sys.modules[{driver!r}] = None
+from banditrank.storage.opening import open_store
+try:
+    open_store("{scheme}://me:{PASSWORD}@host/0")
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    expected = f"store needs pip install \"banditrank[{scheme}]\", got '{scheme}://…'\n"
+    assert done.stdout == expected
+
+
+def test_opening_a_file_imports_no_drivers(tmp_path: object) -> None:
+    code = f"""
+import sys
+from banditrank.storage.opening import open_store
+open_store("sqlite:{tmp_path}/store.db").close()
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"psycopg", "redis"} & set(done.stdout.split())

@@ -1,0 +1,66 @@
+"""What Redis is asked for, and what it refuses."""
+
+import re
+
+import pytest
+from servers import PASSWORD, RedisServer
+
+from banditrank.errors import StoreError, StoreUnavailableError
+from banditrank.storage.opening import open_store
+from banditrank.storage.records import Entry, Verdict
+from banditrank.testing.store_entries import CLICK, shown
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("appendonly", "no"),
+        ("appendfsync", "everysec"),
+        ("no-appendfsync-on-rewrite", "yes"),
+        ("maxmemory-policy", "allkeys-lru"),
+    ],
+)
+def test_a_redis_that_may_lose_something_is_refused(redis: RedisServer, setting: str, value: str) -> None:
+    with redis.client() as client:
+        before = client.config_get(setting)[setting]
+        client.config_set(setting, value)
+        try:
+            expected = f"has {setting} {value}: set it to {before}, or accept"
+            with pytest.raises(StoreError, match=re.escape(expected)):
+                open_store(redis.address())
+            open_store(f"{redis.address()}&durability=relaxed").close()
+        finally:
+            client.config_set(setting, before)
+
+
+def test_a_redis_that_does_not_tell_its_settings_is_refused(redis: RedisServer) -> None:
+    with redis.client() as client:
+        rights = {"keys": ["*"], "categories": ["+@all"], "commands": ["-config"]}
+        client.acl_setuser("modest", enabled=True, passwords=[f"+{PASSWORD}"], **rights)
+        address = redis.address().replace("//:", "//modest:")
+        with pytest.raises(StoreError, match=r"allow CONFIG GET, by which appendonly is checked") as error:
+            open_store(address)
+        assert PASSWORD not in str(error.value)
+        open_store(f"{address}&durability=relaxed").close()
+        client.acl_deluser("modest")
+
+
+def test_a_redis_that_is_full_is_unavailable(redis: RedisServer) -> None:
+    with open_store(redis.address()) as store, redis.client() as client:
+        surface = store.create_surface("home", "{}").number
+        client.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(StoreUnavailableError, match="maxmemory"):
+                store.commit([Entry(shown(surface, 1), CLICK)])
+            with pytest.raises(StoreUnavailableError, match="maxmemory"):
+                store.check()
+        finally:
+            client.config_set("maxmemory", 0)
+        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+
+
+def test_a_redis_that_forgot_the_scripts_is_sent_them_again(redis: RedisServer) -> None:
+    with open_store(redis.address()) as store, redis.client() as client:
+        surface = store.create_surface("home", "{}").number
+        client.script_flush()
+        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]

@@ -1,0 +1,111 @@
+"""Servers that are killed, restarted or do not answer: nothing acknowledged is lost, and stores recover."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers import PASSWORD, PostgresServer, PrivateServer
+
+from banditrank.errors import StoreUnavailableError
+from banditrank.storage.opening import open_store
+from banditrank.storage.postgresql import PostgresStore
+from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.redis import RedisStore
+from banditrank.testing.store_entries import CLICK, rounds_of, shown
+
+
+@pytest.fixture(params=["postgresql", "redis"])
+def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    started: PrivateServer = request.getfixturevalue(request.param)
+    yield started
+    started.start()  # if a test failed while it was down
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: PrivateServer) -> None:
+    acknowledged: list[int] = []
+    enough = threading.Event()
+    with open_store(server.address()) as store:
+        surface = store.create_surface("home", "{}").number
+
+        def write() -> None:
+            try:
+                for number in range(1_000_000):
+                    store.commit([Entry(shown(surface, number), CLICK)])
+                    acknowledged.append(number)
+                    if number == 50:
+                        enough.set()
+            except StoreUnavailableError:
+                enough.set()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        enough.wait()
+        server.kill()
+        thread.join()
+        assert len(acknowledged) > 50
+        for attempt in (store.check, store.surfaces, lambda: store.changes(surface, after=0)):
+            with pytest.raises(StoreUnavailableError) as error:
+                attempt()
+            assert PASSWORD not in str(error.value)
+        server.start()
+        store.check()
+        entries = [Entry(shown(surface, number), CLICK) for number in range(len(acknowledged) + 1)]
+        verdicts = store.commit(entries).verdicts
+        assert set(verdicts[:-1]) == {Verdict.REPEATED}
+        # The one under way when the server died was done or not; repeating it is safe in either case.
+        assert verdicts[-1] in {Verdict.REPEATED, Verdict.COUNTED}
+        assert rounds_of(store, surface) == len(entries)
+
+
+def test_a_restart_is_not_noticed_by_whoever_did_nothing_meanwhile(server: PrivateServer) -> None:
+    with open_store(server.address()) as store:
+        surface = store.create_surface("home", "{}").number
+        server.restart()
+        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+        assert store.find_surface("home") is not None
+
+
+def processes_of(server: PrivateServer) -> list[int]:
+    """Return a server's process and its children."""
+    assert server._process is not None
+    parent = server._process.pid
+    found = [parent]
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # ended meanwhile
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
+def test_a_server_that_does_not_answer_is_given_up(server: PrivateServer) -> None:
+    kind = PostgresStore if isinstance(server, PostgresServer) else RedisStore
+    address = server.address()
+    with open_store(address) as patient:
+        surface = patient.create_surface("home", "{}").number
+    with kind(address, patience=1.0) as store:
+        stopped = processes_of(server)
+        for process in stopped:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with pytest.raises(StoreUnavailableError):
+                store.commit([Entry(shown(surface, 1), CLICK)])
+            with pytest.raises(StoreUnavailableError):
+                store.check()
+            assert time.monotonic() - began < 30
+        finally:
+            for process in stopped:
+                os.kill(process, signal.SIGCONT)
+        # What was sent before may be carried out now, so that it is either counted or repeated.
+        store.check()
+        verdict = store.commit([Entry(shown(surface, 1), CLICK)]).verdicts[0]
+        assert verdict in {Verdict.COUNTED, Verdict.REPEATED}
+        assert rounds_of(store, surface) == 1
