@@ -3,8 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTANCES ?= 100000
+KILLS ?= 20
 
-.PHONY: setup run test lint types layers unit coverage browser servers bench certify requirements clean
+.PHONY: setup run test lint types layers unit coverage browser servers bench certify crash requirements clean
 
 setup: .venv/ready
 
@@ -51,6 +52,10 @@ bench: setup
 # Look for a wrong certificate among so many small instances; Ctrl-C stops it with what it found so far.
 certify: setup
 	$(BIN)/python benchmarks/certify.py $(INSTANCES)
+
+# Kill services and their servers so many times on each store, while clients rank and report; count what is left.
+crash: setup servers
+	$(BIN)/python tests/crashes.py --kills $(KILLS)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.
 requirements:

@@ -12,14 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import chain
 
 import httpx
+from servers import PostgresServer, PrivateServer, RedisServer, private_directory
 
 from banditrank.storage.cells import Totals
 from banditrank.storage.opening import open_store
@@ -132,39 +132,72 @@ class Client(threading.Thread):
         return response.json()
 
 
-def crash(store: str, *, kills: int, replicas: int = 1, clients: int = 8, seed: int = 0) -> Outcome:
-    """Run services and clients, kill a service so many times, and check what the store holds."""
+def crash(
+    store: str,
+    *,
+    kills: int,
+    replicas: int = 1,
+    server: PrivateServer | None = None,
+    clients: int = 8,
+    seed: int = 0,
+) -> Outcome:
+    """Run services and clients, kill so many times, and check what the store holds.
+
+    Parameters
+    ----------
+    store
+        Address of an empty store.
+    kills
+        How often one of the services is killed, and started again.
+    replicas
+        How many services share the store.
+    server
+        The store's server, which is killed now and then in the place of a service.
+    clients
+        How many clients rank and report.
+    seed
+        For the moments and the clients' choices.
+    """
     chance = random.Random(seed)  # noqa: S311 - no secret
     running = [Replica(store) for _ in range(replicas)]
+    finished = threading.Event()
+    threads = [Client(running, seed + number, finished) for number in range(clients)]
     try:
         created = httpx.post(f"{running[0].address}/v1/surfaces", json=SURFACE, timeout=60)
         assert created.status_code == 201, created.text
-        finished = threading.Event()
-        threads = [Client(running, seed + number, finished) for number in range(clients)]
         for thread in threads:
             thread.start()
-        for _ in range(kills):
+        for number in range(kills):
             time.sleep(chance.uniform(0.05, 0.6))
-            victim = chance.choice(running)
-            victim.kill()
-            victim.start()
+            if server is not None and number % 4 == 3:
+                server.restart()
+            else:
+                victim = chance.choice(running)
+                victim.kill()
+                victim.start()
         time.sleep(0.2)
+    finally:
         finished.set()
         for thread in threads:
-            thread.join(_LONGEST_RUN)
-    finally:
+            if thread.ident is not None:
+                thread.join(_LONGEST_RUN)
         for replica in running:
             if replica.process.poll() is None:
                 replica.stop()
     assert not any(thread.refusals for thread in threads), [thread.refusals for thread in threads]
-    outcome = Outcome(kills, 0, sum(thread.repeated for thread in threads))
-    for thread in threads:
-        for user_type, items, clicked in thread.acknowledged:
-            outcome.acknowledged += 1
-            for position, item in enumerate(items):
-                outcome.displays[user_type, item, position] += 1
-                outcome.clicks[user_type, item, position] += item == clicked
+    outcome = summed_up(kills, threads)
     check(store, outcome)
+    return outcome
+
+
+def summed_up(kills: int, clients: list[Client]) -> Outcome:
+    """Return what clients were told is counted."""
+    outcome = Outcome(kills, 0, sum(client.repeated for client in clients))
+    for user_type, items, clicked in chain(*(client.acknowledged for client in clients)):
+        outcome.acknowledged += 1
+        for position, item in enumerate(items):
+            outcome.displays[user_type, item, position] += 1
+            outcome.clicks[user_type, item, position] += item == clicked
     return outcome
 
 
@@ -195,15 +228,35 @@ def check(address: str, outcome: Outcome) -> None:
                 assert counts.rewards[i, j, k] == outcome.clicks[place], place
 
 
+def run_all(kills: int, seed: int) -> None:
+    """Kill services on all stores that outlive them, and say what came of it."""
+    with (
+        private_directory() as directory,
+        private_directory() as for_postgresql,
+        private_directory() as for_redis,
+        PostgresServer(for_postgresql) as postgresql,
+        RedisServer(for_redis) as redis,
+    ):
+        stores: list[tuple[str, str, int, PrivateServer | None]] = [
+            ("SQLite", f"sqlite:{directory / 'one.db'}", 1, None),
+            ("SQLite", f"sqlite:{directory / 'two.db'}", 2, None),
+            ("PostgreSQL", postgresql.address(), 1, postgresql),
+            ("PostgreSQL", postgresql.address(), 2, postgresql),
+            ("Redis", redis.address(), 2, redis),
+        ]
+        for name, store, replicas, server in stores:
+            result = crash(store, kills=kills, replicas=replicas, server=server, seed=seed)
+            print(  # noqa: T201
+                f"{name}, {replicas} service{'s' * (replicas > 1)}: {result.kills} kills, "
+                f"{result.acknowledged:,} feedbacks acknowledged, each counted once "
+                f"({result.repeated:,} acknowledged only when repeated)",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        for replicas in (1, 2):
-            name = f"SQLite, {replicas} service{'s' * (replicas > 1)}"
-            address = f"sqlite:{Path(directory) / f'{replicas}.db'}"
-            result = crash(address, kills=chosen.kills, replicas=replicas, seed=chosen.seed)
-            print(f"{name}: {result.kills} kills, {result.acknowledged:,} acknowledged and counted once,")  # noqa: T201
-            print(f"  of these {result.repeated:,} were told so at the second attempt")  # noqa: T201
+    run_all(chosen.kills, chosen.seed)
