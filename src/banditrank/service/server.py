@@ -10,6 +10,7 @@ from uvicorn.supervisors import Multiprocess
 from banditrank.errors import InvalidInputError
 from banditrank.service.application import Application
 from banditrank.service.logs import log_as_json
+from banditrank.service.protocol import PunctualProtocol
 from banditrank.service.settings import Settings
 
 _SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment
@@ -50,7 +51,7 @@ def server_config(application: Application | str, settings: Settings) -> uvicorn
         access_log=False,
         server_header=False,
         proxy_headers=False,  # nobody asks who the client is
-        http="httptools",
+        http=PunctualProtocol,
         loop="uvloop",
         lifespan="on",
         ws="none",

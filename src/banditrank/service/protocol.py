@@ -1,0 +1,55 @@
+"""Connections that do not get on: uvicorn waits for a request's head for ever, and for any length of it."""
+
+from asyncio import TimerHandle, Transport
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_SECONDS = 10.0
+LARGEST_HEAD = 1 << 16
+
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class PunctualProtocol(HttpToolsProtocol):
+    """Closes connections on which the head of a request is slow to come, or too long."""
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._in_head = True
+        self._head_bytes = 0
+        self._timer: TimerHandle | None = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in data; if a head is not complete with it, the rest must come soon."""
+        super().data_received(data)
+        if not self._in_head:
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > LARGEST_HEAD:
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def on_message_begin(self) -> None:
+        """Note that a head has begun."""
+        self._in_head = True
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Note that a head is complete."""
+        self._in_head = False
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,77 @@
+"""Clients that are slow, long-winded or gone do not hold up the service."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from running_service import Running, running
+
+from banditrank.service import protocol
+
+HEAD = b"POST /v1/feedback HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+
+
+@pytest.fixture
+def service() -> Iterator[Running]:
+    with running(body_seconds=0.2) as service:
+        yield service
+
+
+def connect(service: Running) -> socket.socket:
+    host, port = service.address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def all_received(connection: socket.socket) -> bytes:
+    received = b""
+    while part := connection.recv(65536):
+        received += part
+    return received
+
+
+def test_a_slow_body_is_given_up(service: Running) -> None:
+    with connect(service) as slow:
+        slow.sendall(HEAD + b"content-length: 100\r\n\r\n{")
+        answer = all_received(slow)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"urn:banditrank:problem:too-slow" in answer
+
+
+def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    with connect(service) as silent, connect(service) as slow, connect(service) as second:
+        slow.sendall(b"POST /v1/feedb")
+        second.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /hea")
+        assert all_received(silent) == b""
+        assert all_received(slow) == b""
+        assert all_received(second).count(b"HTTP/1.1") == 1
+
+
+def test_a_long_head_is_refused(service: Running) -> None:
+    with connect(service) as long_winded:
+        long_winded.sendall(HEAD)
+        long_winded.sendall((b"x-more: " + b"y" * 1000 + b"\r\n") * 66)
+        assert all_received(long_winded).startswith(b"HTTP/1.1 431")
+
+
+def test_many_requests_on_one_connection(service: Running) -> None:
+    with connect(service) as one:
+        for _ in range(300):
+            one.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b'"ok"' in one.recv(65536)
+
+
+def test_what_is_no_http_is_refused(service: Running) -> None:
+    with connect(service) as strange:
+        strange.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
+        assert all_received(strange).startswith(b"HTTP/1.1 400")
+
+
+def test_others_are_served_meanwhile(service: Running) -> None:
+    waiting = [connect(service) for _ in range(50)]
+    for connection in waiting:
+        connection.sendall(b"POST /v1/feedback HTTP/1.1\r\n")
+    assert service.ask("GET", "/healthz").status_code == 200
+    for connection in waiting:
+        connection.close()
+    assert service.ask("GET", "/readyz").status_code == 200
