@@ -207,8 +207,10 @@ def test_every_answer_says_how_it_is_to_be_handled(service: Running) -> None:
     for path in ("/healthz", "/v1/surfaces", "/nowhere", "/docs"):
         headers = service.ask("GET", path).headers
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert headers["cache-control"] == "no-store"
         assert "server" not in headers
+    policy = service.ask("GET", "/docs").headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
 
 
 def test_equal_treatment_is_the_same_for_all(service: Running) -> None:

@@ -13,13 +13,8 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
 
-# What is said with every response: it is not to be guessed at, kept, or shown within another page.
-ALWAYS: Headers = (
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-)
+# What is said with every response: it is neither to be kept nor taken for something else. Pages say more.
+ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
 class Response(NamedTuple):
@@ -32,20 +27,12 @@ class Response(NamedTuple):
 
     async def send(self, send: Send) -> None:
         """Send the response."""
-        headers = [*self.headers, *_usual(self.headers)]
+        headers = [*self.headers, *ALWAYS]
         if self.body:
             headers.append((b"content-type", self.content_type))
             headers.append((b"content-length", b"%d" % len(self.body)))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
-
-
-def _usual(headers: Headers) -> Headers:
-    """Return what is always said, but for what is said otherwise."""
-    if not headers:
-        return ALWAYS
-    said = {name for name, _ in headers}
-    return tuple(one for one in ALWAYS if one[0] not in said)
 
 
 @dataclass(slots=True)

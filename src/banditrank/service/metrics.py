@@ -1,10 +1,12 @@
 """What Prometheus is told."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from banditrank import __version__
@@ -18,35 +20,57 @@ class Metrics:
     """Counts requests, and reads the rest from the engine when asked."""
 
     def __init__(self, engine: Engine) -> None:
+        self._requests: dict[tuple[str, int], _Requests] = {}
         self._registry = CollectorRegistry()
         self._registry.register(_EngineCollector(engine))
-        self._requests = Counter(
-            "banditrank_requests",
-            "Requests by operation and status.",
-            ["operation", "status"],
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "banditrank_request_seconds",
-            "How long requests took, by operation.",
-            ["operation"],
-            registry=self._registry,
-            buckets=_BUCKETS,
-        )
-        self._bound: dict[tuple[str, int], tuple[Counter, Histogram]] = {}  # labels are costly to look up
+        self._registry.register(_RequestCollector(self._requests))
 
     def request(self, operation: str, status: int, seconds: float) -> None:
         """Count a request."""
-        bound = self._bound.get((operation, status))
-        if bound is None:
-            bound = self._requests.labels(operation, str(status)), self._seconds.labels(operation)
-            self._bound[operation, status] = bound
-        bound[0].inc()
-        bound[1].observe(seconds)
+        alike = self._requests.get((operation, status))
+        if alike is None:
+            alike = self._requests[operation, status] = _Requests()
+        alike.seconds += seconds
+        alike.buckets[bisect_left(_BUCKETS, seconds)] += 1
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' format."""
         return generate_latest(self._registry)
+
+
+class _Requests:
+    """Requests of one operation that ended with the same status.
+
+    Prometheus' own counters and histograms take as long for a request as all else that is done about it.
+    """
+
+    __slots__ = ("buckets", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.buckets = [0] * (len(_BUCKETS) + 1)
+
+
+class _RequestCollector(Collector):
+    def __init__(self, requests: dict[tuple[str, int], _Requests]) -> None:
+        self._requests = requests
+
+    def collect(self) -> Iterator[Metric]:
+        counter = CounterMetricFamily(
+            "banditrank_requests", "Requests by operation and status.", labels=["operation", "status"]
+        )
+        histogram = HistogramMetricFamily(
+            "banditrank_request_seconds",
+            "How long requests took, by operation and status.",
+            labels=["operation", "status"],
+        )
+        bounds = [*map(str, _BUCKETS), "+Inf"]
+        for (operation, status), alike in list(self._requests.items()):
+            sums = list(accumulate(alike.buckets))
+            counter.add_metric([operation, str(status)], sums[-1])
+            buckets = list(zip(bounds, sums, strict=True))
+            histogram.add_metric([operation, str(status)], buckets, alike.seconds)
+        yield from (counter, histogram)
 
 
 class _EngineCollector(Collector):

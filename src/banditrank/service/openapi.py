@@ -143,7 +143,8 @@ async def _json(_application: "Application", _: Request) -> Response:
 
 async def _html(_application: "Application", _: Request) -> Response:
     html, policy = _page()
-    return Response(200, html, b"text/html; charset=utf-8", ((b"content-security-policy", policy),))
+    headers = ((b"content-security-policy", policy), (b"referrer-policy", b"no-referrer"))
+    return Response(200, html, b"text/html; charset=utf-8", headers)
 
 
 OPERATIONS = (

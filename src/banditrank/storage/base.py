@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from banditrank.storage.records import (
     Change,
@@ -83,17 +83,22 @@ class Store(ABC):
         """Write what was shown and what became of it, of any surfaces, at once."""
         if not entries:
             return Receipt([], [])
-        unique: dict[tuple[int, bytes], Entry] = {}
+        unique: dict[Any, Entry] = {}
         for entry in entries:
-            place = (entry.shown.surface, entry.shown.key)
-            if place not in unique or unique[place].outcome is None:
+            place = entry.shown[:2]  # the surface and the key
+            before = unique.setdefault(place, entry)
+            if before.outcome is None:
                 unique[place] = entry
         recorded, changes = self._write(list(unique.values()))
+        if len(unique) == len(entries):  # nearly always
+            told = [_verdict(*both, settled_by=both[0]) for both in zip(entries, recorded, strict=True)]
+            return Receipt(told, changes)
         by_place = dict(zip(unique, recorded, strict=True))
-        verdicts = []
-        for entry in entries:
-            place = (entry.shown.surface, entry.shown.key)
-            verdicts.append(_verdict(entry, by_place[place], settled_by=unique[place]))
+        places = [entry.shown[:2] for entry in entries]
+        verdicts = [
+            _verdict(entry, by_place[place], settled_by=unique[place])
+            for entry, place in zip(entries, places, strict=True)
+        ]
         return Receipt(verdicts, changes)
 
     @abstractmethod

@@ -114,19 +114,19 @@ class SqliteStore(SqlStore):
             for entry in entries:
                 if entry.shown.surface not in there:
                     recorded.append(None)
-                elif entry.outcome is None or entry in new:
-                    recorded.append(Recorded(entry.outcome, new=entry.outcome is not None))
+                elif entry.outcome is None or new is settled or entry in new:
+                    recorded.append(Recorded(entry.outcome, entry.outcome is not None))
                 else:
                     recorded.append(Recorded(_outcome(transaction, entry), new=False))
-            return recorded, self._add_changes(transaction, list(new))
+            return recorded, self._add_changes(transaction, new)
 
-    def _settle(self, transaction: "_SqliteTransaction", entries: list[Entry]) -> set[Entry]:
-        """Write outcomes; return those that are new, which nearly always are all."""
+    def _settle(self, transaction: "_SqliteTransaction", entries: list[Entry]) -> list[Entry]:
+        """Write outcomes; return those that are new, which nearly always are all: then the same list."""
         transaction.run("SAVEPOINT settling")
         if transaction.insert(entries, _SETTLE) == len(entries):
-            return set(entries)
+            return entries
         transaction.run("ROLLBACK TO settling")
-        return {entry for entry in entries if transaction.insert([entry], _SETTLE)}
+        return [entry for entry in entries if transaction.insert([entry], _SETTLE)]
 
     def close(self) -> None:
         """Close all connections."""
