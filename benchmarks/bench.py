@@ -1,7 +1,7 @@
 """How fast it is, as ratios within one run: machines are noisy, so both sides take turns, and medians count.
 
-Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py policies`` and ``bench.py
-solvers`` measure these only.
+Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py policies``, ``bench.py
+solvers`` and ``bench.py service`` measure these only.
 """
 
 import ctypes
@@ -22,6 +22,7 @@ import numpy as np
 from interleaving import ROUNDS, interleave
 from numpy_versions import NumpyUCB
 from policies import measure_policies
+from service import measure_service
 from solvers import measure_search_loops, measure_solvers
 from worlds import gentle_world
 
@@ -172,6 +173,7 @@ PARTS = {
     "rest": (measure_rest,),
     "policies": (measure_policies,),
     "solvers": (measure_solvers, measure_search_loops),
+    "service": [measure_service],
 }
 
 

@@ -1,0 +1,109 @@
+"""How fast the service answers, beside services that do nothing, on the same server and under the same load."""
+
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from interleaving import ROUNDS
+
+HERE = Path(__file__).parent
+CONNECTIONS = 32
+SECONDS = 2.0  # of each measurement
+USER_TYPES = ["type-1", "type-2", "type-3"]
+
+
+def measure_service() -> Iterator[dict[str, float]]:
+    """Measure all services, taking turns."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        ports = {
+            "ours": stack.enter_context(_ours(Path(directory) / "personalized.db", _surface(20, 4))),
+            "Nash": stack.enter_context(
+                _ours(
+                    Path(directory) / "nash.db", _surface(200, 20) | {"treatment": "equal", "utility": "nash"}
+                )
+            ),
+            "ASGI": stack.enter_context(_noop("asgi")),
+            "FastAPI": stack.enter_context(_noop("fastapi")),
+        }
+        full: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
+        half: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
+        for _ in range(ROUNDS):
+            for name, port in ports.items():
+                full[name].append(_load(port))
+                if name in ("ours", "ASGI"):
+                    half[name].append(_load(port, rate=full[name][-1]["requests_a_second"] / 2))
+    for name, rounds in full.items():
+        yield {f"{name}, requests a second": statistics.median(one["requests_a_second"] for one in rounds)}
+    rates = {name: [one["requests_a_second"] for one in rounds] for name, rounds in full.items()}
+    yield {"service / raw ASGI that does nothing (at least 0.40)": _ratio(rates["ours"], rates["ASGI"])}
+    yield {"service / FastAPI that does nothing (at least 1.5)": _ratio(rates["ours"], rates["FastAPI"])}
+    slower = "service, Nash, 200 items, 20 positions / 20 items, 4 positions (at least 0.5)"
+    yield {slower: _ratio(rates["Nash"], rates["ours"])}
+    slowest = {name: [one["p99_ms"] for one in rounds] for name, rounds in half.items()}
+    yield {"service, 99th percentile at half load, ms": statistics.median(slowest["ours"])}
+    yield {"the same / raw ASGI's at its half load (at most 5)": _ratio(slowest["ours"], slowest["ASGI"])}
+
+
+def _ratio(above: list[float], below: list[float]) -> float:
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+def _surface(n_items: int, n_positions: int) -> dict[str, Any]:
+    items = [f"item-{number}" for number in range(n_items)]
+    return {"name": "bench", "items": items, "n_positions": n_positions, "user_types": USER_TYPES}
+
+
+def _load(port: int, rate: float | None = None) -> dict[str, float]:
+    command = [sys.executable, str(HERE / "load.py"), str(port), str(SECONDS), str(CONNECTIONS)]
+    command += [] if rate is None else [str(rate)]
+    measured: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert not measured["failed"], measured  # noqa: S101 - a refusal is quick
+    return measured
+
+
+@contextmanager
+def _ours(store: Path, surface: dict[str, Any]) -> Iterator[int]:
+    program = "from banditrank.cli.main import main; main()"
+    with _running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
+        _ask(port, "/v1/surfaces", surface)
+        yield port
+
+
+@contextmanager
+def _noop(kind: str) -> Iterator[int]:
+    with _running([str(HERE / "noop_services.py"), kind]) as port:
+        yield port
+
+
+@contextmanager
+def _running(command: list[str]) -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, *command, str(port)], stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            with socket.socket() as trial:
+                if trial.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _ask(port: int, path: str, body: dict[str, Any]) -> None:
+    request = urllib.request.Request(  # noqa: S310 - our own, on this machine
+        f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
