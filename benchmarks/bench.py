@@ -173,7 +173,7 @@ PARTS = {
     "rest": (measure_rest,),
     "policies": (measure_policies,),
     "solvers": (measure_solvers, measure_search_loops),
-    "service": [measure_service],
+    "service": (measure_service,),
 }
 
 

@@ -1,4 +1,4 @@
-"""Services that do nothing, to measure ours beside: ``python benchmarks/noop_services.py asgi|fastapi PORT``."""
+"""Services that do nothing, to measure ours beside: ``noop_services.py asgi|fastapi PORT``."""
 
 import sys
 from typing import Any

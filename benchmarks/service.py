@@ -1,4 +1,4 @@
-"""How fast the service answers, beside services that do nothing, on the same server and under the same load."""
+"""How fast the service answers, beside services that do nothing, on one server and under one load."""
 
 import json
 import socket
@@ -103,7 +103,7 @@ def _running(command: list[str]) -> Iterator[int]:
 
 
 def _ask(port: int, path: str, body: dict[str, Any]) -> None:
-    request = urllib.request.Request(  # noqa: S310 - our own, on this machine
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
     )
     urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
