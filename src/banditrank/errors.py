@@ -7,6 +7,7 @@
     │   ├── UnknownNameError   a name that is not in a list (suggests the nearest)
     │   └── NameTakenError     a name that something else has already
     ├── UnsolvableError        the problem is too large for the method that was asked for
+    ├── ForgottenError         what is asked for was known, and was thrown away in time
     ├── FeedbackError          feedback that cannot be counted
     │   ├── UnknownRankingError     for a ranking that was not given out here, or whose surface is gone
     │   ├── LapsedRankingError      after the ranking's attribution window closed
@@ -98,6 +99,10 @@ class NameTakenError(InvalidInputError):
 
 class UnsolvableError(BanditRankError):
     """The problem is larger than the method that was asked for can solve."""
+
+
+class ForgottenError(BanditRankError):
+    """What is asked for was known once, and was thrown away when it was old."""
 
 
 class FeedbackError(BanditRankError):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from banditrank.engine.journal import Answer, Deliver, Journal
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
-from banditrank.engine.tokens import Signer, Ticket
+from banditrank.engine.tokens import RandomBytes, Signer, Ticket, seeded_bytes
 from banditrank.errors import (
     BanditRankError,
     ContradictionError,
@@ -42,6 +42,9 @@ class Engine:
         Gives the time in seconds since 1970.
     deliver
         How those who wait for a commit are called back; see `Journal`.
+    random_bytes
+        Where the randomness of rankings comes from: of their ids, and of policies that explore. One of its
+        own if left out.
     """
 
     def __init__(
@@ -51,10 +54,12 @@ class Engine:
         sync_seconds: float = 0.25,
         clock: Callable[[], float] = time.time,
         deliver: Deliver | None = None,
+        random_bytes: RandomBytes | None = None,
     ) -> None:
         self.store = store
         self.sync_seconds = sync_seconds
         self._clock = clock
+        self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
         self._signer = Signer(store.secret())
         self._surfaces: dict[str, LiveSurface] = {}
         self._by_number: dict[int, LiveSurface] = {}
@@ -64,8 +69,12 @@ class Engine:
         self._stop = threading.Event()
         self._tenders = ThreadPoolExecutor(_TENDERS, thread_name_prefix="banditrank-tender")
         self._being_tended: set[int] = set()
-        for record in store.surfaces():
-            self._open(record)
+        try:
+            for record in store.surfaces():
+                self._open(record)
+        except BaseException:
+            self.journal.close()
+            raise
         self._keeper = threading.Thread(target=self._keep, name="banditrank-keeper", daemon=True)
         self._keeper.start()
 
@@ -73,7 +82,7 @@ class Engine:
 
     def surfaces(self) -> list[LiveSurface]:
         """Return all surfaces, by name."""
-        return [self._surfaces[name] for name in sorted(self._surfaces)]
+        return [live for _, live in sorted(self._surfaces.copy().items())]
 
     def known(self, name: str) -> LiveSurface | None:
         """Return a surface if it is at work in this process, without asking the store."""
@@ -103,21 +112,23 @@ class Engine:
         change
             Returns what it is to become, given what it is.
         """
-        live = self.surface(name)
         for _ in range(_MOST_ATTEMPTS):
             record = self.store.find_surface(name)
             if record is None:
-                break
+                raise UnknownNameError("surface", name, sorted(self._surfaces))
             present = Surface.from_definition(record.definition)
             wanted = present.successor(change(present))
-            if wanted == present:
-                live.adopt(record)
-                return live
-            changed = self.store.update_surface(name, wanted.definition, revision=record.revision)
-            if changed is not None:
-                live.adopt(changed)
-                return live
-        raise UnknownNameError("surface", name, sorted(self._surfaces))
+            live = self._open(record)  # another one if it was deleted and made anew
+            changed = record
+            if wanted != present:
+                updated = self.store.update_surface(name, wanted.definition, revision=record.revision)
+                if updated is None:
+                    continue
+                changed = updated
+            live.adopt(changed)
+            live.refresh()
+            return live
+        raise StoreUnavailableError(f"surface {name} is being changed by others all the time")
 
     def delete(self, name: str) -> None:
         """Delete a surface and all that was learned, or raise an error if there is none."""
@@ -137,6 +148,8 @@ class Engine:
         live = self._by_number.get(ticket.shown.surface)
         if live is None:
             live = self._find_number(ticket.shown.surface)
+        if ticket.revision > live.revision:  # given out by a replica that knows more items
+            self._renew(live)
         return live, ticket
 
     def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
@@ -179,15 +192,23 @@ class Engine:
         with self._opening:
             live = self._by_number.get(record.number)
             if live is None:
-                live = LiveSurface(record, self.store, self.journal, self._signer, self._clock)
+                live = LiveSurface(
+                    record, self.store, self.journal, self._signer, self._clock, self._random_bytes
+                )
                 self._by_number[live.number] = self._surfaces[record.name] = live
             return live
 
     def _drop(self, live: LiveSurface) -> None:
         with self._opening:
+            live.drop()
             self._by_number.pop(live.number, None)
             if self._surfaces.get(live.surface.name) is live:
                 del self._surfaces[live.surface.name]
+
+    def _renew(self, live: LiveSurface) -> None:
+        record = self.store.find_surface(live.surface.name)
+        if record is not None and record.number == live.number:
+            live.adopt(record)
 
     def _find_number(self, number: int) -> LiveSurface:
         for record in self.store.surfaces():
@@ -211,9 +232,10 @@ class Engine:
                     self._sync()
                     self.last_sync = time.monotonic()
                 failing = False
-            except StoreError as error:
+            except Exception as error:  # whatever it is, it may pass
                 if not failing:
-                    logger.warning("the store cannot be read: %s", error)
+                    told = isinstance(error, StoreError)
+                    logger.warning("the store cannot be read: %s", error, exc_info=not told)
                 failing = True
             for live in list(self._by_number.values()):
                 if live.number not in self._being_tended and live.is_due():
@@ -229,9 +251,7 @@ class Engine:
                 continue
             live.catch_up(theirs.version)
             if theirs.revision > live.revision:
-                record = self.store.find_surface(live.surface.name)
-                if record is not None and record.number == live.number:
-                    live.adopt(record)
+                self._renew(live)
         for record in self.store.surfaces() if versions.keys() - self._by_number.keys() else ():
             self._open(record)
 

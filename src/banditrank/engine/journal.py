@@ -56,6 +56,7 @@ class Journal:
         self._wake = threading.Condition()
         self._idle = False
         self._closing = False
+        self._ended = False
         self.groups = 0  # for the metrics
         self.entries = 0
         self.dropped = 0
@@ -85,6 +86,8 @@ class Journal:
             with self._wake:
                 self._idle = False  # once is enough
                 self._wake.notify()
+        if self._ended:  # since it was asked whether it is closing
+            self._refuse_the_rest()
 
     def close(self) -> None:
         """Write what is waiting, and stop."""
@@ -108,7 +111,9 @@ class Journal:
                 self._write(shown, settled)
             if self._closing and not self._settled:
                 self.dropped += len(self._shown)
-                return
+                break
+        self._ended = True
+        self._refuse_the_rest()
 
     def _write(self, shown: list[Entry], settled: list[tuple[Entry, Done]]) -> None:
         entries = [*shown, *(entry for entry, _ in settled)]
@@ -129,16 +134,46 @@ class Journal:
             answers = receipt.verdicts[len(shown) :]
             self.groups += 1
             self.entries += len(entries)
-            for change in receipt.changes:
+            self._tell(receipt.changes)
+        self._answer([(done, answer) for (_, done), answer in zip(settled, answers, strict=True)])
+
+    def _tell(self, changes: Sequence[Change]) -> None:
+        """Tell of changes; they are durable, and who fails to take one in now will find it in the store."""
+        for change in changes:
+            try:
                 self._learn(change)
-        if settled:
-            self._deliver([(done, answer) for (_, done), answer in zip(settled, answers, strict=True)])
+            except StoreUnavailableError:
+                pass  # it reads what it missed when the store can be read again
+            except Exception:
+                logger.exception("change %d of surface %d was not taken in", change.version, change.surface)
+
+    def _answer(self, calls: Sequence[tuple[Done, Answer]]) -> None:
+        """Call back those who wait; the journal goes on whatever comes of it."""
+        if calls:
+            try:
+                self._deliver(calls)
+            except Exception:
+                logger.exception("%d who wait could not be called back", len(calls))
+
+    def _refuse_the_rest(self) -> None:
+        """Answer those who came when the journal had ended; each is taken out, and answered, once."""
+        while rest := _taken(self._settled):
+            self._answer([(done, StoreUnavailableError("the journal is closed")) for _, done in rest])
 
 
 def _taken(waiting: deque[T]) -> list[T]:
-    return [waiting.popleft() for _ in range(min(len(waiting), _LARGEST_GROUP))]
+    taken: list[T] = []
+    try:
+        while len(taken) < _LARGEST_GROUP:
+            taken.append(waiting.popleft())
+    except IndexError:  # there are no more, or somebody else took them
+        pass
+    return taken
 
 
 def _call_back(calls: Sequence[tuple[Done, Answer]]) -> None:
     for done, answer in calls:
-        done(answer)
+        try:
+            done(answer)
+        except Exception:  # the others wait, too
+            logger.exception("somebody who waits could not be called back")

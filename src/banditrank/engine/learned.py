@@ -3,6 +3,7 @@
 import threading
 
 from banditrank.engine.surface import Surface
+from banditrank.errors import ForgottenError
 from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
@@ -28,14 +29,17 @@ class Learned:
         self._store = store
         self._number = number
         self._lock = threading.Lock()
-        self._totals = Totals(
-            n_user_types=len(surface.user_types), n_items=len(surface.items), n_positions=surface.n_positions
-        )
-        snapshot = store.snapshot(number, up_to=up_to)
-        self._totals.add(snapshot.cells)
-        self.version = snapshot.version
-        self.snapshot_version = snapshot.version
+        self._size = {
+            "n_user_types": len(surface.user_types),
+            "n_items": len(surface.items),
+            "n_positions": surface.n_positions,
+        }
+        self._totals = Totals(**self._size)
+        self.version = self.snapshot_version = 0
+        self._start_from(store.snapshot(number, up_to=up_to))
         self.catch_up(up_to)
+        if up_to is not None and self.version != up_to:
+            raise ForgottenError(f"counts of version {up_to} were thrown away, later ones are kept")
 
     def learn(self, change: Change) -> bool:
         """Add a change if it is the next one; return whether changes before it are missing."""
@@ -47,29 +51,57 @@ class Learned:
 
     def catch_up(self, up_to: int | None = None) -> None:
         """Add all changes that the store has, or those up to a version."""
-        while True:
-            changes = self._store.changes(self._number, after=self.version)
+        while changes := self._store.changes(self._number, after=self.version):
+            if changes[0].version > self.version + 1:  # those between were thrown away: too far behind
+                before = self.version
+                self._start_from(self._store.snapshot(self._number, up_to=up_to))
+                if self.version == before:
+                    return
+                continue
             for change in changes:
                 if up_to is not None and change.version > up_to:
                     return
                 self.learn(change)
-            if not changes:
-                return
 
-    def grow(self, surface: Surface) -> None:
-        """Make room for user types and items that were added."""
+    def reach(self, version: int) -> None:
+        """Add what the store has, which is known to have counts up to a version."""
+        if self.version < version:
+            self.catch_up()
+        if self.version < version:  # all changes were thrown away: a snapshot stands for them
+            self._start_from(self._store.snapshot(self._number))
+
+    def counts(self, surface: Surface, items: tuple[int, ...]) -> tuple[int, Counts]:
+        """Return the version, and the counts of some items of a surface, and of its user types.
+
+        They depend on the version and the arguments alone, and not on what was defined since.
+        """
         with self._lock:
             self._totals.grow(len(surface.user_types), len(surface.items))
+            counts = self._totals.counts(items)
+            version = self.version
+        if counts.n_user_types > (n := len(surface.user_types)):  # types that were added since
+            arrivals = counts.arrivals[:n].copy()
+            displays, rewards = counts.displays_by_position[:n].copy(), counts.rewards_by_position[:n].copy()
+            counts = Counts(displays, rewards, arrivals, int(arrivals.sum()))
+        return version, counts
 
-    def counts(self, items: tuple[int, ...]) -> tuple[int, Counts]:
-        """Return the version, and the counts of some items."""
+    def cells(self) -> tuple[int, bytes]:
+        """Return the version, and all counts as a list of cells."""
         with self._lock:
-            return self.version, self._totals.counts(items)
+            return self.version, self._totals.cells()
 
     def save(self, saved: int) -> None:
         """Save a snapshot in the store, so that whoever opens it next has less to add up."""
+        version, cells = self.cells()
+        if version > self.snapshot_version:
+            self._store.save_snapshot(self._number, Snapshot(version, cells, saved))
+            self.snapshot_version = version
+
+    def _start_from(self, snapshot: Snapshot) -> None:
+        totals = Totals(**self._size)
+        totals.add(snapshot.cells)
         with self._lock:
-            snapshot = Snapshot(self.version, self._totals.cells(), saved)
-        if snapshot.version > self.snapshot_version:
-            self._store.save_snapshot(self._number, snapshot)
-            self.snapshot_version = snapshot.version
+            if snapshot.version > self.version:
+                self._totals = totals
+                self.version = snapshot.version
+                self.snapshot_version = max(self.snapshot_version, snapshot.version)

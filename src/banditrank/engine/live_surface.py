@@ -1,17 +1,20 @@
 """One surface at work in this process."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from banditrank.checks import check_number
 from banditrank.engine.journal import Answer, Journal
 from banditrank.engine.learned import Learned
 from banditrank.engine.surface import Surface
-from banditrank.engine.tokens import Signer, Ticket, new_key
+from banditrank.engine.tokens import RandomBytes, Signer, Ticket, new_key
 from banditrank.engine.view import View
-from banditrank.errors import LapsedRankingError, UnknownNameError
+from banditrank.errors import InvalidInputError, LapsedRankingError, UnknownNameError
+from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
     DISCARDED,
@@ -52,6 +55,15 @@ class ShownRanking:
     expires: float
 
 
+class Known(NamedTuple):
+    """All that is known of a surface, of one moment."""
+
+    surface: Surface
+    revision: int
+    version: int
+    counts: Counts  # of all items there ever were, in the order of their numbers
+
+
 class LiveSurface:
     """A surface's definition, counts and view.
 
@@ -63,6 +75,8 @@ class LiveSurface:
         Shared by all surfaces.
     clock
         Gives the time in seconds since 1970.
+    random_bytes
+        Where the keys of rankings come from, and with them the randomness of policies that explore.
     """
 
     def __init__(
@@ -72,16 +86,19 @@ class LiveSurface:
         journal: Journal,
         signer: Signer,
         clock: Callable[[], float],
+        random_bytes: RandomBytes = os.urandom,
     ) -> None:
         self.number = record.number
         self._store = store
         self._journal = journal
         self._signer = signer
         self._clock = clock
+        self._random_bytes = random_bytes
+        self._gone = False
         self._refreshing = threading.Lock()
         self._swept_until = 0.0
         self._next_sweep = self._next_forgetting = 0.0
-        self._adopt(record)
+        self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
         self._learned = Learned(store, record.number, self.surface)
         self._view = self._new_view()
         self._viewed = time.monotonic()
@@ -92,10 +109,13 @@ class LiveSurface:
         """Return what to show to a user."""
         view = self.view()
         surface = view.surface
-        if (number := self._type_numbers.get(user_type)) is None:
+        if self._gone:
+            raise InvalidInputError("surface", "must not have been deleted", surface.name)
+        number = view.type_numbers.get(user_type) if isinstance(user_type, str) else None
+        if number is None:
             raise UnknownNameError("user_type", user_type, surface.user_types)
         expires = self._clock() + surface.attribution_seconds
-        key = new_key(int(expires * 1000))
+        key = new_key(int(expires * 1000), self._random_bytes)
         items = view.rank(number, key)
         shown = Shown(self.number, key, pack_ranking(number, items))
         if surface.unreported == "not-clicked":
@@ -106,18 +126,22 @@ class LiveSurface:
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""
         shown = ticket.shown
+        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         if clicked is None:
             return Entry(shown, NOT_CLICKED)
         items = self.surface.items
         names = [items[item] for item in shown.items]
         if clicked not in names:
             raise UnknownNameError("clicked", clicked, names)
-        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         return Entry(shown, Outcome(names.index(clicked), units))
 
     def has_lapsed(self, ticket: Ticket) -> bool:
         """Return whether a ranking's attribution window has closed."""
         return self._clock() * 1000 >= ticket.shown.lapses
+
+    def is_forgotten(self, ticket: Ticket) -> bool:
+        """Return whether a ranking is so old that what became of it may have been thrown away."""
+        return (self._clock() - self.surface.keep_seconds) * 1000 >= ticket.shown.lapses
 
     def check_lapsed(self, entry: Entry) -> None:
         """Raise an error for late feedback, unless it repeats what was counted in time."""
@@ -126,6 +150,16 @@ class LiveSurface:
             raise LapsedRankingError(f"the ranking's attribution window closed {seconds:.0f} seconds ago")
 
     # What is known
+
+    @property
+    def surface(self) -> Surface:
+        """Its definition."""
+        return self._defined.surface
+
+    @property
+    def revision(self) -> int:
+        """Of the definition."""
+        return self._defined.revision
 
     @property
     def version(self) -> int:
@@ -144,6 +178,12 @@ class LiveSurface:
             self.refresh()
         return self._view
 
+    def known(self) -> Known:
+        """Return the latest counts in this process, of all items."""
+        surface, revision = self._defined
+        version, counts = self._learned.counts(surface, tuple(range(len(surface.items))))
+        return Known(surface, revision, version, counts)
+
     def refresh(self) -> None:
         """Make rankings from the latest counts from now on."""
         with self._refreshing:
@@ -157,28 +197,25 @@ class LiveSurface:
             self._learned.catch_up()
 
     def adopt(self, record: SurfaceRecord) -> None:
-        """Go over to another definition."""
-        if record.revision > self.revision:
-            self._adopt(record)
-            self._learned.grow(self.surface)
-            self.refresh()
+        """Go over to another definition; rankings follow with the next `refresh`."""
+        with self._refreshing:
+            if record.revision > self.revision:
+                self._defined = _Defined.by(record)
 
     def catch_up(self, version: int) -> None:
-        """Take in changes that were committed elsewhere."""
-        if version > self.version:
-            self._learned.catch_up()
+        """Take in changes that were committed elsewhere, up to a version at least."""
+        self._learned.reach(version)
 
-    def _adopt(self, record: SurfaceRecord) -> None:
-        self.surface = Surface.from_definition(record.definition)
-        self.revision = record.revision
-        self._type_numbers = {name: number for number, name in enumerate(self.surface.user_types)}
+    def drop(self) -> None:
+        """Make no more rankings: the surface was deleted."""
+        self._gone = True
 
     def _is_behind(self) -> bool:
         return self._view.version != self.version or self._view.revision != self.revision
 
     def _new_view(self) -> View:
-        surface, revision = self.surface, self.revision
-        version, counts = self._learned.counts(surface.shown_numbers)
+        surface, revision = self._defined
+        version, counts = self._learned.counts(surface, surface.shown_numbers)
         return View(surface, revision, version, counts)
 
     # Housekeeping
@@ -188,6 +225,8 @@ class LiveSurface:
         return self._is_stale() or self._clock() >= self._next_sweep
 
     def _is_stale(self) -> bool:
+        if self._view.revision != self.revision:
+            return True  # what was retired must not be shown any longer
         return self._is_behind() and time.monotonic() - self._viewed >= self.surface.refresh_seconds
 
     def tend(self) -> None:
@@ -202,7 +241,8 @@ class LiveSurface:
             self._learned.save(int(now * 1000))
         if now >= self._next_forgetting:
             self._next_forgetting = now + _FORGET_SECONDS
-            self._store.forget(self.number, before=int((now - self.surface.keep_seconds) * 1000))
+            self._swept_until = 0.0  # a store that was down for long may have noted rankings very late
+            self._store.forget(self.number, before=_milliseconds(now - self.surface.keep_seconds))
 
     def save(self) -> None:
         """Save a snapshot."""
@@ -210,10 +250,10 @@ class LiveSurface:
 
     def _sweep(self, until: float) -> None:
         """Settle rankings whose window closed without feedback."""
-        since = max(0.0, self._swept_until - _LATEST_NOTE_SECONDS)
+        since = _milliseconds(self._swept_until - _LATEST_NOTE_SECONDS)
         outcome = NOT_CLICKED if self.surface.unreported == "not-clicked" else DISCARDED
         lapsed = self._store.open_entries(
-            self.number, since=int(since * 1000), until=int(until * 1000), limit=_A_SWEEP
+            self.number, since=since, until=_milliseconds(until), limit=_A_SWEEP
         )
         for entry in lapsed:
             self._journal.settle(Entry(entry.shown, outcome), _nobody_waits)
@@ -221,6 +261,21 @@ class LiveSurface:
             self._swept_until = until
         else:
             self._next_sweep = 0.0
+
+
+class _Defined(NamedTuple):
+    """What a surface is at a revision."""
+
+    surface: Surface
+    revision: int
+
+    @classmethod
+    def by(cls, record: SurfaceRecord) -> "_Defined":
+        return cls(Surface.from_definition(record.definition), record.revision)
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(max(0.0, seconds) * 1000)
 
 
 def _nobody_waits(_: Answer) -> None:

@@ -12,15 +12,20 @@ import random
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NoBase64
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from banditrank.errors import InvalidInputError
 from banditrank.storage.records import KEY_BYTES, Shown, first_key
+
+RandomBytes: TypeAlias = Callable[[int], bytes]
+"""Returns as many random bytes as it is asked for."""
 
 _FORMAT = 1
 _HEAD = struct.Struct(f"<BIIQ{KEY_BYTES}s")
 _SIGNATURE_BYTES = 16
 _LONGEST = 1024
+_RANDOM = 8  # bytes of a key
 
 
 class Ticket(NamedTuple):
@@ -63,7 +68,9 @@ class Signer:
         said, signature = told[:-_SIGNATURE_BYTES], told[-_SIGNATURE_BYTES:]
         if len(said) <= _HEAD.size or not hmac.compare_digest(signature, self._signature(said)):
             raise InvalidInputError("ranking id", "must be one that was given out here", text)
-        _, surface, revision, version, key = _HEAD.unpack_from(said)
+        made_as, surface, revision, version, key = _HEAD.unpack_from(said)
+        if made_as != _FORMAT:
+            raise InvalidInputError("ranking id", "must be of a format that this version knows", text)
         return Ticket(Shown(surface, key, said[_HEAD.size :]), revision, version)
 
     def _signature(self, said: bytes) -> bytes:
@@ -85,9 +92,14 @@ def _encoded(told: bytes) -> str:
     return urlsafe_b64encode(told).rstrip(b"=").decode()
 
 
-_random = random.Random(os.urandom(32))  # noqa: S311 - keys are told apart by it; what is secret is the signature
+def seeded_bytes() -> RandomBytes:
+    """Return a source of bytes that keys are told apart by; what is secret is the signature.
+
+    Each engine has one of its own, made after its process was: processes that come of one do not share it.
+    """
+    return random.Random(os.urandom(32)).randbytes  # noqa: S311
 
 
-def new_key(lapses: int) -> bytes:
+def new_key(lapses: int, random_bytes: RandomBytes = os.urandom) -> bytes:
     """Return the key of a new ranking that lapses at a time in milliseconds since 1970."""
-    return first_key(lapses)[:-8] + _random.randbytes(8)
+    return first_key(lapses)[:-_RANDOM] + random_bytes(_RANDOM)

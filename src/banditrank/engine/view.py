@@ -16,6 +16,7 @@ import numpy as np
 from banditrank.compilation import quick_entry
 from banditrank.engine.surface import Surface
 from banditrank.policies.base import CompiledPolicy, call_rank
+from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.statistics.counts import Counts
 
 _INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the generator; any odd number will do
@@ -40,6 +41,7 @@ class View:
         self.version = version
         self.counts = counts
         self.numbers = surface.shown_numbers
+        self.type_numbers = {name: number for number, name in enumerate(surface.user_types)}
         self._policy = surface.made_policy
         self._lock = threading.Lock()  # a policy's state has room to work in
         self._bits: Any = np.random.PCG64()  # its state has a type of its own
@@ -65,13 +67,28 @@ class View:
             return self._for_everybody
         return self._rank(user_type, key)
 
+    def drawn_world(self, user_type: int, key: bytes) -> DrawnWorld | None:
+        """Return the world that `rank` finds the ranking to be best in, None if the policy draws none.
+
+        Items are in the order of the counts.
+        """
+        with self._lock:
+            if self._prepared is None:
+                return None
+            if self._for_everybody is None:  # else nothing was drawn since
+                self._choose(user_type, key)
+            return self._policy.drawn_world(self._prepared.state)
+
     def _rank(self, user_type: int, seed: bytes) -> tuple[int, ...]:
         with self._lock:
-            self._bits.state = _generator_state(seed)
-            if self._prepared is not None:
-                chosen = self._prepared.rank(user_type)
-            else:
-                chosen = self._policy.rank(self.counts, user_type, rng=self._rng).tolist()
+            return self._choose(user_type, seed)
+
+    def _choose(self, user_type: int, seed: bytes) -> tuple[int, ...]:
+        self._bits.state = _generator_state(seed)
+        if self._prepared is not None:
+            chosen = self._prepared.rank(user_type)
+        else:
+            chosen = self._policy.rank(self.counts, user_type, rng=self._rng).tolist()
         return tuple([self.numbers[place] for place in chosen])
 
 

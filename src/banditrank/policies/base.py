@@ -11,6 +11,7 @@ from banditrank.compilation import inlined
 from banditrank.errors import UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
+from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.statistics.counts import Counts
 from banditrank.statistics.memory import Memory
 from banditrank.utilities.utility import UTILITARIAN, Utility
@@ -177,6 +178,10 @@ class CompiledPolicy(Policy):
     def initial_rounds(self, state: Any) -> int | None:  # noqa: ARG002 - most policies have no initial phase
         """Return how many rounds the initial phase of this state took, None if it is still going on."""
         return 0
+
+    def drawn_world(self, state: Any) -> DrawnWorld | None:  # noqa: ARG002 - most policies draw none
+        """Return the world that the formula ``rank`` drew last on a state, None if it draws none."""
+        return None
 
     def random_scratch(self, counts: Counts, rng: np.random.Generator) -> Any:  # noqa: ARG002 - as above
         """Return a scratch for a caller that keeps none."""

@@ -11,6 +11,7 @@ from banditrank.compilation import inlined, internal
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
+from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.policies.equal_solvers import (
     ByAssignment,
     ByEnumeration,
@@ -247,6 +248,14 @@ class ThompsonRank(CompiledPolicy):
         """Return the solver's gap, √(ln t / t) as for UCBRank: a smaller one could not be told apart."""
         gaps = np.minimum(_LARGEST_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds))
         return np.asarray(gaps[:, None])
+
+    def drawn_world(self, state: Any) -> DrawnWorld:
+        """Return the draw that the last ranking was best in: one type's, or all types' if treated equally."""
+        if self.treatment == "personalized":
+            means = state.means / state.posterior.unit
+            return DrawnWorld(np.ones(1), state.preferences[None].copy(), means[None])
+        instance = state.instance
+        return DrawnWorld(instance.weights.copy(), instance.preferences.copy(), instance.means.copy())
 
     def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
         return loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
