@@ -1,14 +1,20 @@
 """The engine for one surface, in process: no server."""
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
 
+from banditrank.engine.audit import explain
 from banditrank.engine.engine import Engine
+from banditrank.engine.estimates_report import EstimatesReport, report_estimates
+from banditrank.engine.explanation import Explanation
 from banditrank.engine.live_surface import LiveSurface, ShownRanking
 from banditrank.engine.surface import Surface
-from banditrank.errors import InvalidInputError
+from banditrank.engine.tokens import RandomBytes
+from banditrank.engine.treatment_report import TreatmentReport, report_treatments
+from banditrank.errors import InvalidInputError, NameTakenError
 from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
@@ -28,6 +34,9 @@ class Ranker:
         How often to look for what other processes wrote to the store.
     clock
         Gives the time in seconds since 1970.
+    random_bytes
+        Where the randomness of rankings comes from: of their ids, and of policies that explore. A seeded
+        source makes runs repeatable, and ids that can be guessed from each other.
 
     Examples
     --------
@@ -49,9 +58,13 @@ class Ranker:
         *,
         sync_seconds: float = 0.25,
         clock: Callable[[], float] = time.time,
+        random_bytes: RandomBytes = os.urandom,
     ) -> None:
         self._engine = Engine(
-            MemoryStore() if store is None else store, sync_seconds=sync_seconds, clock=clock
+            MemoryStore() if store is None else store,
+            sync_seconds=sync_seconds,
+            clock=clock,
+            random_bytes=random_bytes,
         )
         try:
             self._live = self._found_or_made(surface)
@@ -62,12 +75,19 @@ class Ranker:
     def _found_or_made(self, surface: Surface) -> LiveSurface:
         record = self._engine.store.find_surface(surface.name)
         if record is None:
-            return self._engine.create(surface)
+            try:
+                return self._engine.create(surface)
+            except NameTakenError:  # by a process that started at the same time
+                return self._found_or_made(surface)
         kept = Surface.from_definition(record.definition).to_dict()
         for setting, value in surface.to_dict().items():
             if setting not in ("items", "retired") and kept[setting] != value:
                 rule = f"must be {kept[setting]!r} as in the store"
                 raise InvalidInputError(f"{surface.name}'s {setting}", rule, value)
+        for item in surface.items:
+            if item not in kept["items"]:
+                rule = "must be in the store already: add_items adds one"
+                raise InvalidInputError(f"{surface.name}'s items", rule, item)
         return self._engine.surface(surface.name)
 
     @property
@@ -112,6 +132,18 @@ class Ranker:
         """Return the counts that rankings are made from, of the items that can be shown."""
         self._live.refresh()
         return self._live.view().counts.copy()
+
+    def estimates(self, *, level: float = 0.95) -> EstimatesReport:
+        """Return what was learned of positions and items, with intervals that hold the truth so probably."""
+        return report_estimates(self._live, level=level)
+
+    def equality(self) -> TreatmentReport:
+        """Return what personalized and equal treatment give each user type and item."""
+        return report_treatments(self._live)
+
+    def explain(self, ranking_id: str) -> Explanation:
+        """Return what a ranking was made of, why it came out as it did, and what became of it."""
+        return explain(self._engine, ranking_id)
 
     def close(self) -> None:
         """Write what is waiting, and stop. The store stays open."""

@@ -1,0 +1,93 @@
+"""What tests of the engine share: a clock that is set by hand, seeded ids, stores that fail on demand."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from banditrank.engine.ranker import Ranker
+from banditrank.engine.surface import Surface
+from banditrank.errors import StoreUnavailableError
+from banditrank.storage.base import Recorded, Store
+from banditrank.storage.memory import MemoryStore
+from banditrank.storage.records import Change, Entry
+
+ITEMS = ("a", "b", "c", "d", "e")
+TYPES = ("new", "old")
+LONGEST_WAIT = 60.0
+
+
+class Clock:
+    """Seconds since 1970, as told."""
+
+    def __init__(self, now: float = 1e9) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class FailingStore(MemoryStore):
+    """A memory store that can be switched off, before or just after a commit is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = False
+        self.loses_answers = False
+
+    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
+        self.fail_if_down()
+        written = super()._write(entries)
+        if self.loses_answers:
+            raise StoreUnavailableError("the connection broke after the commit")
+        return written
+
+    def versions(self) -> dict[int, Any]:
+        self.fail_if_down()
+        return super().versions()
+
+    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
+        self.fail_if_down()
+        return super().changes(surface, after=after, limit=limit)
+
+    def fail_if_down(self) -> None:
+        if self.down:
+            raise StoreUnavailableError("the store is down")
+
+
+def a_surface(**settings: Any) -> Surface:
+    """Return a surface that follows its counts at once."""
+    values = {"items": ITEMS, "n_positions": 2, "user_types": TYPES, "refresh_seconds": 0.0, **settings}
+    return Surface("home", **values)
+
+
+def seeded(seed: int) -> Callable[[int], bytes]:
+    """Return a source of bytes that are the same for the same seed."""
+    return random.Random(seed).randbytes  # noqa: S311 - to be repeatable, not secret
+
+
+def a_ranker(surface: Surface | None = None, store: Store | None = None, **settings: Any) -> Ranker:
+    """Return a ranker whose ids are seeded."""
+    return Ranker(
+        a_surface() if surface is None else surface, store, **{"random_bytes": seeded(1), **settings}
+    )
+
+
+def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
+    """Show rankings to random users who click at random; return the rankings' ids."""
+    rng = random.Random(seed)  # noqa: S311
+    ids = []
+    for _ in range(rounds):
+        shown = ranker.rank(rng.choice(ranker.surface.user_types))
+        clicked = rng.choice([None, *shown.items])
+        ranker.feedback(shown.id, clicked=clicked, reward=rng.choice([1.0, 0.5]))
+        ids.append(shown.id)
+    return ids
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for what other threads bring about; a minute is never needed, and no test passes by it."""
+    end = time.monotonic() + LONGEST_WAIT
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
