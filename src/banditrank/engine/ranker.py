@@ -1,6 +1,5 @@
 """The engine for one surface, in process: no server."""
 
-import os
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -36,7 +35,7 @@ class Ranker:
         Gives the time in seconds since 1970.
     random_bytes
         Where the randomness of rankings comes from: of their ids, and of policies that explore. A seeded
-        source makes runs repeatable, and ids that can be guessed from each other.
+        source makes runs repeatable.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class Ranker:
         *,
         sync_seconds: float = 0.25,
         clock: Callable[[], float] = time.time,
-        random_bytes: RandomBytes = os.urandom,
+        random_bytes: RandomBytes | None = None,
     ) -> None:
         self._engine = Engine(
             MemoryStore() if store is None else store,
