@@ -51,8 +51,8 @@ class Store(ABC):
     # Surfaces
 
     @abstractmethod
-    def create_surface(self, name: str, definition: str) -> SurfaceRecord:
-        """Create a surface, or raise `NameTakenError`."""
+    def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
+        """Create a surface, or raise `NameTakenError`. Cells, if there are any, are its first change."""
 
     @abstractmethod
     def find_surface(self, name: str) -> SurfaceRecord | None:

@@ -57,14 +57,15 @@ class MemoryStore(Store):
         self._secret = secrets.token_bytes(32)
         self._keys: dict[str, KeyRecord] = {}
 
-    def create_surface(self, name: str, definition: str) -> SurfaceRecord:
+    def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
         """Create a surface."""
         with self._lock:
             if name in self._surfaces:
                 raise NameTakenError("surface", name)
             record = SurfaceRecord(next(self._numbers), name, definition, 1)
             self._surfaces[name] = record
-            self._learned[record.number] = _Learned([definition])
+            changes = [Change(record.number, 1, cells)] if cells else []
+            self._learned[record.number] = _Learned([definition], changes=changes)
             return record
 
     def find_surface(self, name: str) -> SurfaceRecord | None:

@@ -73,9 +73,9 @@ class RedisStore(Store):
         keys = ["surfaces", "revisions", "versions", "numbers"]
         return self._server.run(script, keys, [self._server.prefix, *values])
 
-    def create_surface(self, name: str, definition: str) -> SurfaceRecord:
+    def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
         """Create a surface."""
-        number = self._run_on_surfaces(scripts.CREATE_SURFACE, name, definition)
+        number = self._run_on_surfaces(scripts.CREATE_SURFACE, name, definition, cells)
         if not number:
             raise NameTakenError("surface", name)
         return SurfaceRecord(number, name, definition, 1)

@@ -52,6 +52,10 @@ redis.call('HSET', KEYS[1], ARGV[2], number)
 redis.call('HSET', KEYS[2], number, 1)
 redis.call('HSET', KEYS[3], number, 0)
 redis.call('HSET', ARGV[1] .. number .. ':definitions', 1, ARGV[3])
+if ARGV[4] ~= '' then
+    redis.call('HSET', KEYS[3], number, 1)
+    redis.call('XADD', ARGV[1] .. number .. ':changes', '1-0', 'cells', ARGV[4])
+end
 return number
 """
 

@@ -89,16 +89,18 @@ class SqlStore(Store):
 
     # Surfaces
 
-    def create_surface(self, name: str, definition: str) -> SurfaceRecord:
+    def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
         """Create a surface."""
         with self._transaction() as transaction:
             rows = transaction.run(
-                "INSERT INTO surfaces (name, definition, revision, version) VALUES (%s, %s, 1, 0) "
+                "INSERT INTO surfaces (name, definition, revision, version) VALUES (%s, %s, 1, %s) "
                 "ON CONFLICT (name) DO NOTHING RETURNING number",
-                [name, definition],
+                [name, definition, 1 if cells else 0],
             )
             if not rows:
                 raise NameTakenError("surface", name)
+            if cells:
+                transaction.run("INSERT INTO changes VALUES (%s, 1, %s)", [rows[0][0], cells])
             return self._keep_definition(transaction, SurfaceRecord(rows[0][0], name, definition, 1))
 
     def find_surface(self, name: str) -> SurfaceRecord | None:

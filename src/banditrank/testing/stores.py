@@ -14,6 +14,7 @@ from banditrank.errors import NameTakenError
 from banditrank.storage.records import (
     DISCARDED,
     NOT_CLICKED,
+    NOTHING,
     REWARD_UNITS,
     Entry,
     KeyRecord,
@@ -45,6 +46,27 @@ def check_surfaces_are_kept(open_store: OpenStore) -> None:
     assert open_store().find_surface("home") is None
     again = store.create_surface("home", "{}")
     assert again.number not in (first.number, other.number)
+
+
+def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
+    """Cells that a surface is created with are its first change; versions go on from there."""
+    store = open_store()
+    source = store.create_surface("source", "{}").number
+    store.commit([Entry(shown(source, 1), CLICK), Entry(shown(source, 2), NOT_CLICKED)])
+    cells = totals_of(store, source).cells()
+    copy = store.create_surface("copy", "{}", cells=cells).number
+    assert open_store().versions()[copy] == Versions(1, 1)
+    assert [(one.version, one.cells) for one in open_store().changes(copy, after=0)] == [(1, cells)]
+    assert store.snapshot(copy) == NOTHING
+    assert store.commit([Entry(shown(copy, 1), CLICK)]).changes[0].version == 2
+    counts = totals_of(open_store(), copy).counts(range(4))
+    assert (counts.rounds, counts.rewards.sum()) == (3, 2)
+    try:
+        store.create_surface("copy", "{}", cells=cells)
+    except NameTakenError:
+        assert rounds_of(store, copy) == 3
+    else:
+        raise AssertionError("a name was given twice")
 
 
 def check_names_are_taken_once(open_store: OpenStore) -> None:
@@ -244,6 +266,7 @@ def check_a_store_at_work_is_well(open_store: OpenStore) -> None:
 
 STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_surfaces_are_kept,
+    check_a_surface_may_begin_with_counts,
     check_names_are_taken_once,
     check_only_the_latest_revision_is_changed,
     check_outcomes_count_once,
