@@ -20,6 +20,7 @@ from banditrank.cli.reproduce import reproduce_command
 from banditrank.cli.serve import serve_command
 from banditrank.cli.simulate import simulate_command
 from banditrank.cli.solve import solve_command
+from banditrank.cli.state import state_commands
 from banditrank.errors import BanditRankError
 
 application = typer.Typer(
@@ -41,6 +42,7 @@ application.command("serve", cls=Command)(serve_command)
 application.add_typer(key_commands, name="keys")
 application.add_typer(problem_commands, name="problem")
 application.add_typer(data_commands, name="data")
+application.add_typer(state_commands, name="state")
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.engine.learned import Known
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.estimators.estimates import arrival_rates
 from banditrank.estimators.intervals import likelihood_intervals
@@ -78,7 +79,11 @@ def report_estimates(live: LiveSurface, *, level: float = 0.95) -> EstimatesRepo
     level
         Of the intervals.
     """
-    known = live.known()
+    return estimates_of(live.known(), level=level)
+
+
+def estimates_of(known: Known, *, level: float = 0.95) -> EstimatesReport:
+    """Return the estimates and intervals by what is known of a surface."""
     surface, counts = known.surface, known.counts
     intervals = likelihood_intervals(counts, level=level)
     estimates = likelihood_estimate(counts)

@@ -1,6 +1,7 @@
 """A surface's counts in this process, kept up to date with the store."""
 
 import threading
+from typing import NamedTuple
 
 from banditrank.engine.surface import Surface
 from banditrank.errors import ForgottenError
@@ -8,6 +9,15 @@ from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.records import Change, Snapshot
+
+
+class Known(NamedTuple):
+    """All that is known of a surface, of one moment."""
+
+    surface: Surface
+    revision: int
+    version: int
+    counts: Counts  # of all items there ever were, in the order of their numbers
 
 
 class Learned:
@@ -84,6 +94,11 @@ class Learned:
             displays, rewards = counts.displays_by_position[:n].copy(), counts.rewards_by_position[:n].copy()
             counts = Counts(displays, rewards, arrivals, int(arrivals.sum()))
         return version, counts
+
+    def known(self, surface: Surface, revision: int) -> Known:
+        """Return the counts of all items of a surface."""
+        version, counts = self.counts(surface, tuple(range(len(surface.items))))
+        return Known(surface, revision, version, counts)
 
     def cells(self) -> tuple[int, bytes]:
         """Return the version, and all counts as a list of cells."""

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from banditrank.checks import check_number
 from banditrank.engine.journal import Answer, Journal
-from banditrank.engine.learned import Learned
+from banditrank.engine.learned import Known, Learned
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, new_key
 from banditrank.engine.view import View
 from banditrank.errors import InvalidInputError, LapsedRankingError, UnknownNameError
-from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
     DISCARDED,
@@ -53,15 +52,6 @@ class ShownRanking:
     id: str
     items: tuple[str, ...]
     expires: float
-
-
-class Known(NamedTuple):
-    """All that is known of a surface, of one moment."""
-
-    surface: Surface
-    revision: int
-    version: int
-    counts: Counts  # of all items there ever were, in the order of their numbers
 
 
 class LiveSurface:
@@ -181,8 +171,7 @@ class LiveSurface:
     def known(self) -> Known:
         """Return the latest counts in this process, of all items."""
         surface, revision = self._defined
-        version, counts = self._learned.counts(surface, tuple(range(len(surface.items))))
-        return Known(surface, revision, version, counts)
+        return self._learned.known(surface, revision)
 
     def refresh(self) -> None:
         """Make rankings from the latest counts from now on."""

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -91,7 +92,8 @@ class Surface:
         most_positions = min(len(self.shown_items), MOST_POSITIONS)
         if not most_positions:
             raise InvalidInputError("retired", "must leave at least one item", list(self.retired))
-        check_whole("n_positions", self.n_positions, 1, most_positions)
+        n_positions = check_whole("n_positions", self.n_positions, 1, most_positions)
+        object.__setattr__(self, "n_positions", n_positions)
         cells = len(self.user_types) * len(self.items) * self.n_positions
         if cells > MOST_CELLS:
             rule = f"must be at most {MOST_CELLS:,}"
@@ -182,7 +184,8 @@ class Surface:
 
 def _names(what: str, given: Iterable[str], least: int, most: int) -> tuple[str, ...]:
     """Return names, or raise an error for a list that is not made of different, printable ones."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    unordered = isinstance(given, Mapping | AbstractSet)
+    if isinstance(given, str) or unordered or not isinstance(given, Iterable):
         raise InvalidInputError(what, "must be a list of names", given)
     names = tuple(given)
     if not least <= len(names) <= most:
