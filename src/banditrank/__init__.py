@@ -68,11 +68,16 @@ _EXPORTS = {
     "Smoothing": "estimators.smoothing",
     "ThompsonRank": "policies.thompson_rank",
     "user_type_values": "model.values",
+    "Ranker": "engine.ranker",
+    "Surface": "engine.surface",
+    "open_store": "storage.opening",
 }
 
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
+    from banditrank.engine.ranker import Ranker
+    from banditrank.engine.surface import Surface
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
     from banditrank.estimators.intervals import Intervals, likelihood_intervals
@@ -108,6 +113,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
     from banditrank.statistics.counts import Counts
+    from banditrank.storage.opening import open_store
     from banditrank.utilities.utility import (
         MAXIMIN,
         NASH,
