@@ -98,7 +98,7 @@ def quick_entry(
     arguments
         Such as it will be called with: always of exactly these types.
     """
-    dispatcher = _holding_the_lock(build, formula)
+    dispatcher: Any = locked_entry(build, formula)
     typeof: Any = numba.typeof
     types = tuple(typeof(argument) for argument in arguments)
     dispatcher.compile(types)
@@ -107,7 +107,11 @@ def quick_entry(
 
 
 @cache
-def _holding_the_lock(build: Callable[..., Callable[..., Any]], formula: Any) -> Any:
+def locked_entry(build: Callable[..., Callable[..., Any]], formula: Any) -> Callable[..., Any]:
+    """Return the function of `quick_entry` as one that looks at its arguments' types at every call.
+
+    That takes less than finding out what the quick one must be, and so is better for a few calls.
+    """
     return _compile(build(_by_name(formula.py_func)), {**_OPTIONS, "nogil": False})
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.compilation import quick_entry
+from banditrank.compilation import locked_entry, quick_entry
 from banditrank.engine.surface import Surface
 from banditrank.policies.base import CompiledPolicy, call_rank
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.statistics.counts import Counts
 
+_MANY_CALLS = 20  # after which it pays to make them quick
 _INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the generator; any odd number will do
 
 
@@ -98,14 +99,18 @@ class _Prepared:
     def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
         self._blind = not policy.distinguishes_user_types
         known = counts.pooled() if self._blind else counts
-        formula = policy.kernel(n_items=known.n_items, n_positions=known.n_positions).rank
+        self._formula = policy.kernel(n_items=known.n_items, n_positions=known.n_positions).rank
         now = known.rounds + 1
         self.state = policy.start(known, None)
         self._ranking = np.zeros(known.n_positions, dtype=np.uintp)
         self._after_type = (now, policy.parameters(np.array([now]))[0], rng, self._ranking)
-        self._entry = quick_entry(call_rank, formula, self.state, 0, *self._after_type)
+        self._entry = locked_entry(call_rank, self._formula)
+        self._calls = 0
 
     def rank(self, user_type: int) -> list[int]:
+        self._calls += 1
+        if self._calls == _MANY_CALLS:
+            self._entry = quick_entry(call_rank, self._formula, self.state, 0, *self._after_type)
         self._entry(self.state, 0 if self._blind else user_type, *self._after_type)
         places: list[int] = self._ranking.tolist()
         return places
