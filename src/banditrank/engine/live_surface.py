@@ -223,14 +223,16 @@ class LiveSurface:
         now = self._clock()
         if self._is_stale():
             self.refresh()
+        forgets = now >= self._next_forgetting
+        if forgets:
+            self._swept_until = 0.0  # a store that was down for long may have noted rankings very late
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_SECONDS
             self._sweep(now - _GRACE_SECONDS)
         if self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT:
             self._learned.save(int(now * 1000))
-        if now >= self._next_forgetting:
+        if forgets:
             self._next_forgetting = now + _FORGET_SECONDS
-            self._swept_until = 0.0  # a store that was down for long may have noted rankings very late
             self._store.forget(self.number, before=_milliseconds(now - self.surface.keep_seconds))
 
     def save(self) -> None:

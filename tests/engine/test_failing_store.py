@@ -1,0 +1,178 @@
+"""A store that is down for a while: whoever waits is told, and nothing is lost or counted twice."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from live import Clock, FailingStore, a_ranker, a_surface, play, wait_until
+
+from banditrank.engine.journal import Answer, Journal
+from banditrank.errors import StoreError, StoreUnavailableError
+from banditrank.storage.memory import MemoryStore
+from banditrank.storage.records import Change, Entry, Verdict
+from banditrank.testing.stores import CLICK, shown
+
+DONE: Callable[[Answer], None] = lambda _: None  # noqa: E731
+
+
+def test_feedback_fails_while_the_store_is_down_and_counts_once_after() -> None:
+    store = FailingStore()
+    with a_ranker(store=store, sync_seconds=0.01) as ranker:
+        ids = play(ranker, 5, seed=1)
+        shown = ranker.rank("new")
+        store.down = True
+        for _ in range(3):
+            with pytest.raises(StoreUnavailableError, match="the store is down"):
+                ranker.feedback(shown.id, clicked=shown.items[0])
+        more = [ranker.rank("old") for _ in range(3)]
+        store.down = False
+        assert ranker.feedback(shown.id, clicked=shown.items[0]) == "counted"
+        assert ranker.feedback(shown.id, clicked=shown.items[0]) == "repeated"
+        assert [ranker.feedback(one.id) for one in more] == ["counted"] * 3
+        assert ranker.counts().rounds == 9
+        assert ranker.explain(ids[0]).reproduced
+
+
+def test_a_commit_whose_answer_was_lost_is_repeated_without_counting_twice() -> None:
+    store = FailingStore()
+    with a_ranker(store=store, sync_seconds=0.01) as ranker:
+        shown = ranker.rank("new")
+        store.loses_answers = True
+        with pytest.raises(StoreUnavailableError, match="after the commit"):
+            ranker.feedback(shown.id, clicked=shown.items[0])
+        store.loses_answers = False
+        assert ranker.feedback(shown.id, clicked=shown.items[0]) == "repeated"
+        wait_until(lambda: ranker.counts().rounds == 1)
+        play(ranker, 3, seed=2)
+        wait_until(lambda: ranker.counts().rounds == 4)
+
+
+def test_rankings_noted_while_the_store_was_down_are_settled_later() -> None:
+    store, clock = FailingStore(), Clock()
+    with a_ranker(a_surface(attribution_seconds=60.0), store, clock=clock, sync_seconds=0.01) as ranker:
+        store.down = True
+        for _ in range(4):
+            ranker.rank("new")
+        clock.now += 30.0
+        store.down = False
+        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        clock.now += 40.0
+        wait_until(lambda: ranker.counts().rounds == 4)
+
+
+def test_rankings_noted_very_late_are_settled_all_the_same() -> None:
+    store, clock = FailingStore(), Clock()
+    with a_ranker(a_surface(attribution_seconds=60.0), store, clock=clock, sync_seconds=0.01) as ranker:
+        wait_until(lambda: not ranker._live.is_due())
+        store.down = True
+        ranker.rank("new")
+        clock.now += 3000.0
+        wait_until(lambda: not ranker._live.is_due())
+        store.down = False
+        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        clock.now += 3600.0
+        wait_until(lambda: ranker.counts().rounds == 1)
+
+
+def test_a_replica_whose_store_was_down_catches_up() -> None:
+    store = FailingStore()
+    with a_ranker(store=store, sync_seconds=0.01) as one, a_ranker(store=store, sync_seconds=0.01) as two:
+        store.down = True
+        with pytest.raises(StoreUnavailableError):
+            play(one, 1, seed=1)
+        store.down = False
+        play(one, 7, seed=2)
+        wait_until(lambda: two.counts().rounds == 7)
+
+
+def test_an_error_that_nobody_thought_of_is_told_and_the_journal_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    with a_ranker(store=store) as ranker:
+        shown = ranker.rank("new")
+        with monkeypatch.context() as broken:
+            broken.setattr(store, "_write", lambda _: 1 / 0)
+            with pytest.raises(StoreError, match="could not write: ZeroDivisionError"):
+                ranker.feedback(shown.id)
+        assert "could not be written" in caplog.text
+        assert ranker.feedback(shown.id) == "counted"
+
+
+def entry(number: int) -> Entry:
+    return Entry(shown(1, number), CLICK)
+
+
+def a_journal(learn: Callable[[Change], None] = DONE, **settings: object) -> Journal:
+    store = MemoryStore()
+    store.create_surface("home", "{}")
+    return Journal(store, learn=learn, **settings)
+
+
+def settled(journal: Journal, number: int) -> Answer:
+    answers: list[Answer] = []
+    finished = threading.Event()
+    journal.settle(entry(number), lambda answer: (answers.append(answer), finished.set()))
+    assert finished.wait(60)
+    return answers[0]
+
+
+def test_closing_writes_what_is_waiting_and_refuses_the_rest() -> None:
+    journal = a_journal()
+    answers: list[Answer] = []
+    for number in range(50):
+        journal.settle(entry(number), answers.append)
+    journal.close()
+    assert answers == [Verdict.COUNTED] * 50
+    with pytest.raises(StoreUnavailableError, match="the journal is closed"):
+        journal.settle(entry(99), answers.append)
+    assert journal.waiting == 0
+
+
+def test_who_comes_while_the_journal_closes_is_answered() -> None:
+    for attempt in range(30):
+        journal = a_journal()
+        answers: list[Answer] = []
+        asked = [0]
+
+        def ask(
+            journal: Journal = journal, answers: list[Answer] = answers, asked: list[int] = asked
+        ) -> None:
+            try:
+                for number in range(1000):
+                    journal.settle(entry(number), answers.append)
+                    asked[0] += 1
+            except StoreUnavailableError:
+                pass
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        wait_until(lambda asked=asked, attempt=attempt: asked[0] >= attempt)
+        journal.close()
+        asking.join()
+        assert len(answers) == asked[0]
+
+
+def test_the_journal_goes_on_when_those_it_tells_fail(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("no")
+
+    journal = a_journal(learn=refuse)
+    assert settled(journal, 1) is Verdict.COUNTED
+    journal.settle(entry(2), refuse)
+    assert settled(journal, 3) is Verdict.COUNTED
+    journal.close()
+    assert "was not taken in" in caplog.text
+    assert "could not be called back" in caplog.text
+    journal = a_journal(deliver=refuse)
+    journal.settle(entry(1), DONE)
+    journal.close()
+    assert (journal.entries, journal.waiting) == (1, 0)
+
+
+def test_threads_end_with_their_ranker() -> None:
+    before = set(threading.enumerate())
+    with a_ranker() as ranker:
+        play(ranker, 3, seed=1)
+        assert set(threading.enumerate()) > before
+    assert set(threading.enumerate()) == before

@@ -1,0 +1,166 @@
+"""Feedback counts once and for good, whenever and however often it comes; what is no feedback is refused."""
+
+from pathlib import Path
+
+import pytest
+from live import Clock, a_ranker, a_surface, seeded, wait_until
+
+from banditrank.engine.ranker import Ranker
+from banditrank.engine.tokens import Signer
+from banditrank.errors import (
+    ContradictionError,
+    InvalidInputError,
+    LapsedRankingError,
+    UnknownNameError,
+    UnknownRankingError,
+)
+from banditrank.storage.memory import MemoryStore
+from banditrank.storage.sqlite import SqliteStore
+
+
+def totals(ranker: Ranker) -> tuple[int, float]:
+    counts = ranker.counts()
+    return counts.rounds, float(counts.rewards.sum())
+
+
+def test_the_same_again_is_answered_as_the_first_time_and_counts_once() -> None:
+    with a_ranker() as ranker:
+        shown = ranker.rank("new")
+        assert ranker.feedback(shown.id, clicked=shown.items[1]) == "counted"
+        assert [ranker.feedback(shown.id, clicked=shown.items[1]) for _ in range(3)] == ["repeated"] * 3
+        counts = ranker.counts()
+    assert counts.rounds == 1
+    assert counts.arrivals.tolist() == [1, 0]
+    places = [ranker.surface.items.index(item) for item in shown.items]
+    assert counts.displays[0, places, [0, 1]].tolist() == [1, 1]
+    assert counts.rewards[0, places, [0, 1]].tolist() == [0, 1]
+
+
+def test_what_contradicts_is_refused_and_changes_nothing() -> None:
+    with a_ranker() as ranker:
+        shown, other = ranker.rank("new"), ranker.rank("new")
+        ranker.feedback(shown.id, clicked=shown.items[0], reward=0.5)
+        ranker.feedback(other.id)
+        for attempt in ({}, {"clicked": shown.items[1]}, {"clicked": shown.items[0], "reward": 0.25}):
+            with pytest.raises(ContradictionError, match="another feedback was counted"):
+                ranker.feedback(shown.id, **attempt)
+        with pytest.raises(ContradictionError):
+            ranker.feedback(other.id, clicked=other.items[0])
+        assert totals(ranker) == (2, 0.5)
+
+
+def test_feedback_may_come_late_but_not_after_the_window() -> None:
+    clock = Clock()
+    with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
+        early, late = ranker.rank("new"), ranker.rank("new")
+        assert early.expires == pytest.approx(clock.now + 60, abs=0.001)
+        clock.now += 59.9
+        assert ranker.feedback(early.id, clicked=early.items[0]) == "counted"
+        clock.now += 0.2
+        with pytest.raises(LapsedRankingError, match="window closed 0 seconds ago"):
+            ranker.feedback(late.id, clicked=late.items[0])
+        assert ranker.feedback(early.id, clicked=early.items[0]) == "repeated"
+        with pytest.raises(LapsedRankingError):
+            ranker.feedback(early.id)
+        assert totals(ranker) == (1, 1.0)
+
+
+def test_without_feedback_a_ranking_counts_as_not_clicked_when_its_window_closes() -> None:
+    clock = Clock()
+    with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
+        shown = [ranker.rank("old") for _ in range(5)]
+        ranker.feedback(shown[0].id, clicked=shown[0].items[0])
+        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        clock.now += 64.0
+        assert ranker.counts().rounds == 1, "a little is waited for those whose clock is behind"
+        clock.now += 2.0
+        wait_until(lambda: ranker.counts().rounds == 5)
+        assert totals(ranker) == (5, 1.0)
+        assert ranker.explain(shown[1].id).outcome.state == "not-clicked"
+        assert ranker.feedback(shown[1].id) == "repeated"
+
+
+def test_without_feedback_a_ranking_may_be_discarded_instead() -> None:
+    clock, store = Clock(), MemoryStore()
+    with a_ranker(a_surface(unreported="discarded"), store, clock=clock) as ranker:
+        shown = [ranker.rank("old") for _ in range(3)]
+        ranker.feedback(shown[0].id)
+        clock.now += 1e6
+        ranker._live.tend()
+    assert totals_after(store, clock) == (1, 0.0)
+
+
+def totals_after(store: MemoryStore, clock: Clock) -> tuple[int, float]:
+    with a_ranker(a_surface(unreported="discarded"), store, clock=clock) as ranker:
+        return totals(ranker)
+
+
+def test_what_was_noted_before_is_discarded_after_the_setting_changed() -> None:
+    clock, store = Clock(), MemoryStore()
+    with a_ranker(store=store, clock=clock) as ranker:
+        shown = ranker.rank("new")
+        changed = a_surface(unreported="discarded")
+        ranker._engine.change("home", lambda _: changed)
+        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        clock.now += 1e5
+        wait_until(lambda: ranker.explain(shown.id).outcome.state == "discarded")
+        wait_until(lambda: store.open_entries(1, since=0, until=int(2e12)) == [])
+        assert ranker.counts().rounds == 0
+
+
+def test_feedback_is_accepted_for_a_ranking_from_before_a_restart(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.db") as store, a_ranker(store=store) as ranker:
+        shown, counted = ranker.rank("new"), ranker.rank("new")
+        ranker.feedback(counted.id)
+    with SqliteStore(tmp_path / "store.db") as store, a_ranker(store=store, random_bytes=seeded(2)) as ranker:
+        assert ranker.feedback(shown.id, clicked=shown.items[0]) == "counted"
+        assert ranker.feedback(counted.id) == "repeated"
+        assert totals(ranker) == (2, 1.0)
+
+
+def test_unknown_and_forged_ids_are_refused() -> None:
+    with a_ranker() as ranker, a_ranker() as other:
+        shown = ranker.rank("new")
+        ticket = ranker._engine.ticket(shown.id)[1]
+        forged = Signer(bytes(32)).sign(ticket)
+        swapped = ("B" if shown.id[-1] == "A" else "A").join([shown.id[:-1], ""])
+        for ranking_id in ("", "?", "é", shown.id + "A", shown.id[:-1], swapped, forged, "A" * 5000, 7, None):
+            with pytest.raises(UnknownRankingError, match="ranking id must be one that was given out here"):
+                ranker.feedback(ranking_id)
+        with pytest.raises(UnknownRankingError):
+            ranker.feedback(other.rank("new").id)
+        assert totals(ranker) == (0, 0.0)
+
+
+def test_rewards_are_graded_to_a_millionth() -> None:
+    with a_ranker() as ranker:
+        for reward in (0, 0.25, 1, 1e-7, 0.123456):
+            shown = ranker.rank("new")
+            assert ranker.feedback(shown.id, clicked=shown.items[0], reward=reward) == "counted"
+        rounds, rewards = totals(ranker)
+    assert rounds == 5
+    assert rewards == pytest.approx(1.373456, abs=2e-6)
+
+
+@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), True, "1", None, [1]])
+def test_rewards_out_of_range_are_refused_and_change_nothing(reward: object) -> None:
+    with a_ranker() as ranker:
+        shown = ranker.rank("new")
+        for clicked in (shown.items[0], None):
+            with pytest.raises(InvalidInputError, match="reward must be a number from 0 to 1"):
+                ranker.feedback(shown.id, clicked=clicked, reward=reward)
+        assert totals(ranker) == (0, 0.0)
+        assert ranker.feedback(shown.id, clicked=shown.items[0]) == "counted"
+
+
+def test_unknown_types_and_items_are_refused_and_change_nothing() -> None:
+    with a_ranker() as ranker:
+        for user_type in ("neu", "", None, 0, ["new"]):
+            with pytest.raises(UnknownNameError, match="user_type must be one of new, old"):
+                ranker.rank(user_type)
+        shown = ranker.rank("new")
+        hidden = next(item for item in ranker.surface.items if item not in shown.items)
+        for clicked in (hidden, "nothing", "", 0, [shown.items[0]]):
+            with pytest.raises(UnknownNameError, match="clicked must be one of"):
+                ranker.feedback(shown.id, clicked=clicked)
+        assert totals(ranker) == (0, 0.0)

@@ -1,0 +1,112 @@
+"""Items come and go, and users are treated equally where that is wanted."""
+
+from pathlib import Path
+
+import pytest
+from live import ITEMS, a_ranker, a_surface, play, seeded, wait_until
+
+from banditrank.engine.ranker import Ranker
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.storage.sqlite import SqliteStore
+
+
+def shown_items(ranker: Ranker, rounds: int) -> set[str]:
+    return {item for _ in range(rounds) for name in ("new", "old") for item in ranker.rank(name).items}
+
+
+@pytest.mark.parametrize("policy", ["auto", "ucb-rank"])
+def test_a_new_item_is_explored_and_the_others_keep_their_counts(policy: str) -> None:
+    with a_ranker(a_surface(policy=policy)) as ranker:
+        play(ranker, 150, seed=1)
+        before = ranker.counts()
+        ranker.add_items(["late"])
+        after = ranker.counts()
+        assert (after.displays[:, :5] == before.displays).all()
+        assert (after.rewards[:, :5] == before.rewards).all()
+        assert after.rounds == before.rounds == 150
+        assert after.displays[:, 5].sum() == 0
+        assert "late" in shown_items(ranker, 100)
+        play(ranker, 60, seed=2)
+        assert ranker.counts().displays[:, 5].sum() > 0
+
+
+def test_a_retired_item_is_never_shown_again_and_its_counts_stay(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as one, SqliteStore(path) as two, a_ranker(store=one) as first:
+        play(first, 60, seed=1)
+        told = {item.item: item.displays for item in first.estimates().user_types[0].items}
+        with a_ranker(store=two, sync_seconds=0.01, random_bytes=seeded(2)) as second:
+            open_one = second.rank("new")
+            first.retire_items([open_one.items[0], "e" if open_one.items[0] != "e" else "d"])
+            gone = set(first.surface.retired)
+            assert not shown_items(first, 100) & gone
+            wait_until(lambda: set(second.surface.retired) == gone)
+            second._live.refresh()
+            assert not shown_items(second, 100) & gone
+            assert second.feedback(open_one.id, clicked=open_one.items[0]) == "counted", "it was shown"
+            assert first.counts().n_items == 3
+    with SqliteStore(path) as store, a_ranker(store=store) as restarted:
+        assert not shown_items(restarted, 100) & gone
+        again = {item.item: item.displays for item in restarted.estimates().user_types[0].items}
+        assert again == {item: told[item] + (item in open_one.items) for item in ITEMS}
+        restarted.add_items(gone)
+        assert restarted.counts().rounds == 61
+        assert restarted.counts().n_items == 5
+
+
+def test_what_another_replica_added_can_be_clicked_here_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    surface = a_surface(policy="random")
+    with (
+        SqliteStore(path) as one,
+        SqliteStore(path) as two,
+        a_ranker(surface, one) as first,
+        a_ranker(surface, two, sync_seconds=3600.0) as second,
+    ):
+        first.add_items(["late"])
+        shown = next(shown for shown in iter(lambda: first.rank("new"), None) if "late" in shown.items)
+        assert second.feedback(shown.id, clicked="late") == "counted"
+        assert "late" in second.surface.items
+
+
+def test_items_that_are_shown_or_unknown_are_refused() -> None:
+    with a_ranker() as ranker:
+        with pytest.raises(InvalidInputError, match="items must not be shown already, got 'a'"):
+            ranker.add_items(["new-one", "a"])
+        with pytest.raises(UnknownNameError, match="items must be one of a, b"):
+            ranker.retire_items(["a", "z"])
+        with pytest.raises(InvalidInputError, match="must leave at least 2"):
+            ranker.retire_items(["a", "b", "c", "d"])
+        for names in ([], "abc", [""], ["x", "x"], [1]):
+            with pytest.raises(InvalidInputError, match="items must"):
+                ranker.add_items(names)
+        assert ranker.surface == a_surface()
+
+
+@pytest.mark.parametrize("utility", ["utilitarian", "nash"])
+def test_equal_means_equal(utility: str) -> None:
+    surface = a_surface(treatment="equal", utility=utility, items=[f"i{n}" for n in range(9)])
+    with a_ranker(surface) as ranker:
+        rankings = []
+        for step in range(25):
+            same = {ranker.rank(name).items for name in ("new", "old") * 4}
+            assert len(same) == 1, "the same counts gave two rankings"
+            rankings += same
+            play(ranker, 1, seed=step)
+    assert len(set(rankings)) > 5, "it does not explore"
+
+
+def test_replicas_treat_users_equally_under_the_same_counts(tmp_path: Path) -> None:
+    path, surface = tmp_path / "store.db", a_surface(treatment="equal", utility="nash")
+    with SqliteStore(path) as one, SqliteStore(path) as two, a_ranker(surface, one) as first:
+        play(first, 20, seed=1)
+        with a_ranker(surface, two, random_bytes=seeded(2)) as second:
+            for _ in range(5):
+                play(first, 1, seed=2)
+                wait_until(lambda: second._live.version == first._live.version)
+                assert second.rank("old").items == first.rank("new").items
+
+
+def test_personalized_rankings_explore_under_the_same_counts() -> None:
+    with a_ranker() as ranker:
+        assert len({ranker.rank("new").items for _ in range(50)}) > 5

@@ -1,0 +1,62 @@
+"""Learning is right: users who come one at a time see rankings as good as the simulator's."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+
+import numpy as np
+import pytest
+from live import Clock, seeded
+from scipy.stats import ks_2samp
+
+from banditrank import Ranker, Surface, ThompsonRank, kdd2012, simulate
+from banditrank.model.values import best_personalized_values, user_type_values
+from banditrank.solvers.solve import best_equal_ranking
+
+ROUNDS = 1000
+SIMULATED_RUNS = 400
+LEAST_P = 0.001  # the share of right engines that this test would refuse, if its seeds were drawn anew
+
+
+def regret_of_run(treatment: str, seed: int) -> float:
+    """Return the regret over simulated users of Table 1's world who ask and click, through a ranker."""
+    world, rng = kdd2012(), np.random.default_rng(seed)
+    items = [f"ad-{number}" for number in range(world.n_items)]
+    types = ["male", "female"]
+    rankings = {
+        tuple(items[item] for item in ranking): user_type_values(world, ranking)
+        for ranking in permutations(range(world.n_items), world.n_positions)
+    }
+    best = best_personalized_values(world)
+    if treatment == "equal":
+        best = user_type_values(world, best_equal_ranking(world))
+    arrivals = rng.choice(world.n_user_types, size=ROUNDS, p=world.arrival_rates)
+    looks = [int(rng.choice(world.n_positions, p=world.position_preferences[i])) for i in arrivals]
+    surface = Surface(
+        "ads",
+        items=items,
+        n_positions=world.n_positions,
+        user_types=types,
+        treatment=treatment,
+        refresh_seconds=0.0,
+    )
+    regret = 0.0
+    with Ranker(surface, random_bytes=seeded(seed), clock=Clock(), sync_seconds=60.0) as ranker:
+        for i, position in zip(arrivals, looks, strict=True):
+            shown = ranker.rank(types[i])
+            item = shown.items[position]
+            liked = rng.random() < world.item_means[i, items.index(item)]
+            ranker.feedback(shown.id, clicked=item if liked else None)
+            loss = best - rankings[shown.items]
+            regret += float(world.arrival_rates @ loss if treatment == "equal" else loss[i])
+        assert ranker.counts().rounds == ROUNDS
+    return regret
+
+
+@pytest.mark.parametrize(("treatment", "runs"), [("personalized", 20), ("equal", 10)])
+def test_regret_has_the_simulators_distribution(treatment: str, runs: int) -> None:
+    policy = ThompsonRank(treatment=treatment)
+    simulated = simulate(policy, kdd2012(), horizon=ROUNDS, replications=SIMULATED_RUNS, seed=5)
+    with ThreadPoolExecutor(4) as threads:  # each waits for its commits most of the time
+        live = list(threads.map(lambda seed: regret_of_run(treatment, seed), range(runs)))
+    found = ks_2samp(live, simulated.final_regret)
+    assert found.pvalue > LEAST_P, (np.median(live), np.median(simulated.final_regret))

@@ -1,0 +1,149 @@
+"""Threads and replicas learn together, and nothing is lost or counted twice."""
+
+import random
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from live import a_ranker, a_surface, play, seeded, wait_until
+
+from banditrank.engine.engine import Engine
+from banditrank.engine.ranker import Ranker
+from banditrank.errors import InvalidInputError, NameTakenError, UnknownNameError, UnknownRankingError
+from banditrank.storage.memory import MemoryStore
+from banditrank.storage.sqlite import SqliteStore
+
+THREADS = 8
+ROUNDS = 25
+
+
+def test_two_engines_on_one_file_learn_together(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with (
+        SqliteStore(path) as one,
+        SqliteStore(path) as two,
+        a_ranker(store=one, sync_seconds=0.01) as first,
+        a_ranker(store=two, sync_seconds=0.01, random_bytes=seeded(2)) as second,
+    ):
+        play(first, 20, seed=1)
+        play(second, 20, seed=2)
+        shown = first.rank("new")
+        assert second.feedback(shown.id, clicked=shown.items[0]) == "counted"
+        assert first.feedback(shown.id, clicked=shown.items[0]) == "repeated"
+        wait_until(lambda: first.counts().rounds == second.counts().rounds == 41)
+        assert first.counts() == second.counts()
+        assert first._live.age == second._live.age == 0.0
+
+
+@pytest.mark.parametrize("refresh_seconds", [0.0, 0.01])
+def test_threads_that_share_a_ranker_count_every_feedback_once(refresh_seconds: float) -> None:
+    clicks: Counter[str] = Counter()
+    failures: list[BaseException] = []
+    guard = threading.Lock()
+
+    def hammer(ranker: Ranker, number: int) -> None:
+        rng = random.Random(number)  # noqa: S311
+        try:
+            for _ in range(ROUNDS):
+                shown = ranker.rank(rng.choice(["new", "old"]))
+                clicked = rng.choice([None, *shown.items])
+                answers = [ranker.feedback(shown.id, clicked=clicked) for _ in range(2)]
+                assert answers == ["counted", "repeated"]
+                with guard:
+                    clicks[str(clicked)] += 1
+        except BaseException as error:  # noqa: BLE001 - told below
+            failures.append(error)
+
+    with a_ranker(a_surface(refresh_seconds=refresh_seconds)) as ranker:
+        threads = [threading.Thread(target=hammer, args=[ranker, number]) for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+        counts = ranker.counts()
+        assert counts.rounds == THREADS * ROUNDS
+        told = dict(zip(ranker.surface.items, counts.rewards.sum(axis=(0, 2)).tolist(), strict=True))
+        assert told == {item: clicks[item] for item in ranker.surface.items}
+        assert ranker._live.version == ranker._engine.store.versions()[1].version
+
+
+def test_many_threads_reporting_the_same_count_it_once() -> None:
+    with a_ranker() as ranker:
+        shown = ranker.rank("new")
+        answers: list[str] = []
+        report = lambda: answers.append(ranker.feedback(shown.id, clicked=shown.items[0]))  # noqa: E731
+        threads = [threading.Thread(target=report) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert Counter(answers) == {"counted": 1, "repeated": THREADS - 1}
+        assert ranker.counts().rounds == 1
+
+
+def test_surfaces_made_changed_and_deleted_elsewhere_are_noticed() -> None:
+    store = MemoryStore()
+    one, two = Engine(store, sync_seconds=0.01), Engine(store, sync_seconds=0.01)
+    try:
+        with pytest.raises(UnknownNameError, match="surface must be one of"):
+            two.surface("home")
+        one.create(a_surface())
+        with pytest.raises(NameTakenError):
+            two.create(a_surface())
+        shown = two.surface("home").rank("new")
+        one.change("home", lambda surface: surface.with_items(["late"]))
+        wait_until(lambda: "late" in two.surface("home").surface.items)
+        dropped = two.surface("home")
+        one.delete("home")
+        wait_until(lambda: not two.surfaces())
+        with pytest.raises(UnknownRankingError, match="was deleted"):
+            two.feedback(shown.id)
+        with pytest.raises(InvalidInputError, match="surface must not have been deleted, got 'home'"):
+            dropped.rank("new")
+        for call in (one.delete, one.surface, lambda name: one.change(name, lambda surface: surface)):
+            with pytest.raises(UnknownNameError):
+                call("home")
+        again = two.create(a_surface())
+        assert again.number != dropped.number
+        wait_until(lambda: [live.number for live in one.surfaces()] == [again.number])
+        with pytest.raises(UnknownRankingError):
+            one.feedback(shown.id)
+    finally:
+        one.close()
+        two.close()
+
+
+def test_everybody_who_adds_an_item_at_the_same_time_succeeds() -> None:
+    store = MemoryStore()
+    with a_ranker(store=store) as one, a_ranker(store=store) as two:
+        rankers = [one, two]
+        adders = [
+            threading.Thread(target=rankers[number % 2].add_items, args=[[f"x{number}"]])
+            for number in range(6)
+        ]
+        for thread in adders:
+            thread.start()
+        for thread in adders:
+            thread.join()
+        added = {f"x{number}" for number in range(6)}
+        wait_until(lambda: added <= set(one.surface.items) and one.surface == two.surface)
+        assert len(one.surface.items) == 11
+
+
+def test_a_ranker_goes_on_with_the_surface_of_its_store_and_refuses_another() -> None:
+    store = MemoryStore()
+    with a_ranker(store=store) as ranker:
+        play(ranker, 5, seed=1)
+        ranker.add_items(["late"])
+    with a_ranker(store=store) as ranker:
+        assert ranker.counts().rounds == 5
+        assert "late" in ranker.surface.items
+    for changed, message in (
+        ({"n_positions": 1}, "home's n_positions must be 2 as in the store, got 1"),
+        ({"policy": "ucb-rank"}, "home's policy must be 'auto' as in the store"),
+        ({"items": [*a_surface().items, "other"]}, "home's items must be in the store already"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            a_ranker(a_surface(**changed), store)
