@@ -1,6 +1,7 @@
 """What a surface may be, what may become of it, and which policies serve."""
 
 import json
+from pathlib import Path
 
 import pytest
 from live import a_ranker, a_surface
@@ -98,6 +99,14 @@ def test_a_surface_comes_back_from_its_text() -> None:
         Surface.from_dict({**surface.to_dict(), "colour": "red"})
     with pytest.raises(InvalidInputError, match="surface must have n_positions"):
         Surface.from_dict({"name": "home", "items": ["a"]})
+
+
+def test_every_setting_is_described() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
+    for setting in a_surface().to_dict():
+        assert f"| `{setting}` |" in page, setting
+    for policy in SERVED_NAMES:
+        assert policy == "thompson-rank" or f"`{policy}`" in page, policy
 
 
 def test_what_was_learned_must_fit_the_successor() -> None:
