@@ -83,16 +83,21 @@ def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
 
 
 def _log_variances(displays: Floats, rho: Floats, mu: Floats) -> Floats:
-    """Return the variances of log ρ and log μ, shape (K + M,); infinite where nothing settles them."""
+    """Return the variances of log ρ and log μ, shape (K + M,); infinite where nothing settles them.
+
+    With log ρ_k = a_k − log Σ exp a and log μ_j = b_j + log Σ exp a, the curvature in b alone is diagonal, so
+    that b is eliminated and what is left to invert is of the size of a.
+    """
     weights = displays * np.outer(mu, rho)  # (M, K)
-    curvature = np.block([[np.diag(weights.sum(axis=0)), weights.T], [weights, np.diag(weights.sum(axis=1))]])
-    eigenvalues, directions = np.linalg.eigh(curvature)
-    informative = eigenvalues > _SINGULAR * max(eigenvalues[-1], 1e-300)
-    # log ρ_k = a_k − log Σ exp a and log μ_j = b_j + log Σ exp a: their derivatives by a and b.
-    derivatives = np.eye(rho.size + mu.size)
-    derivatives[:, : rho.size] -= np.where(np.arange(rho.size + mu.size) < rho.size, 1, -1)[:, None] * rho
-    along = derivatives @ directions
+    totals = weights.sum(axis=1)  # (M,)
+    shares = weights / np.where(totals > 0, totals, 1.0)[:, None]
+    at_positions = weights.sum(axis=0)
+    eigenvalues, directions = np.linalg.eigh(np.diag(at_positions) - weights.T @ shares)
+    informative = eigenvalues > _SINGULAR * max(at_positions.max(), 1e-300)
+    # What is left of the derivatives of log ρ and log μ by a and b.
+    along = np.concatenate([np.eye(rho.size) - rho, rho - shares]) @ directions
     variances = (along[:, informative] ** 2 / eigenvalues[informative]).sum(axis=1)
+    variances[rho.size :] += np.divide(1.0, totals, out=np.full(mu.size, np.inf), where=totals > 0)
     open_ended = (along[:, ~informative] ** 2).sum(axis=1) > _SINGULAR
     return np.where(open_ended, np.inf, variances)
 
