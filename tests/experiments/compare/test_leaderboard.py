@@ -67,7 +67,7 @@ def test_the_picture_is_drawn() -> None:
 
 def ours(monkeypatch: pytest.MonkeyPatch, **medians: float) -> list[bool | None]:
     """Return what the checks say if UCBRank were the default policy."""
-    monkeypatch.setattr(leaderboard, "OURS", ("ucb-rank",))
+    monkeypatch.setattr(leaderboard, "OURS", "ucb-rank")
     return [check.holds for check in read(**medians).checks]
 
 

@@ -3,10 +3,9 @@
 import pytest
 
 from banditrank import UnknownNameError
-from banditrank.experiments.compare import line_up
 from banditrank.experiments.compare.line_up import (
     EVERYBODY,
-    NAMES,
+    OURS,
     Entrant,
     entrants,
     find_names,
@@ -14,18 +13,17 @@ from banditrank.experiments.compare.line_up import (
     make_policy,
 )
 from banditrank.experiments.compare.suites import SUITES
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES
+from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
 
 
 def test_everybody_takes_part_but_the_oracle() -> None:
-    assert set(POLICY_NAMES) - set(NAMES) == {"oracle"}
-    assert set(FIELD) | set(ORDERED_NAMES) | {"random"} <= set(EVERYBODY)
+    assert set(POLICY_NAMES) - set(EVERYBODY) == {"auto", "oracle"}
+    assert set(FIELD) | set(ORDERED_NAMES) | {"thompson-rank", "random"} <= set(EVERYBODY)
     assert find_names() == list(EVERYBODY)
 
 
 def test_two_names_of_one_policy_take_part_once() -> None:
-    assert not {"auto", "thompson-rank"} <= set(EVERYBODY)
-    assert ("auto" in POLICY_NAMES) <= ("auto" in NAMES)  # by name it can be asked for
+    assert find_names(["auto"]) == find_names(["auto", "thompson-rank"]) == ["thompson-rank"]
 
 
 def test_names_come_once_and_in_the_catalogs_order() -> None:
@@ -39,7 +37,7 @@ def test_other_names_are_refused(name: str) -> None:
 
 
 def test_what_is_known_of_positions_is_said_for_all() -> None:
-    known = {name: knowledge(name) for name in NAMES}
+    known = {name: knowledge(name) for name in EVERYBODY}
     assert {name for name in known if known[name] == "order given"} == set(ORDERED_NAMES)
     assert {name for name in known if known[name] == "examination known"} == {"pbm-ucb", "pbm-ts", "pbm-pie"}
     assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(ORDERED_NAMES)
@@ -76,6 +74,6 @@ def test_policies_are_told_of_the_world_what_they_take_for_known() -> None:
     assert (policy.treatment, str(policy.utility)) == ("equal", "nash")
 
 
-def test_the_default_policy_is_taken_up_by_its_name() -> None:
-    assert set(line_up.OURS) == {"thompson-rank", "auto"}
-    assert "thompson-rank" not in POLICY_NAMES or knowledge("thompson-rank") == "nothing"
+def test_the_default_policy_is_what_auto_stands_for() -> None:
+    assert find_policy("auto", SUITES["table1"].make(1000)).name == OURS
+    assert knowledge(OURS) == "nothing"

@@ -124,14 +124,13 @@ def _told(name: str) -> str:
 
 def _checks(of_blind: Sequence[Score], of_all: Sequence[Score]) -> list[Check]:
     """Return whether the default policy, if it takes part, is at the head."""
-    ours = next((score.policy for score in of_blind if score.policy in OURS), None)
-    rivals = [score for score in of_blind if score.policy not in (*OURS, FOR_SCALE)]
-    if ours is None or not rivals:
+    own = next((score for score in of_blind if score.policy == OURS), None)
+    rivals = [score for score in of_blind if score.policy not in (OURS, FOR_SCALE)]
+    if own is None or not rivals:
         return []
-    own = {score.policy: score for score in of_blind}[ours]
     checks = [
         Check(
-            f"{ours}, the default policy, has the least score of all that know nothing of positions.",
+            f"{OURS}, the default policy, has the least score of all that know nothing of positions.",
             own.average <= rivals[0].average,
             f"{own.average:.2f}, and the best of the others, {rivals[0].policy}, {rivals[0].average:.2f}",
             of="implementation",
@@ -139,10 +138,10 @@ def _checks(of_blind: Sequence[Score], of_all: Sequence[Score]) -> list[Check]:
     ]
     told = [score for score in of_all if knowledge(score.policy) != "nothing"]
     if told:
-        average = {score.policy: score.average for score in of_all}[ours]
+        average = {score.policy: score.average for score in of_all}[OURS]
         checks.append(
             Check(
-                f"{ours} has at most {WITHIN} times the score of the best policy that knows of positions.",
+                f"{OURS} has at most {WITHIN} times the score of the best policy that knows of positions.",
                 average <= WITHIN * told[0].average,
                 f"{average:.2f} against {told[0].average:.2f} of {told[0].policy} ({_told(told[0].policy)}): "
                 f"{average / told[0].average:.2f} times",

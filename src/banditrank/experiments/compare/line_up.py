@@ -11,23 +11,21 @@ from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import ORDERED, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import AUTO, ORDERED, POLICY_NAMES, find_policy
 from banditrank.policies.oracle import Oracle
+from banditrank.policies.thompson_rank import ThompsonRank
 from banditrank.policies.uniform import UniformRandom
 
 Knowledge: TypeAlias = Literal["nothing", "order assumed", "order given", "examination known"]
 
-ALIASES = {"auto": "thompson-rank"}  # two names of one policy: it takes part once
-OURS = ("thompson-rank", "auto")
-"""What the default policy is called."""
+OURS = ThompsonRank.name  # the default policy, which AUTO stands for
 
-NAMES = tuple(name for name in POLICY_NAMES if name != Oracle.name)
-"""All that can be compared: the oracle has no regret to compare."""
-
-EVERYBODY = tuple(name for name in NAMES if ALIASES.get(name) not in NAMES)
-"""Who takes part unless others are named."""
+EVERYBODY = tuple(name for name in POLICY_NAMES if name not in (AUTO, Oracle.name))
+"""Who takes part unless others are named: the oracle has no regret to compare."""
 
 FOR_SCALE = UniformRandom.name  # what a policy must beat: never the best of anything
+
+WINDOWED = "+window"  # after the name of a policy that forgets
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Entrant:
     @property
     def label(self) -> str:
         """What to call it."""
-        return self.name if self.memory is None else f"{self.name}+window"
+        return self.name if self.memory is None else f"{self.name}{WINDOWED}"
 
 
 def find_names(names: Sequence[str] = ()) -> list[str]:
@@ -54,13 +52,14 @@ def find_names(names: Sequence[str] = ()) -> list[str]:
 
     Examples
     --------
-    >>> find_names(["random", "grab", "ucb-rank"])
-    ['ucb-rank', 'grab', 'random']
+    >>> find_names(["random", "grab", "auto"])
+    ['thompson-rank', 'grab', 'random']
     """
-    for name in names:
-        if name not in NAMES:
-            raise UnknownNameError("policy", name, NAMES)
-    return [name for name in NAMES if name in names] if names else list(EVERYBODY)
+    meant = [OURS if name == AUTO else name for name in names]
+    for name in meant:
+        if name not in EVERYBODY:
+            raise UnknownNameError("policy", name, (AUTO, *EVERYBODY))
+    return [name for name in EVERYBODY if name in meant or not meant]
 
 
 def entrants(suite: Suite, names: Sequence[str], horizon: int) -> list[Entrant]:
@@ -87,14 +86,15 @@ def make_policy(entrant: Entrant, suite: Suite, problem: Problem | Timeline, hor
 
 
 @cache
-def knowledge(name: str) -> Knowledge:
+def knowledge(label: str) -> Knowledge:
     """Return what a policy knows of positions, or takes for granted.
 
     Examples
     --------
-    >>> [knowledge(name) for name in ("grab", "top-rank", "top-rank-ordered", "pbm-ucb")]
+    >>> [knowledge(label) for label in ("grab+window", "top-rank", "top-rank-ordered", "pbm-ucb")]
     ['nothing', 'order assumed', 'order given', 'examination known']
     """
+    name = label.removesuffix(WINDOWED)
     positions = find_policy(name, kdd2012()).assumptions.positions
     if positions == "order":
         return "order given" if name.endswith(ORDERED) else "order assumed"

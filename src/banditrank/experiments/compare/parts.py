@@ -10,6 +10,7 @@ from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart, checkpoints_with
 from banditrank.policies.base import CompiledPolicy
+from banditrank.policies.catalog import ORDERED
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import simulate
@@ -121,4 +122,4 @@ def make_entrants(suite: Suite, names: Sequence[str], horizon: int) -> list[tupl
 
 
 def _microseconds(entrant: Entrant, n_items: int) -> float:
-    return MICROSECONDS.get(entrant.name.removesuffix("-ordered"), USUAL_MICROSECONDS) * max(1, n_items / 20)
+    return MICROSECONDS.get(entrant.name.removesuffix(ORDERED), USUAL_MICROSECONDS) * max(1, n_items / 20)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.experiments.compare.line_up import FOR_SCALE
+from banditrank.experiments.compare.line_up import FOR_SCALE, WINDOWED
 from banditrank.experiments.curves import at_round
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def final_regret(frame: "pd.DataFrame") -> Floats:
     return at_round(frame, int(frame["round"].max()))
 
 
-def better_of(results: Mapping[str, Floats], window: str = "+window") -> dict[str, Floats]:
+def better_of(results: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return what counts for each policy: of what it gives with and without a window, the smaller median.
 
     Examples
@@ -68,7 +68,7 @@ def better_of(results: Mapping[str, Floats], window: str = "+window") -> dict[st
     """
     counted: dict[str, Floats] = {}
     for label, regrets in results.items():
-        name = label.removesuffix(window)
+        name = label.removesuffix(WINDOWED)
         if name not in counted or np.median(regrets) < np.median(counted[name]):
             counted[name] = regrets
     return counted

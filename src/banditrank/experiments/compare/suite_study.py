@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from banditrank.experiments.compare.line_up import FOR_SCALE, OURS, knowledge
+from banditrank.experiments.compare.line_up import FOR_SCALE, OURS, WINDOWED, knowledge
 from banditrank.experiments.compare.parts import TIME, make_entrants, sweep
 from banditrank.experiments.compare.scores import final_regret
 from banditrank.experiments.compare.suites import Suite
@@ -60,7 +60,7 @@ def read(suite: Suite, names: Sequence[str], frames: Frames) -> Reading:
     rows = [
         [
             label,
-            knowledge(label.removesuffix("+window")),
+            knowledge(label),
             *(f"{value:,.0f}" for value in np.quantile(regrets[label], (0.5, 0.1, 0.9))),
             f"{regrets[label].max():,.0f}",
             f"{medians[label] / best:,.2f}",
@@ -75,7 +75,7 @@ def read(suite: Suite, names: Sequence[str], frames: Frames) -> Reading:
         "replications": len(next(iter(regrets.values()))),
         "policies": {
             label: {
-                "knows": knowledge(label.removesuffix("+window")),
+                "knows": knowledge(label),
                 "median": medians[label],
                 "q10": float(np.quantile(regrets[label], 0.1)),
                 "q90": float(np.quantile(regrets[label], 0.9)),
@@ -107,9 +107,9 @@ def _violations(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, l
 
 def _findings(medians: dict[str, float], learners: list[str]) -> str:
     first = learners[0]
-    knowing = knowledge(first.removesuffix("+window"))
+    knowing = knowledge(first)
     told = "" if knowing == "nothing" else f" ({knowing})"
-    blind = [label for label in learners if knowledge(label.removesuffix("+window")) == "nothing"]
+    blind = [label for label in learners if knowledge(label) == "nothing"]
     least = f"{first}{told} has the least median regret, {medians[first]:,.0f}"
     if blind and blind[0] != first:
         least += f"; of those that know nothing of positions {blind[0]} has, {medians[blind[0]]:,.0f}"
@@ -121,7 +121,7 @@ def _findings(medians: dict[str, float], learners: list[str]) -> str:
 
 def _picture(data: Frames, learners: list[str]) -> Picture:
     drawn = learners[:LEADERS]
-    drawn += [label for label in learners[LEADERS:] if label.removesuffix("+window") in OURS][:1]
+    drawn += [label for label in learners[LEADERS:] if label.removesuffix(WINDOWED) == OURS][:1]
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
