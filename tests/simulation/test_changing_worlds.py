@@ -86,7 +86,7 @@ def test_forgetful_compiled_and_interpreted_runs_agree() -> None:
 
     close = Problem([1.0], [[1.0]], [[0.5, 0.45, 0.4]])
     # What depends on t differs: the simulator knows the round, counts only how many rounds are remembered.
-    # This schedule does not, and explores so often that no window lacks a click: no initial phase begins anew.
+    # This schedule does not, and explores so often that no window lacks a click and a second phase begins.
     policy = Forgetful(GreedyRank(constant(0.5)), sliding_window(200))
     compiled, plain = (simulate(each, close, 1000, 2, 3) for each in (policy, Plain()))
     assert plain.regret == pytest.approx(compiled.regret)

@@ -1,6 +1,7 @@
 """Ways in which a problem may change during a run."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +19,27 @@ DRIFT_STEPS = 200  # a smooth change is made of so many small ones
 def item_jumps(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
     """Deal the items' means out anew, at evenly spaced rounds."""
     deals = [problem.item_means[:, rng.permutation(problem.n_items)] for _ in range(times)]
-    return _timeline(problem, horizon, [_with(problem, means=means) for means in deals])
+    return _timeline(problem, horizon, [replace(problem, item_means=means) for means in deals])
 
 
 def position_jumps(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
     """Deal each type's position preferences out anew, at evenly spaced rounds."""
     deals = [rng.permuted(problem.position_preferences, axis=1) for _ in range(times)]
-    return _timeline(problem, horizon, [_with(problem, preferences=preferences) for preferences in deals])
+    return _timeline(problem, horizon, [replace(problem, position_preferences=looks) for looks in deals])
 
 
 def item_drift(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
     """Let each item turn into another and back, so many times, along a sine."""
     other = problem.item_means[:, rng.permutation(problem.n_items)]
     blends = [_blend(problem.item_means, other, share) for share in _shares(times)]
-    return _timeline(problem, horizon, [_with(problem, means=means) for means in blends])
+    return _timeline(problem, horizon, [replace(problem, item_means=means) for means in blends])
 
 
 def position_drift(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
     """Let each type's positions change places and back, so many times, along a sine."""
     other = rng.permuted(problem.position_preferences, axis=1)
     blends = [_blend(problem.position_preferences, other, share) for share in _shares(times)]
-    return _timeline(problem, horizon, [_with(problem, preferences=preferences) for preferences in blends])
+    return _timeline(problem, horizon, [replace(problem, position_preferences=looks) for looks in blends])
 
 
 def turnover(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
@@ -53,16 +54,7 @@ def turnover(problem: Problem, horizon: int, times: int, rng: np.random.Generato
         fresh = rng.choice(problem.item_means, size=count, axis=1)
         names = [*names[count:], *(f"new-{time * count + number + 1}" for number in range(count))]
         means = np.hstack([means[:, count:], fresh])
-        problems.append(
-            Problem(
-                problem.arrival_rates,
-                problem.position_preferences,
-                means,
-                user_types=problem.user_types,
-                items=names,
-                name=problem.name,
-            )
-        )
+        problems.append(replace(problem, item_means=means, items=tuple(names)))
     return _timeline(problem, horizon, problems)
 
 
@@ -103,17 +95,6 @@ def changing(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Tim
     count = check_whole("changes' times", int(times), 1, max(1, min(horizon - 1, 10_000)))
     rng = np.random.default_rng(check_whole("seed", seed, 0))
     return CHANGES[name](problem, check_whole("horizon", horizon, 2, 10**12), count, rng)
-
-
-def _with(problem: Problem, *, preferences: Floats | None = None, means: Floats | None = None) -> Problem:
-    return Problem(
-        problem.arrival_rates,
-        problem.position_preferences if preferences is None else preferences,
-        problem.item_means if means is None else means,
-        user_types=problem.user_types,
-        items=problem.items,
-        name=problem.name,
-    )
 
 
 def _shares(times: int) -> Floats:

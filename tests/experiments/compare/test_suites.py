@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from banditrank import UnknownNameError, kdd2012
-from banditrank.experiments.compare.suites import ALL_SUITES, SUITES, Suite, find_suites
+from banditrank import kdd2012
+from banditrank.experiments.compare.suites import ALL_SUITES, SUITES, Suite
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
 from banditrank.simulation.run import UNROLL_FROM
@@ -94,10 +94,3 @@ def test_worlds_change_within_the_horizon(name: str, count: int) -> None:
         "item-drift",
         "turnover",
     }
-
-
-def test_suites_are_found_by_name() -> None:
-    assert find_suites() == list(ALL_SUITES)
-    assert [suite.name for suite in find_suites(["turnover", "table1"])] == ["table1", "turnover"]
-    with pytest.raises(UnknownNameError, match=r"^suite must be one of .*did you mean table1\?"):
-        find_suites(["tabel1"])

@@ -72,7 +72,9 @@ def _assert_alike(kept: Any, made: Any) -> None:
 
 
 def test_what_policies_learn_from_counts_or_from_statistics_of_their_own_is_tested() -> None:
-    assert {name for name, policy in FIELD.items() if policy.own_statistics is None} <= set(BELIEFS) | NO_BELIEFS
+    assert {name for name, policy in FIELD.items() if policy.own_statistics is None} <= set(
+        BELIEFS
+    ) | NO_BELIEFS
 
 
 @pytest.mark.parametrize("make_policy", POLICIES.values(), ids=POLICIES)

@@ -7,7 +7,7 @@ from banditrank.errors import UnknownNameError
 from banditrank.experiments.compare import leaderboard, suite_study
 from banditrank.experiments.compare.line_up import find_names
 from banditrank.experiments.compare.reproductions.catalog import REPRODUCTIONS
-from banditrank.experiments.compare.suites import SUITES, find_suites
+from banditrank.experiments.compare.suites import SUITES
 from banditrank.experiments.conduct import conduct
 from banditrank.experiments.publication import COMPARISON
 from banditrank.experiments.report import Report
@@ -58,8 +58,7 @@ def compare(
         if name not in SUITE_NAMES:
             raise UnknownNameError("suite", name, SUITE_NAMES)
     names = find_names(policies)
-    wanted = [name for name in suites if name != OF_PAPERS]
-    found = find_suites(wanted) if wanted or not suites else []
+    found = [suite for name, suite in SUITES.items() if name in suites or not suites]
     own = {name.removesuffix(ORDERED) for name in names} if OF_PAPERS in suites or not suites else set()
     return conduct(
         [

@@ -1,11 +1,10 @@
 """The suites: worlds that are hard in different ways."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from banditrank.errors import UnknownNameError
 from banditrank.experiments.words import listed
 from banditrank.model.cascade import CASCADE
 from banditrank.model.catalog import kdd2012
@@ -236,17 +235,3 @@ ALL_SUITES = (
 )
 
 SUITES = {suite.name: suite for suite in ALL_SUITES}
-
-
-def find_suites(names: Sequence[str] = ()) -> list[Suite]:
-    """Return suites by name, in the order of the page; all of them for none.
-
-    Examples
-    --------
-    >>> [suite.name for suite in find_suites(["cascade", "table1"])]
-    ['table1', 'cascade']
-    """
-    for name in names:
-        if name not in SUITES:
-            raise UnknownNameError("suite", name, SUITES)
-    return [suite for name, suite in SUITES.items() if name in names or not names]

@@ -1,5 +1,7 @@
 """Kveton, Szepesvári, Wen and Ashkan (2015), "Cascading bandits": how regret grows with the problem."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from banditrank.experiments.compare.reproductions.trial import Results, Run, Trial, named
@@ -19,14 +21,7 @@ def _run(n_items: int, n_positions: int, gap: float) -> Run:
     attraction = [LIKED - gap] * (n_items - n_positions) + [LIKED] * n_positions
     world = cascade_world(attraction, n_positions, _key(n_items, n_positions, gap))
     run = named("cascade-kl-ucb", world, CASCADE, f"gap {gap:g}", microseconds=n_items / 2)
-    return Run(
-        label=f"L = {n_items}, K = {n_positions}",
-        policy=run.policy,
-        problem=world,
-        click_model=CASCADE,
-        panel=run.panel,
-        microseconds=run.microseconds,
-    )
+    return replace(run, label=f"L = {n_items}, K = {n_positions}")
 
 
 def _checks(results: Results) -> list[Check]:

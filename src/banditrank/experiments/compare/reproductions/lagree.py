@@ -8,6 +8,7 @@ from banditrank.experiments.compare.reproductions.trial import Results, Trial, n
 from banditrank.experiments.compare.reproductions.worlds import ATTRACTION, EXAMINATION, FIVE
 from banditrank.experiments.study import Check
 from banditrank.model.position_based import PositionBased
+from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
 
 MODEL = PositionBased()
 CLOSE = 2.0  # times the lower bound: then it is followed, at a horizon where lower terms still count
@@ -43,14 +44,10 @@ def lower_bound() -> float:
         for place in range(n_positions):
             shown = np.insert(means[: n_positions - 1], place, means[item])
             lost = best - float((looks * shown).sum())
-            told = _divergence(looks[place] * means[item], looks[place] * means[n_positions - 1])
+            told = bernoulli_divergence(looks[place] * means[item], looks[place] * means[n_positions - 1])
             prices.append(lost / told)
         total += min(prices)
     return float(total)
-
-
-def _divergence(p: float, q: float) -> float:
-    return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
 
 
 def _ucb(results: Results) -> list[Check]:

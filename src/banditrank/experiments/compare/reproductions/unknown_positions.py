@@ -96,7 +96,7 @@ GRAB = Trial(
     title="GRAB, where nothing is known",
     claim="GRAB's regret is logarithmic in rounds, with a bound of the order of M/Δ ln T that is smaller "
     "than CombUCB1's. Its regret is on par with the best known algorithms (Gauthier, Gaudel, Fromont and "
-    "Lompo, AISTATS 2021, its theorem and the figures of its experiments).",
+    "Lompo, ICML 2021, its theorem and the figures of its experiments).",
     setting=SMALL,
     runs={
         "grab": named("grab", FOUR, MODEL, microseconds=5.0),
