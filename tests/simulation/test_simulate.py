@@ -7,11 +7,13 @@ import pytest
 
 from banditrank import (
     Beta,
+    Forgetful,
     GreedyRank,
     InvalidInputError,
     Policy,
     Problem,
     SimulationResult,
+    Smoothing,
     UCBRank,
     UniformRandom,
     custom,
@@ -19,6 +21,7 @@ from banditrank import (
     plot_regret,
     simulate,
 )
+from banditrank.policies.field.top_rank import TopRank
 from banditrank.policies.schedules import Schedule
 from banditrank.simulation.backends.local import LocalBackend
 from banditrank.simulation.progress import Advance
@@ -285,6 +288,17 @@ def test_a_result_tells_what_it_is() -> None:
     assert result.plot().get_ylabel() == "regret"
     with pytest.raises(InvalidInputError, match="results must hold at least one"):
         plot_regret([])
+
+
+def test_a_legend_tells_policies_apart() -> None:
+    policies = [
+        *(UCBRank(0.25), Forgetful(UCBRank(0.25), "window:100"), UCBRank(0.25, smoothing=Smoothing())),
+        *(TopRank(horizon=100), TopRank(horizon=100, order=[[1, 0]])),
+    ]
+    results = [simulate(policy, kdd2012(), 10, 1, 5) for policy in policies]
+    shown = [text.get_text() for text in plot_regret(results).get_legend().get_texts()]
+    assert shown == [result.label for result in results]
+    assert len(set(shown)) == len(policies)
 
 
 def test_default_checkpoints_are_dense_at_the_start() -> None:

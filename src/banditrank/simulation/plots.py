@@ -43,7 +43,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
             color=colour,
             linestyle=dashes,
             linewidth=2.2,
-            label=_legend(result),
+            label=plain(result.label),
             zorder=3,
         )
     axes.set_xscale("log")
@@ -69,7 +69,7 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
         )
         median = result.median[-1]
         axes.plot([median, median], [number - 0.36, number + 0.36], color=colour, linewidth=2.2, alpha=0.8)
-    axes.set_yticks(range(len(results)), [_legend(result).replace(", c", "\nc") for result in results])
+    axes.set_yticks(range(len(results)), [_in_two_lines(result) for result in results])
     axes.tick_params(axis="y", labelsize="small", length=0)
     axes.invert_yaxis()
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
@@ -104,11 +104,7 @@ def _style(number: int, result: SimulationResult) -> tuple[str, Any]:
     return COLOURS[number % len(COLOURS)], DASHES[result.policy["treatment"]]
 
 
-def _legend(result: SimulationResult) -> str:
-    policy = result.policy
-    parts = [policy["policy"], policy["treatment"]]
-    if policy["utility"] not in (None, "utilitarian"):
-        parts.append(policy["utility"])
-    if policy["coefficient"] is not None:
-        parts.append(f"c = {policy['coefficient']:g}")
-    return ", ".join(parts)
+def _in_two_lines(result: SimulationResult) -> str:
+    """Return the label, broken after the policy's name."""
+    name = result.policy["policy"]
+    return plain(f"{name}\n{result.label.removeprefix(f'{name}-')}")
