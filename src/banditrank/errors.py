@@ -129,6 +129,28 @@ class StoreUnavailableError(StoreError):
     """A store cannot be reached, is full or too slow. Nothing, or all of it, was done: try again."""
 
 
+def in_a_line(text: object) -> str:
+    r"""Return a text of several lines as one.
+
+    Examples
+    --------
+    >>> in_a_line(ValueError("no number\n  in line 3"))
+    'no number in line 3'
+    """
+    return " ".join(str(text).split())
+
+
+def with_its_kind(error: BaseException) -> str:
+    """Return what an error says and of which kind it is, in a line.
+
+    Examples
+    --------
+    >>> with_its_kind(KeyError("name"))
+    "KeyError: 'name'"
+    """
+    return f"{type(error).__name__}: {in_a_line(error)}"
+
+
 def _shorten(value: object, limit: int = 80) -> str:
-    text = " ".join(repr(value).split())
+    text = in_a_line(repr(value))
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,5 +1,6 @@
 """A command that speaks of its options where the library speaks of its parameters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -70,6 +71,17 @@ class Command(TyperCommand):
                     value = given if isinstance(given, str) else error.value  # as it was written
                     raise InvalidInputError(option.opts[0], error.rule, value) from None
             raise
+
+
+def split_names(given: Sequence[str] | None) -> list[str]:
+    """Return names that were given one by one or with commas between them.
+
+    Examples
+    --------
+    >>> split_names(["ucb-rank, random", "oracle"])
+    ['ucb-rank', 'random', 'oracle']
+    """
+    return [name.strip() for text in given or () for name in text.split(",")]
 
 
 def _in_few_words(error: typer.BadParameter) -> InvalidInputError | None:

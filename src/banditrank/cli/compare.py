@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from banditrank.cli.output import make_console, told_of_long_compiling
+from banditrank.cli.command import split_names
+from banditrank.cli.output import WorkersOption, make_console, told_of_long_compiling
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import Report
@@ -40,7 +41,7 @@ def compare_command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="one a processor")] = None,
+    workers: WorkersOption = None,
 ) -> None:
     """Compare policies on suites of problems: a leaderboard, data, figures and a page."""
     from banditrank.experiments.compare.compare import compare
@@ -51,8 +52,8 @@ def compare_command(
     try:
         with told_of_long_compiling("simulation", "loops"):
             report = compare(
-                _names(suite),
-                _names(policies),
+                split_names(suite),
+                split_names(policies),
                 directory,
                 quick=quick,
                 seed=seed,
@@ -66,24 +67,21 @@ def compare_command(
     typer.echo(f"page: {directory / PAGE_FILE}")
 
 
-def _names(given: list[str] | None) -> list[str]:
-    """Return names that were given one by one or with commas between them."""
-    return [name.strip() for text in given or () for name in text.split(",")]
-
-
 def _print_report(report: "Report") -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+
+    from banditrank.experiments.page import column_kinds
 
     console = make_console()
     kind = "a quick run" if report.quick else "a full run"
     console.print(f"Comparing policies: {kind}, seed {report.seed}, banditrank {report.version}")
     if report.overview is not None:
-        for board in report.overview.reading.tables[:-1]:
+        for board in report.overview.reading.tables[:-1]:  # the last, by suite, is too wide
             table = Table(title=board.caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-            for number, column in enumerate(board.columns):
-                text = number in (0, 1, 5)
-                table.add_column(column, justify="left" if text else "right", no_wrap=number == 0)
+            for column, kind in zip(board.columns, column_kinds(board), strict=True):
+                table.add_column(column, justify="right" if kind == "figure" else "left")
+            table.columns[0].no_wrap = True
             for row in board.rows:
                 table.add_row(*row)
             console.print(table)

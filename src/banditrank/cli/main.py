@@ -21,7 +21,7 @@ from banditrank.cli.serve import serve_command
 from banditrank.cli.simulate import simulate_command
 from banditrank.cli.solve import solve_command
 from banditrank.cli.state import state_commands
-from banditrank.errors import BanditRankError
+from banditrank.errors import BanditRankError, in_a_line
 
 application = typer.Typer(
     name="banditrank",
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _complain(message: str) -> None:
-    typer.echo(f"banditrank: {' '.join(message.split())}", err=True)
+    typer.echo(f"banditrank: {in_a_line(message)}", err=True)
 
 
 def _received(error: typer.TyperException) -> str:

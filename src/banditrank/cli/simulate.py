@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from banditrank.cli.command import split_names
 from banditrank.cli.output import (
     AddressOption,
     BackendOption,
@@ -185,9 +186,11 @@ def _line_up(
     from banditrank.policies.catalog import LINE_UP, find_policy
     from banditrank.simulation.simulate import check_simulation
 
-    wanted = [check_treatment(name) for name in _names(treatments)]
+    wanted = [check_treatment(name) for name in split_names(treatments)]
     if policies:
-        pairs = [(name, treatment) for treatment in wanted or ["personalized"] for name in _names(policies)]
+        pairs = [
+            (name, treatment) for treatment in wanted or ["personalized"] for name in split_names(policies)
+        ]
     else:
         pairs = [(name, treatment) for name, treatment in LINE_UP if treatment in (wanted or [treatment])]
     line_up = [
@@ -197,11 +200,6 @@ def _line_up(
     for policy in line_up:
         check_simulation(policy, problem, rewards)
     return line_up
-
-
-def _names(given: Sequence[str] | None) -> list[str]:
-    """Return names that were given one by one or with commas between them."""
-    return [name.strip() for text in given or () for name in text.split(",")]
 
 
 def _simulate_all(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tomli_w
 
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError, in_a_line
 from banditrank.files import replacing
 from banditrank.model.problem import Problem
 
@@ -29,7 +29,7 @@ def read_problem(path: str | Path) -> Problem:
     except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
         if isinstance(error, InvalidInputError):
             raise
-        reason = " ".join(str(error).split())
+        reason = in_a_line(error)
         raise InvalidInputError("problem file", f"must be TOML ({reason})", str(path)) from None
     for key in values:
         if key not in KEYS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import InvalidInputError
+from banditrank.errors import InvalidInputError, in_a_line
 from banditrank.files import replacing
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
@@ -216,7 +216,7 @@ class SimulationResult:
                 }
             )
         except Exception as error:  # noqa: BLE001 - a damaged file can fail in any way
-            reason = " ".join(str(error).split())
+            reason = in_a_line(error)
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)
             ) from None

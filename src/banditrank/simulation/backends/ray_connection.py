@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from banditrank.errors import BanditRankError, InvalidInputError
+from banditrank.errors import BanditRankError, InvalidInputError, with_its_kind
 from banditrank.simulation.backends.local import processors
 
 LOOPBACK = "127.0.0.1"
@@ -88,7 +88,7 @@ def _started(ray: Any) -> Iterator[None]:
     except Exception as error:
         ray.shutdown()
         shutil.rmtree(directory, ignore_errors=True)
-        raise BanditRankError(f"Ray could not be started on this machine ({_in_a_line(error)})") from error
+        raise BanditRankError(f"Ray could not be started on this machine ({with_its_kind(error)})") from error
     try:
         yield
     finally:
@@ -104,7 +104,7 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except Exception as error:
         ray.shutdown()
-        raise InvalidInputError("address", f"{RULE} ({_in_a_line(error)})", address) from error
+        raise InvalidInputError("address", f"{RULE} ({with_its_kind(error)})", address) from error
     try:
         yield
     finally:
@@ -201,7 +201,3 @@ def _environment_of_ray() -> dict[str, str]:
         for name, value in os.environ.items()
         if name.startswith("RAY_") or name == "PYTHONBREAKPOINT"
     }
-
-
-def _in_a_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
