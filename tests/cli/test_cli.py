@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,6 +87,35 @@ def test_policies_and_treatments_are_combined(capsys: pytest.CaptureFixture) -> 
     assert len(set(pairs)) == 6
 
 
+def labels(output: str) -> list[str]:
+    """Return the policies of a table."""
+    return re.findall(r"^ ?(\S+-(?:personalized|equal)\S*)", output, re.MULTILINE)
+
+
+def test_without_a_policy_those_are_shown_that_have_a_use_for_the_options(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    _, output, _ = run(capsys, "simulate", *QUICK, "--estimator", "likelihood", "--smoothed")
+    assert labels(output) == [
+        "greedy-rank-personalized-0.25-likelihood-smoothed",
+        "ucb-rank-personalized-0.25-likelihood-smoothed",
+        "greedy-rank-equal-utilitarian-0.5-likelihood-smoothed",
+        "ucb-rank-equal-utilitarian-0.5-likelihood-smoothed",
+    ]
+    _, output, _ = run(capsys, "simulate", *QUICK, "--solver", "enumeration")
+    assert labels(output) == [
+        "thompson-rank-equal-utilitarian-enumeration",
+        "greedy-rank-equal-utilitarian-0.5-enumeration",
+        "ucb-rank-equal-utilitarian-0.5-enumeration",
+    ]
+
+
+def test_policies_are_told_the_options_that_they_have_a_use_for(capsys: pytest.CaptureFixture) -> None:
+    options = ["--policy", "ucb-rank,random", "--coefficient", "2", "--smoothed"]
+    _, output, _ = run(capsys, "simulate", *QUICK, *options)
+    assert labels(output) == ["ucb-rank-personalized-2-smoothed", "random-personalized"]
+
+
 def test_save_goes_on_where_it_was_left(
     capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +189,15 @@ BAD = [
         "--horizon must be a whole number from 1 to 1,000,000,000,000, got 9999",
     ),
     (["simulate", "--rewards", "beta:1e-300"], "rewards' concentration must be a number from 0.001"),
-    (["simulate", "--policy", "random", "--coefficient", "-1"], "--coefficient must be a number from 0 to"),
+    (
+        ["simulate", "--policy", "random,oracle", "--coefficient", "1"],
+        "--coefficient must be left out: no policy here has a use for it, got 1.0",
+    ),
+    (
+        ["simulate", "--treatment", "personalized", "--solver", "sampling", "--smoothed"],
+        "--solver must be left out: no policy here has a use for it, got 'sampling'",
+    ),
+    (["simulate", "--estimator", "bayes"], "--estimator must be one of paper, likelihood, got 'bayes'"),
     (["simulate", "--treatment", "equal", "--utility", "alpha:900"], "must be finite for every ranking"),
     (
         [

@@ -167,6 +167,7 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
     [
         ("ucb-rank", {"estimator": "bayes"}, "estimator must be one of paper, likelihood, got 'bayes'"),
         ("auto", {"estimator": "likelihood"}, "estimator must be left out for policy auto"),
+        ("oracle", {"coefficient": 1.0}, "coefficient must be left out for policy oracle, got 1.0"),
         ("random", {"smoothed": True}, "smoothed must be left out for policy random, got True"),
     ],
 )

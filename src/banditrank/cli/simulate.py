@@ -17,6 +17,7 @@ from banditrank.cli.output import (
     told_of_long_compiling,
     write_json,
 )
+from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from banditrank.policies.base import CompiledPolicy
     from banditrank.simulation.backends.catalog import BackendName
     from banditrank.simulation.result import SimulationResult
-    from banditrank.solvers.solve import SolverName
 
 
 def simulate_command(
@@ -127,6 +127,7 @@ def simulate_command(
     from banditrank.model.changes import changing
     from banditrank.model.click_model_catalog import find_click_model
     from banditrank.model.rewards import find_rewards
+    from banditrank.policies.catalog import given
     from banditrank.simulation.backends.catalog import find_backend
     from banditrank.simulation.plots import save_plot
 
@@ -138,11 +139,8 @@ def simulate_command(
         world,
         policy,
         treatment,
+        given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
         utility=utility,
-        coefficient=coefficient,
-        solver=cast("SolverName", solver),
-        estimator=estimator,
-        smoothed=smoothed,
         rewards=reward_family,
         click_model=model,
         horizon=horizon,
@@ -177,13 +175,17 @@ def _line_up(
     problem: "Problem | Timeline",
     policies: Sequence[str] | None,
     treatments: Sequence[str] | None,
+    options: dict[str, Any],
     *,
     rewards: "Rewards",
     **settings: Any,
 ) -> "list[CompiledPolicy]":
-    """Return each policy under each treatment; without a policy, those that are shown by default."""
+    """Return each policy under each treatment, told of the options those that it has a use for.
+
+    Without a policy, those that are shown by default and have a use for all options.
+    """
     from banditrank.policies.base import check_treatment
-    from banditrank.policies.catalog import LINE_UP, find_policy
+    from banditrank.policies.catalog import LINE_UP, find_policy, has_use_for
     from banditrank.simulation.simulate import check_simulation
 
     wanted = [check_treatment(name) for name in split_names(treatments)]
@@ -192,11 +194,16 @@ def _line_up(
             (name, treatment) for treatment in wanted or ["personalized"] for name in split_names(policies)
         ]
     else:
-        pairs = [(name, treatment) for name, treatment in LINE_UP if treatment in (wanted or [treatment])]
-    line_up = [
-        find_policy(name, problem, treatment=treatment, rewards=rewards, **settings)
-        for name, treatment in dict.fromkeys(pairs)
-    ]
+        shown = [pair for pair in LINE_UP if not wanted or pair[1] in wanted]
+        pairs = [pair for pair in shown if all(has_use_for(option, *pair) for option in options)] or shown
+    line_up = []
+    for pair in dict.fromkeys(pairs):
+        told = {option: value for option, value in options.items() if has_use_for(option, *pair)}
+        name, treatment = pair
+        line_up.append(find_policy(name, problem, treatment=treatment, rewards=rewards, **told, **settings))
+    for option, value in options.items():
+        if not any(has_use_for(option, *pair) for pair in pairs):
+            raise InvalidInputError(option, "must be left out: no policy here has a use for it", value)
     for policy in line_up:
         check_simulation(policy, problem, rewards)
     return line_up

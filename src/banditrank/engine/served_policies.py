@@ -3,13 +3,7 @@
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.catalog import (
-    FIELD,
-    LEARNERS,
-    ORDERED_NAMES,
-    POLICY_NAMES,
-    find_policy,
-)
+from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
 from banditrank.policies.field.base import InformedFieldPolicy
 from banditrank.policies.oracle import Oracle
 
@@ -39,8 +33,6 @@ def served_policy(
     if (needs := _needs(name)) is not None:
         rule = f"must learn from counts alone to serve (it also needs {needs})"
         raise InvalidInputError("policy", rule, name)
-    if coefficient is not None and name not in LEARNERS:
-        raise InvalidInputError("coefficient", f"must be left out for policy {name}", coefficient)
     return find_policy(
         name,
         _NO_WORLD,

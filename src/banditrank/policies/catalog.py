@@ -31,7 +31,6 @@ from banditrank.policies.forgetful import Forgetful
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
 from banditrank.policies.paper_policy import EstimatorName
-from banditrank.policies.schedules import constant
 from banditrank.policies.thompson_rank import ThompsonRank
 from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
@@ -39,7 +38,7 @@ from banditrank.policies.uniform import UniformRandom
 from banditrank.solvers.solve import SolverName
 from banditrank.utilities.utility import Utility, find_utility
 
-LEARNERS: dict[str, Callable[..., CompiledPolicy]] = {
+WITH_COEFFICIENT: dict[str, Callable[..., CompiledPolicy]] = {
     policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
 }
 """Policies that take a coefficient."""
@@ -63,13 +62,25 @@ ORDERED_NAMES = tuple(
 AUTO = "auto"
 """Stands for the policy to take if there is no reason for another: ThompsonRank."""
 
-POLICY_NAMES = (AUTO, ThompsonRank.name, *LEARNERS, *FIELD, *ORDERED_NAMES, UniformRandom.name, Oracle.name)
+POLICY_NAMES = (
+    AUTO,
+    ThompsonRank.name,
+    *WITH_COEFFICIENT,
+    *FIELD,
+    *ORDERED_NAMES,
+    UniformRandom.name,
+    Oracle.name,
+)
 
-_CHOICES = {
-    **dict.fromkeys((GreedyRank.name, UCBRank.name), ("solver", "estimator", "smoothed")),
+_OPTIONS: dict[str, Any] = {"coefficient": None, "solver": "auto", "estimator": "paper", "smoothed": False}
+"""What some policies can be told beside what to be good at, as it is if nothing is said."""
+
+_USES = {
+    **dict.fromkeys(WITH_COEFFICIENT, ("coefficient",)),
+    **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTIONS)),
     **dict.fromkeys((AUTO, ThompsonRank.name), ("solver",)),
 }
-"""What else some policies can be told."""
+"""Who has a use for which."""
 
 PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
@@ -113,7 +124,7 @@ def find_policy(
     treatment, utility
         What to be good at.
     coefficient
-        c, for policies that learn; that of the paper's experiment on Table 1 when left out.
+        c of GreedyRank, UCBRank and TypeBlindUCB; that of the paper's experiment on Table 1 when left out.
     solver
         How ThompsonRank, GreedyRank and UCBRank solve equal treatment.
     estimator, smoothed
@@ -134,14 +145,20 @@ def find_policy(
     """
     if name not in POLICY_NAMES:
         raise UnknownNameError("policy", name, POLICY_NAMES)
-    if coefficient is not None:
-        constant(coefficient)  # of no account to most, but a bad one is refused all the same
-    aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility)}
-    aim |= _told(name, solver, estimator, smoothed=smoothed)
+    if estimator not in get_args(EstimatorName):
+        raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
+    told = given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
+    for option, value in told.items():
+        if option not in _USES.get(name, ()):
+            raise InvalidInputError(option, f"must be left out for policy {name}", value)
+    told.pop("coefficient", None)
+    if told.pop("smoothed", False):
+        told["smoothing"] = Smoothing()
+    aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility), **told}
     world = as_timeline(problem).problems[0]
-    if name in LEARNERS:
+    if name in WITH_COEFFICIENT:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
-        policy = LEARNERS[name](c, **aim)
+        policy = WITH_COEFFICIENT[name](c, **aim)
     elif name in (AUTO, ThompsonRank.name):
         policy = ThompsonRank(largest_reward=1.0 if rewards is None else rewards.scale, **aim)
     elif name == UniformRandom.name:
@@ -153,20 +170,26 @@ def find_policy(
     return policy if memory is None else Forgetful(policy, memory)
 
 
-def _told(name: str, solver: SolverName, estimator: EstimatorName, *, smoothed: bool) -> dict[str, Any]:
-    """Return what a policy is told beside what to be good at; what it has no use for is refused."""
-    if estimator not in get_args(EstimatorName):
-        raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
-    choices = {"solver": (solver, "auto"), "estimator": (estimator, "paper"), "smoothed": (smoothed, False)}
-    made: dict[str, Any] = {
-        field: choice for field, (choice, default) in choices.items() if choice != default
-    }
-    for field, choice in made.items():
-        if field not in _CHOICES.get(name, ()):
-            raise InvalidInputError(field, f"must be left out for policy {name}", choice)
-    if made.pop("smoothed", False):
-        made["smoothing"] = Smoothing()
-    return made
+def given(**options: Any) -> dict[str, Any]:
+    """Return which of the options that only some policies have a use for are not as they are by default.
+
+    Examples
+    --------
+    >>> given(coefficient=None, solver="sampling", smoothed=False)
+    {'solver': 'sampling'}
+    """
+    return {option: value for option, value in options.items() if value != _OPTIONS[option]}
+
+
+def has_use_for(option: str, name: str, treatment: Treatment) -> bool:
+    """Return whether a policy has a use for an option of `find_policy`.
+
+    Examples
+    --------
+    >>> [has_use_for("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
+    [False, True]
+    """
+    return option in _USES.get(name, ()) and (option != "solver" or treatment == "equal")
 
 
 def _field_policy(
