@@ -52,13 +52,14 @@ def test_simulating_imports_neither_plots_nor_frames() -> None:
     assert not {"matplotlib", "pandas", "pyarrow"} & set(python(code).split())
 
 
-def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+def test_machine_code_is_kept_for_the_next_process(tmp_path: Path, treatment: str) -> None:
     code = (
-        "from banditrank import GreedyRank, UCBRank, kdd2012, simulate\n"
+        "from banditrank import SingleLook, UCBRank, kdd2012, simulate\n"
         "from banditrank.simulation.loop import compiled_loop\n"
-        "from banditrank.policies.personalized import PERSONALIZED as kernel\n"
-        "from banditrank import SingleLook\n"
-        "simulate(UCBRank(0.25), kdd2012(), 100, 1, 0)\n"
+        f"policy = UCBRank(0.25, treatment='{treatment}')\n"
+        "simulate(policy, kdd2012(), 100, 1, 0)\n"
+        "kernel = policy.kernel(n_items=5, n_positions=2)\n"
         "stats = compiled_loop(kernel, SingleLook(), 0, delayed=False).stats\n"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )

@@ -20,7 +20,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 from numba.core import config, event
 from numba.core.errors import NumbaWarning
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ R = TypeVar("R")
 # nogil: replications run in threads.
 # no_cfunc_wrapper: what nobody calls need not be compiled.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-_INLINED: dict[str, Any] = {**_OPTIONS, "forceinline": True}
+_INLINED: Any = {**_OPTIONS, "forceinline": True}
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 
 WITHOUT_FORMULAS = ("cli", "client", "engine", "experiments", "logs", "service", "storage", "testing")
@@ -60,6 +60,25 @@ def internal(function: Callable[P, R]) -> Callable[P, R]:
     What would take arguments from Python apart takes long to compile if they are tuples of many arrays.
     """
     return _compile(function, _INTERNAL)
+
+
+def chosen_by_type(formulas: Mapping[type, Callable[..., Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function stand for several formulas: the compiler calls that of the first argument's type.
+
+    Parameters
+    ----------
+    formulas
+        By a class of named tuples, each with the arguments of the function.
+    """
+    functions = {kind: getattr(formula, "py_func", formula) for kind, formula in formulas.items()}
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        overload(function, jit_options=_INLINED, strict=False)(
+            lambda first, *_: functions[first.instance_class]
+        )
+        return function
+
+    return decorate
 
 
 @cache

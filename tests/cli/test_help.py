@@ -16,7 +16,7 @@ from banditrank.experiments.compare.compare import SUITE_NAMES
 from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
 from banditrank.policies.catalog import FIELD, ORDERED, POLICY_NAMES
-from banditrank.policies.equal import EQUAL
+from banditrank.policies.equal_solvers import LOOP_SOLVERS
 from banditrank.simulation.backends.catalog import BackendName
 from banditrank.solvers.frontier import DEFAULT_ALPHAS
 from banditrank.solvers.solve import SolverName
@@ -37,7 +37,7 @@ def parameters(path: str) -> dict[str, object]:
     ("command", "parameter", "around", "names"),
     [
         ("solve", "solver", ("auto takes the one that fits the utility; or ", "."), get_args(SolverName)[1:]),
-        ("simulate", "solver", ("How equal treatment is solved: ", "."), ("auto", *EQUAL)),
+        ("simulate", "solver", ("How equal treatment is solved: ", "."), ("auto", *LOOP_SOLVERS)),
         ("simulate", "policy", ("", "; or one of the field's"), OURS),
         ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),

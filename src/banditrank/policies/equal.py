@@ -1,6 +1,6 @@
 """Option 2 of Algorithms 2 and 3: one ranking for all, by estimated collective utility plus bonuses."""
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,16 +8,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.estimators.item_means import exposures_of
 from banditrank.policies.base import Kernel
-from banditrank.policies.equal_solvers import (
-    ByAssignment,
-    ByEnumeration,
-    BySearch,
-    LoopSolver,
-    new_loop_solver,
-    solve_by_assignment,
-    solve_by_enumeration,
-    solve_by_search,
-)
+from banditrank.policies.equal_solvers import LoopSolver, new_loop_solver, solve_in_loop
 from banditrank.policies.learner import (
     INITIAL_ROUNDS,
     REFRESH,
@@ -34,8 +25,6 @@ from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
-LARGEST_GAP = 1e-2
-
 
 class Beliefs(NamedTuple):
     """What the collective utility is estimated from."""
@@ -46,19 +35,19 @@ class Beliefs(NamedTuple):
     exposures: Floats  # (M,) room for N_ij of one type
 
 
-Solver = TypeVar("Solver", bound=LoopSolver)
-
-
-class EqualState(NamedTuple, Generic[Solver]):
+class EqualState(NamedTuple):
     """What is believed, and the room of the solver."""
 
     beliefs: Beliefs
-    solver: Solver
+    solver: LoopSolver
+
+    @property
+    def learner(self) -> Learner:
+        """What is known."""
+        return self.beliefs.learner
 
 
-def start_equal(
-    counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: SolverName
-) -> EqualState[LoopSolver]:
+def start_equal(counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: SolverName) -> EqualState:
     """Return the state for counts and the chosen solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     learner = start_learner(counts, turn)
@@ -102,58 +91,23 @@ def _weigh(beliefs: Beliefs, bonus: float) -> None:
 
 
 @inlined
-def _exploits(
-    beliefs: Beliefs, t: int, parameters: Floats, rng: np.random.Generator, ranking: NDArray[np.uintp]
-) -> bool:
-    """Write the ranking of a round that explores, or else bring the instance up to date."""
-    if explores(beliefs.learner, t, parameters[0], rng, ranking):
-        return False
-    _weigh(beliefs, parameters[1])
-    return True
-
-
-@inlined
-def _rank_by_assignment(
-    state: EqualState[ByAssignment],
+def _rank(
+    state: EqualState,
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    if _exploits(state.beliefs, t, parameters, rng, ranking):
-        solve_by_assignment(state.solver, state.beliefs.instance, ranking)
-
-
-@inlined
-def _rank_by_enumeration(
-    state: EqualState[ByEnumeration],
-    user_type: int,  # noqa: ARG001 - everybody is treated alike
-    t: int,
-    parameters: Floats,
-    rng: np.random.Generator,
-    ranking: NDArray[np.uintp],
-) -> None:
-    if _exploits(state.beliefs, t, parameters, rng, ranking):
-        solve_by_enumeration(state.solver, state.beliefs.instance, t, rng, ranking)
-
-
-@inlined
-def _rank_by_search(
-    state: EqualState[BySearch],
-    user_type: int,  # noqa: ARG001 - everybody is treated alike
-    t: int,
-    parameters: Floats,
-    rng: np.random.Generator,
-    ranking: NDArray[np.uintp],
-) -> None:
-    if _exploits(state.beliefs, t, parameters, rng, ranking):
-        solve_by_search(state.solver, state.beliefs.instance, parameters[2], ranking)
+    exploration, bonus, gap = parameters[0], parameters[1], parameters[2]
+    if not explores(state.beliefs.learner, t, exploration, rng, ranking):
+        _weigh(state.beliefs, bonus)
+        solve_in_loop(state.solver, state.beliefs.instance, t, gap, rng, ranking)
 
 
 @inlined
 def _observe(
-    state: EqualState[LoopSolver],
+    state: EqualState,
     user_type: int,
     t: int,
     ranking: NDArray[np.uintp],
@@ -168,14 +122,4 @@ def _observe(
             _believe(beliefs, user_type)
 
 
-_BY_ENUMERATION = Kernel(_rank_by_enumeration, _observe)
-_BY_SEARCH = Kernel(_rank_by_search, _observe)
-
-EQUAL: dict[SolverName, Kernel] = {
-    "assignment": Kernel(_rank_by_assignment, _observe),
-    "enumeration": _BY_ENUMERATION,
-    "sampling": _BY_ENUMERATION,
-    "branch-and-bound": _BY_SEARCH,
-    "spatial": _BY_SEARCH,
-}
-"""The formulas for each solver that can run in the loop."""
+EQUAL = Kernel(_rank, _observe)

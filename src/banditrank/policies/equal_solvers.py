@@ -5,8 +5,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import inlined
-from banditrank.errors import UnsolvableError
+from banditrank.compilation import chosen_by_type, inlined
+from banditrank.errors import InvalidInputError, UnsolvableError
+from banditrank.policies.base import Treatment
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
 from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
 from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
@@ -18,6 +19,7 @@ from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
+LARGEST_GAP = 1e-2  # relative, of a ranking that a search ends with
 _NODES = 1000  # after which a round shows the best ranking so far
 _OPEN_NODES = 400
 
@@ -59,6 +61,19 @@ class BySearch(NamedTuple):
 LoopSolver: TypeAlias = ByAssignment | ByEnumeration | BySearch
 
 
+def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> None:
+    """Raise an error if a solver has no use, or is wrong for the utility whatever the size of the problem."""
+    if treatment == "equal":
+        loop_solver(solver, utility, n_items=2, n_positions=1)
+    elif solver != "auto":
+        raise InvalidInputError("solver", "must be auto under personalized treatment", solver)
+
+
+def root_gaps(rounds: NDArray[np.int64]) -> Floats:
+    """Return gaps that fall as √(ln t / t), like what is known: a smaller one could not be told apart."""
+    return np.asarray(np.minimum(LARGEST_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds)))
+
+
 def loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
     """Return the solver to use in the loop: the one asked for, or for ``auto`` the first that fits."""
     chosen = choose_solver(solver, utility, n_items=n_items, n_positions=n_positions)
@@ -81,8 +96,14 @@ def new_loop_solver(
 
 
 @inlined
-def solve_by_assignment(solver: ByAssignment, instance: Instance, ranking: NDArray[np.uintp]) -> None:
-    """Write the best ranking for a linear utility."""
+def _solve_by_assignment(
+    solver: ByAssignment,
+    instance: Instance,
+    t: int,  # noqa: ARG001 - of no account, nor are the next two
+    gap: float,  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: NDArray[np.uintp],
+) -> None:
     for i in range(solver.slopes.size):
         solver.slopes[i] = solver.slope * instance.weights[i]
     n_items = solver.scores.shape[1]
@@ -91,18 +112,43 @@ def solve_by_assignment(solver: ByAssignment, instance: Instance, ranking: NDArr
 
 
 @inlined
-def solve_by_enumeration(
-    solver: ByEnumeration, instance: Instance, t: int, rng: np.random.Generator, ranking: NDArray[np.uintp]
+def _solve_by_enumeration(
+    solver: ByEnumeration,
+    instance: Instance,
+    t: int,
+    gap: float,  # noqa: ARG001 - nothing is left open
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
 ) -> None:
-    """Write the best of all rankings, or of the share that is tried in round t."""
     # The paper leaves the schedule of the sampled share open but for its limit 1.
     share = 1.0 - 1.0 / np.sqrt(t) if solver.sampled else 1.0
     enumerate_rankings(instance, solver.utility, share, rng, solver.room, ranking)
 
 
 @inlined
-def solve_by_search(solver: BySearch, instance: Instance, gap: float, ranking: NDArray[np.uintp]) -> None:
-    """Write a ranking within a relative gap of the best."""
+def _solve_by_search(
+    solver: BySearch,
+    instance: Instance,
+    t: int,  # noqa: ARG001 - of no account
+    gap: float,
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: NDArray[np.uintp],
+) -> None:
     pursue(solver.search, solver.tree, instance, gap, _NODES, solver.latest)
     for k in range(ranking.size):
         ranking[k] = solver.latest[k]
+
+
+@chosen_by_type(
+    {ByAssignment: _solve_by_assignment, ByEnumeration: _solve_by_enumeration, BySearch: _solve_by_search}
+)
+def solve_in_loop(
+    solver: LoopSolver,
+    instance: Instance,
+    t: int,
+    gap: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    """Write the best ranking: within a relative gap by search, of those tried in round t by sampling."""
+    raise NotImplementedError("only formulas call it")

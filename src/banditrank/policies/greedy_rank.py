@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies.equal import LARGEST_GAP
+from banditrank.policies.equal_solvers import LARGEST_GAP
 from banditrank.policies.paper_policy import PaperPolicy
 from banditrank.policies.schedules import Schedule, inverse_square_root
 

@@ -13,7 +13,7 @@ from banditrank.estimators.smoothing import Smoothing
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.equal import EQUAL, start_equal
-from banditrank.policies.equal_solvers import loop_solver
+from banditrank.policies.equal_solvers import check_solver, loop_solver
 from banditrank.policies.general_learner import start_general
 from banditrank.policies.general_ranking import (
     GENERAL_EQUAL,
@@ -21,7 +21,7 @@ from banditrank.policies.general_ranking import (
     start_general_equal,
     start_general_personalized,
 )
-from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Learner
+from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
@@ -83,12 +83,9 @@ class PaperPolicy(CompiledPolicy):
             raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
         if smoothing is not None and not isinstance(smoothing, Smoothing):
             raise InvalidInputError("smoothing", "must be a Smoothing", smoothing)
-        if treatment == "personalized" and solver != "auto":
-            raise InvalidInputError("solver", "must be auto under personalized treatment", solver)
         for field, value in values.items():
             object.__setattr__(self, field, value)
-        if treatment == "equal":
-            self._solver(n_items=2, n_positions=1)  # refuses what no size could make right
+        check_solver(self.solver, self.utility, self.treatment)
 
     @staticmethod
     @abstractmethod
@@ -122,8 +119,8 @@ class PaperPolicy(CompiledPolicy):
         """Return the formulas for the treatment and the solver."""
         if self.treatment == "personalized":
             return PERSONALIZED if self._as_in_the_paper else GENERAL_PERSONALIZED
-        solver = self._solver(n_items=n_items, n_positions=n_positions)
-        return EQUAL[solver] if self._as_in_the_paper else GENERAL_EQUAL[solver]
+        self._solver(n_items=n_items, n_positions=n_positions)  # refuses what is too large
+        return EQUAL if self._as_in_the_paper else GENERAL_EQUAL
 
     def start(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
         """Return the state for counts."""
@@ -140,8 +137,8 @@ class PaperPolicy(CompiledPolicy):
 
     def initial_rounds(self, state: Any) -> int | None:
         """Return how many rounds the initial phase of this state took, None if it is still going on."""
-        learner: Learner = state.beliefs.learner if hasattr(state, "beliefs") else state.learner
-        return None if learner.clock[UNREWARDED] > 0 else int(learner.clock[INITIAL_ROUNDS])
+        clock = state.learner.clock
+        return None if clock[UNREWARDED] > 0 else int(clock[INITIAL_ROUNDS])
 
     @property
     def _as_in_the_paper(self) -> bool:

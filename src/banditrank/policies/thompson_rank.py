@@ -1,29 +1,26 @@
 """ThompsonRank: posterior sampling where neither positions nor items are known."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined, internal
-from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.policies.equal_solvers import (
-    ByAssignment,
-    ByEnumeration,
-    BySearch,
     LoopSolver,
+    check_solver,
     loop_solver,
     new_loop_solver,
-    solve_by_assignment,
-    solve_by_enumeration,
-    solve_by_search,
+    root_gaps,
+    solve_in_loop,
 )
 from banditrank.policies.posterior import Posterior, bring_up_to_date, learn_round, start_posterior
+from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.policies.world_draw import draw_means, draw_preferences
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
@@ -32,8 +29,6 @@ from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
-
-_LARGEST_GAP = 1e-2  # relative, of the solver; falls as √(ln t / t), like UCBRank's
 
 
 class PersonalState(NamedTuple):
@@ -46,15 +41,12 @@ class PersonalState(NamedTuple):
     leaders: Indices  # (K,) items by decreasing mean
 
 
-Solver = TypeVar("Solver", bound=LoopSolver)
-
-
-class CollectiveState(NamedTuple, Generic[Solver]):
+class CollectiveState(NamedTuple):
     """What is believed, the draw of all types, and the solver's room."""
 
     posterior: Posterior
     instance: Instance
-    solver: Solver
+    solver: LoopSolver
 
 
 @inlined
@@ -71,35 +63,14 @@ def _rank_personally(
         bring_up_to_date(posterior, user_type)
     draw_preferences(posterior, user_type, rng, state.preferences)
     draw_means(posterior, user_type, state.preferences, rng, state.means)
-    _match(state, ranking)
-
-
-@inlined
-def _match(state: PersonalState, ranking: Indices) -> None:
-    """Write the best drawn item at the position looked at most in the draw, and so on. Ties go by number."""
-    preferences, means, positions, leaders = state.preferences, state.means, state.positions, state.leaders
-    last = ranking.size - 1
-    for k in range(ranking.size):
-        place = k
-        while place > 0 and preferences[positions[place - 1]] < preferences[k]:
-            positions[place] = positions[place - 1]
-            place -= 1
-        positions[place] = k
-    for j in range(means.size):
-        place = min(j, last)
-        if j > last and means[j] <= means[leaders[last]]:
-            continue
-        while place > 0 and means[leaders[place - 1]] < means[j]:
-            leaders[place] = leaders[place - 1]
-            place -= 1
-        leaders[place] = j
-    for rank in range(ranking.size):
-        ranking[positions[rank]] = leaders[rank]
+    sort_largest(state.preferences, state.positions)
+    sort_largest(state.means, state.leaders)
+    place_in_order(state.leaders, state.positions, ranking)
 
 
 @inlined
 def _observe(
-    state: PersonalState | CollectiveState[LoopSolver],
+    state: PersonalState | CollectiveState,
     user_type: int,
     t: int,  # noqa: ARG001
     ranking: Indices,
@@ -126,52 +97,20 @@ def _draw_instance(posterior: Posterior, instance: Instance, rng: np.random.Gene
 
 
 @inlined
-def _rank_by_assignment(
-    state: CollectiveState[ByAssignment],
-    user_type: int,  # noqa: ARG001 - everybody is treated alike
-    t: int,  # noqa: ARG001
-    parameters: Floats,  # noqa: ARG001
-    rng: np.random.Generator,
-    ranking: Indices,
-) -> None:
-    _draw_instance(state.posterior, state.instance, rng)
-    solve_by_assignment(state.solver, state.instance, ranking)
-
-
-@inlined
-def _rank_by_enumeration(
-    state: CollectiveState[ByEnumeration],
+def _rank_collectively(
+    state: CollectiveState,
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
-    parameters: Floats,  # noqa: ARG001
-    rng: np.random.Generator,
-    ranking: Indices,
-) -> None:
-    _draw_instance(state.posterior, state.instance, rng)
-    solve_by_enumeration(state.solver, state.instance, t, rng, ranking)
-
-
-@inlined
-def _rank_by_search(
-    state: CollectiveState[BySearch],
-    user_type: int,  # noqa: ARG001 - everybody is treated alike
-    t: int,  # noqa: ARG001
     parameters: Floats,
     rng: np.random.Generator,
     ranking: Indices,
 ) -> None:
     _draw_instance(state.posterior, state.instance, rng)
-    solve_by_search(state.solver, state.instance, parameters[0], ranking)
+    solve_in_loop(state.solver, state.instance, t, parameters[0], rng, ranking)
 
 
 _PERSONALLY = Kernel(_rank_personally, _observe)
-_COLLECTIVELY: dict[SolverName, Kernel] = {
-    "assignment": Kernel(_rank_by_assignment, _observe),
-    "enumeration": Kernel(_rank_by_enumeration, _observe),
-    "sampling": Kernel(_rank_by_enumeration, _observe),
-    "branch-and-bound": Kernel(_rank_by_search, _observe),
-    "spatial": Kernel(_rank_by_search, _observe),
-}
+_COLLECTIVELY = Kernel(_rank_collectively, _observe)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,10 +155,7 @@ class ThompsonRank(CompiledPolicy):
         check_treatment(self.treatment)
         object.__setattr__(self, "utility", find_utility(self.utility))
         check_number("largest_reward", self.largest_reward, 1e-6, 1e9)
-        if self.treatment == "equal":
-            self._solver(n_items=2, n_positions=1)  # refuses what no size could make right
-        elif self.solver != "auto":
-            raise InvalidInputError("solver", "must be auto under personalized treatment", self.solver)
+        check_solver(self.solver, self.utility, self.treatment)
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
@@ -230,7 +166,8 @@ class ThompsonRank(CompiledPolicy):
         """Return the formulas for the treatment and the solver."""
         if self.treatment == "personalized":
             return _PERSONALLY
-        return _COLLECTIVELY[self._solver(n_items=n_items, n_positions=n_positions)]
+        self._solver(n_items=n_items, n_positions=n_positions)  # refuses what is too large
+        return _COLLECTIVELY
 
     def start(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - all follows from the counts
         """Return the state for counts: what had been believed after those rounds."""
@@ -245,9 +182,8 @@ class ThompsonRank(CompiledPolicy):
         return CollectiveState(posterior, instance, room)
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the solver's gap, √(ln t / t) as for UCBRank: a smaller one could not be told apart."""
-        gaps = np.minimum(_LARGEST_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds))
-        return np.asarray(gaps[:, None])
+        """Return the solver's gap."""
+        return root_gaps(rounds)[:, None]
 
     def drawn_world(self, state: Any) -> DrawnWorld:
         """Return the draw that the last ranking was best in: one type's, or all types' if treated equally."""
