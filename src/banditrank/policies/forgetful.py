@@ -6,14 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.rankings import Ranking
-from banditrank.policies.base import CompiledPolicy, Kernel
-from banditrank.statistics.counts import Counts
+from banditrank.policies.base import CompiledPolicy
+from banditrank.policies.wrapping import Wrapping
 from banditrank.statistics.memory import Memory, find_memory
 
 
 @dataclass(frozen=True, init=False)
-class Forgetful(CompiledPolicy):
+class Forgetful(Wrapping):
     """A policy that learns from a window of the past, or from a past that counts less the older it is.
 
     Parameters
@@ -33,7 +32,6 @@ class Forgetful(CompiledPolicy):
 
     name: ClassVar[str] = "forgetful"
 
-    inner: CompiledPolicy
     memory: Memory
 
     def __init__(self, inner: CompiledPolicy, memory: Memory | str) -> None:
@@ -51,36 +49,6 @@ class Forgetful(CompiledPolicy):
         """Return the inner policy's, and the memory."""
         return {**self.inner.fingerprint(), "memory": str(self.memory)}
 
-    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
-        """Return the inner policy's formulas."""
-        return self.inner.kernel(n_items=n_items, n_positions=n_positions)
-
-    def start(self, counts: Counts, scratch: Any) -> Any:
-        """Return the inner policy's state for the counts that are remembered."""
-        return self.inner.start(counts, scratch)
-
-    def resume(self, state: Any, counts: Counts, kept: NDArray[np.intp]) -> Any:
-        """Return the inner policy's state after items came or went."""
-        return self.inner.resume(state, counts, kept)
-
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the inner policy's, as if no more rounds had been played than are remembered."""
         return self.inner.parameters(np.minimum(rounds, self.memory.rounds))
-
-    def new_scratch(self) -> Any:
-        """Return the inner policy's."""
-        return self.inner.new_scratch()
-
-    def random_scratch(self, counts: Counts, rng: np.random.Generator) -> Any:
-        """Return the inner policy's."""
-        return self.inner.random_scratch(counts, rng)
-
-    def initial_rounds(self, state: Any) -> int | None:
-        """Return how long the inner policy's initial phase took, None if it is still going on."""
-        return self.inner.initial_rounds(state)
-
-    def rank(
-        self, counts: Counts, user_type: int, *, rng: np.random.Generator, scratch: Any = None
-    ) -> Ranking:
-        """Return the inner policy's ranking; the counts are those that are remembered."""
-        return self.inner.rank(counts, user_type, rng=rng, scratch=scratch)
