@@ -9,12 +9,12 @@ from banditrank.compilation import compiled, inlined, internal
 
 Floats = NDArray[np.float64]
 
-_SMALLEST_PIVOT = 1e-6  # where a curvature holds nothing but rounding
-
 
 @compiled
-def factorise(precision: Floats, factor: Floats) -> None:
+def factorise(precision: Floats, factor: Floats, smallest_pivot: float = 1e-6) -> None:
     """Write the Cholesky factor of a symmetric matrix, of which only the lower triangle is read.
+
+    It may be written over the matrix. Squared pivots are raised to the smallest: what is less is rounding.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def factorise(precision: Floats, factor: Floats) -> None:
             if column < row:
                 factor[row, column] = left / factor[column, column]
             else:
-                factor[row, row] = math.sqrt(max(left, _SMALLEST_PIVOT))
+                factor[row, row] = math.sqrt(max(left, smallest_pivot))
 
 
 @internal

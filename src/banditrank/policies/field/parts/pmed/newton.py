@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
+from banditrank.policies.normal import factorise, solve_lower, solve_upper
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -131,22 +132,10 @@ def _solve(matrix: Floats, vector: Floats, size: float) -> None:
 
     Moving all shifts alike changes nothing: a little weight, compared with the size, holds them.
     """
-    n = vector.size
-    for r in range(n):
+    for r in range(vector.size):
         matrix[r, r] += 1e-9 * size + 1e-300
-    for r in range(n):
-        for s in range(r + 1):
-            rest = matrix[r, s]
-            for q in range(s):
-                rest -= matrix[r, q] * matrix[s, q]
-            matrix[r, s] = math.sqrt(max(rest, 1e-12 * size + 1e-300)) if r == s else rest / matrix[s, s]
-    for r in range(n):
-        rest = -vector[r]
-        for s in range(r):
-            rest -= matrix[r, s] * vector[s]
-        vector[r] = rest / matrix[r, r]
-    for r in range(n - 1, -1, -1):
-        rest = vector[r]
-        for s in range(r + 1, n):
-            rest -= matrix[s, r] * vector[s]
-        vector[r] = rest / matrix[r, r]
+    factorise(matrix, matrix, 1e-12 * size + 1e-300)
+    solve_lower(matrix, vector)
+    solve_upper(matrix, vector)
+    for r in range(vector.size):
+        vector[r] = -vector[r]
