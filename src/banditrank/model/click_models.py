@@ -29,7 +29,7 @@ class World(NamedTuple):
     arrival_limits: NDArray[np.float64]  # (N,) cumulative
     position_preferences: NDArray[np.float64]  # (N, K)
     position_limits: NDArray[np.float64]  # (N, K) cumulative
-    examination: NDArray[np.float64]  # (N, K) the preferences, relative to the largest
+    position_weights: NDArray[np.float64]  # (N, K) of the click model
     scan_order: NDArray[np.uintp]  # (N, K) positions by decreasing preference
     item_means: NDArray[np.float64]  # (N, M)
     concentration: float
@@ -104,12 +104,11 @@ def _draw_single_look(
 
 
 @inlined
-def _single_look_value(world: World, user_type: int, ranking: NDArray[np.uintp]) -> float:
+def value_of_cells(world: World, user_type: int, ranking: NDArray[np.uintp]) -> float:
+    """Return the value where it depends on cells: scale · Σ_k w_ik μ_i,σ(k)."""
     value = 0.0
     for position in range(ranking.size):
-        value += (
-            world.position_preferences[user_type, position] * world.item_means[user_type, ranking[position]]
-        )
+        value += world.position_weights[user_type, position] * world.item_means[user_type, ranking[position]]
     return value * world.scale
 
 
@@ -122,7 +121,7 @@ class SingleLook(ClickModel):
     name: ClassVar[str] = "single-look"
     depends_on = "cells"
     draw = staticmethod(_draw_single_look)
-    value = staticmethod(_single_look_value)
+    value = staticmethod(value_of_cells)
 
 
 SINGLE_LOOK = SingleLook()
@@ -139,7 +138,7 @@ def make_world(
         np.cumsum(problem.arrival_rates),
         preferences,
         np.cumsum(preferences, axis=1),
-        preferences / preferences.max(axis=1, keepdims=True),
+        click_model.position_weights(problem),
         np.argsort(-preferences, axis=1, kind="stable").astype(np.uintp),
         problem.item_means,
         float(rewards.concentration),

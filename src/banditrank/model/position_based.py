@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.model.click_models import ClickModel, World
+from banditrank.model.click_models import ClickModel, World, value_of_cells
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import draw_reward
 
@@ -20,17 +20,9 @@ def _draw(
     rewards: NDArray[np.float64],
 ) -> None:
     for position in range(ranking.size):
-        examined = rng.random() < world.examination[user_type, position]
+        examined = rng.random() < world.position_weights[user_type, position]
         mean = world.item_means[user_type, ranking[position]]
         rewards[position] = draw_reward(mean, world.concentration, world.scale, rng) if examined else 0.0
-
-
-@inlined
-def _value(world: World, user_type: int, ranking: NDArray[np.uintp]) -> float:
-    value = 0.0
-    for position in range(ranking.size):
-        value += world.examination[user_type, position] * world.item_means[user_type, ranking[position]]
-    return value * world.scale
 
 
 class PositionBased(ClickModel):
@@ -43,7 +35,7 @@ class PositionBased(ClickModel):
     name: ClassVar[str] = "position-based"
     depends_on = "cells"
     draw = staticmethod(_draw)
-    value = staticmethod(_value)
+    value = staticmethod(value_of_cells)
 
     def position_weights(self, problem: Problem) -> NDArray[np.float64]:
         """Return κ, shape (N, K)."""
