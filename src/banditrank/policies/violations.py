@@ -9,6 +9,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import Policy
+from banditrank.policies.field.base import InformedFieldPolicy, OrderedFieldPolicy
 from banditrank.policies.forgetful import Forgetful
 
 
@@ -52,7 +53,7 @@ def _violated(policy: Policy, timeline: Timeline, rewards: Rewards, click_model:
 
 
 def _misplaced_order(policy: Policy, timeline: Timeline) -> Iterator[str]:
-    given = getattr(policy, "order", None)
+    given = policy.order if isinstance(policy, OrderedFieldPolicy) else None
     for problem in timeline.problems:
         rows = [range(problem.n_positions)] if given is None else given
         looks = problem.position_preferences
@@ -65,9 +66,9 @@ def _misplaced_order(policy: Policy, timeline: Timeline) -> Iterator[str]:
 
 
 def _mistaken_examination(policy: Policy, timeline: Timeline, click_model: ClickModel) -> Iterator[str]:
-    if click_model.depends_on != "cells":
-        return  # said already: such a model is none that it is made for
-    given = np.array(getattr(policy, "examination"))  # noqa: B009 - only policies that are told have it
+    if click_model.depends_on != "cells" or not isinstance(policy, InformedFieldPolicy):
+        return  # said already, if it is the model: it is none that it is made for
+    given = np.array(policy.examination)
     for problem in timeline.problems:
         if not np.allclose(given, click_model.position_weights(problem), atol=1e-6):
             yield "was told other chances of a look at a position than every user type's"

@@ -1,6 +1,6 @@
 """What the field's policies share: copies for user types, and what they are told in advance."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -8,11 +8,15 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError
+from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
+
+OF_TWO_FACTORS = Assumptions(click_models=("single-look", "position-based"))
+"""A click's chance is an item's factor times a position's, of which nothing is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +96,10 @@ class HorizonFieldPolicy(OrderedFieldPolicy):
         guarantee demands.
     """
 
+    assumptions: ClassVar[Assumptions] = Assumptions(
+        positions="order", click_models=("single-look", "position-based", "cascade")
+    )
+
     horizon: int = 10**6
 
     def __post_init__(self) -> None:
@@ -108,6 +116,8 @@ class InformedFieldPolicy(FieldPolicy):
     examination
         κ, a row for each copy, or one for all.
     """
+
+    assumptions: ClassVar[Assumptions] = replace(OF_TWO_FACTORS, positions="examination")
 
     examination: Rows
 

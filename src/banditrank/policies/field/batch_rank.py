@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import HorizonFieldPolicy
 from banditrank.policies.field.parts.batches import Batches, end_stage, one_batch
@@ -122,9 +121,6 @@ class BatchRank(HorizonFieldPolicy):
     """
 
     name: ClassVar[str] = "batch-rank"
-    assumptions: ClassVar[Assumptions] = Assumptions(
-        positions="order", click_models=("single-look", "position-based", "cascade")
-    )
     own_statistics: ClassVar[str | None] = "clicks in the present stage of each batch of items"
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
 from banditrank.errors import InvalidInputError
-from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import HorizonFieldPolicy
 from banditrank.policies.field.parts.base_lists import BaseLists, beats, exchange, first_lists
@@ -154,9 +153,6 @@ class BubbleRank(HorizonFieldPolicy):
     """
 
     name: ClassVar[str] = "bubble-rank"
-    assumptions: ClassVar[Assumptions] = Assumptions(
-        positions="order", click_models=("single-look", "position-based", "cascade")
-    )
     own_statistics: ClassVar[str | None] = "which of two neighbours was clicked when the other was not"
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 

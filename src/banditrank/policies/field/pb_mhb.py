@@ -11,7 +11,7 @@ from banditrank.checks import check_number, check_whole
 from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.field.base import FieldPolicy
+from banditrank.policies.field.base import OF_TWO_FACTORS, FieldPolicy
 from banditrank.policies.field.parts.random_walk import sweep
 from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.policies.tallies import record, tallies_of
@@ -121,9 +121,7 @@ class PBMHB(FieldPolicy):
     """
 
     name: ClassVar[str] = "pb-mhb"
-    assumptions: ClassVar[Assumptions] = Assumptions(
-        positions="nothing", click_models=("position-based", "single-look")
-    )
+    assumptions: ClassVar[Assumptions] = OF_TWO_FACTORS
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     width: float = 1000.0

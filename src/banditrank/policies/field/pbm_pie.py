@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
-from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy, check_horizon
 from banditrank.policies.field.parts.examined_counts import ExaminedCounts, learn_examined, start_examined
@@ -158,7 +157,6 @@ class PBMPIE(InformedFieldPolicy):
     """
 
     name: ClassVar[str] = "pbm-pie"
-    assumptions: ClassVar[Assumptions] = Assumptions("examination", ("single-look", "position-based"))
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     epsilon: float = 0.0

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy
 from banditrank.policies.field.parts.examined_counts import ExaminedCounts, learn_examined, start_examined
@@ -90,7 +89,6 @@ class PBMTS(InformedFieldPolicy):
     """
 
     name: ClassVar[str] = "pbm-ts"
-    assumptions: ClassVar[Assumptions] = Assumptions("examination", ("single-look", "position-based"))
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def start(self, counts: Counts, scratch: Any) -> PBMTSState:  # noqa: ARG002 - nothing is remembered

@@ -1,7 +1,7 @@
 """PBM-UCB: upper confidence bounds for items, where it is known how probably positions are looked at."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -100,9 +100,8 @@ class PBMUCB(InformedFieldPolicy):
     """
 
     name: ClassVar[str] = "pbm-ucb"
-    assumptions: ClassVar[Assumptions] = Assumptions(
-        "examination",
-        ("single-look", "position-based"),
+    assumptions: ClassVar[Assumptions] = replace(
+        InformedFieldPolicy.assumptions,
         graded_rewards=True,  # from 0 to 1: Hoeffding's inequality asks no more
     )
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)

@@ -10,7 +10,7 @@ from banditrank.checks import check_number
 from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.field.base import FieldPolicy
+from banditrank.policies.field.base import OF_TWO_FACTORS, FieldPolicy
 from banditrank.policies.field.parts.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
 from banditrank.policies.field.parts.pmed.program import room_for_program
 from banditrank.policies.tallies import record, tallies_of
@@ -80,9 +80,7 @@ class PMED(FieldPolicy):
     """
 
     name: ClassVar[str] = "pmed"
-    assumptions: ClassVar[Assumptions] = Assumptions(
-        positions="nothing", click_models=("position-based", "single-look")
-    )
+    assumptions: ClassVar[Assumptions] = OF_TWO_FACTORS
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     alpha: float = 1.0

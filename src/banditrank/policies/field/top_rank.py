@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import HorizonFieldPolicy
 from banditrank.policies.field.parts.blocks import Blocks, Graph, blocks_from, make_blocks
@@ -131,9 +130,6 @@ class TopRank(HorizonFieldPolicy):
     """
 
     name: ClassVar[str] = "top-rank"
-    assumptions: ClassVar[Assumptions] = Assumptions(
-        positions="order", click_models=("single-look", "position-based", "cascade")
-    )
     own_statistics: ClassVar[str | None] = "which of two items in a block was clicked when the other was not"
     formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
 
