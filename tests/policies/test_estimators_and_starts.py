@@ -41,12 +41,13 @@ def test_with_algorithm_1_the_general_formulas_play_as_the_lean_ones(treatment: 
 def test_estimates_follow_the_counts(estimator: str, smoothing: Smoothing | None) -> None:
     policy = UCBRank(1.0, estimator=estimator, smoothing=smoothing)
     counts = simulate(policy, kdd2012(), 5_000, 1, 2, keep_counts=True).counts[0]
+    smoothed = None if smoothing is None else smoothing.smoothed(counts)
     learner = start_general(
-        counts, np.ones(1, dtype=np.int64), by_likelihood=estimator == "likelihood", smoothing=smoothing
+        counts, np.ones(1, dtype=np.int64), smoothed, by_likelihood=estimator == "likelihood"
     )
     seen = counts
-    if smoothing is not None:
-        displays, rewards = smoothing.smoothed(counts)
+    if smoothed is not None:
+        displays, rewards = smoothed
         seen = Counts.from_arrays(
             displays.transpose(0, 2, 1), rewards.transpose(0, 2, 1), counts.arrivals, counts.rounds
         )

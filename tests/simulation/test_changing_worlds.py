@@ -20,8 +20,10 @@ from banditrank import (
 from banditrank.model.changes import CHANGES, changing
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.timeline import Timeline
+from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.catalog import find_policy
 from banditrank.policies.forgetful import Forgetful
+from banditrank.policies.learner import UNREWARDED
 from banditrank.policies.schedules import constant
 from banditrank.policies.violations import violations
 from banditrank.simulation.experience import Experience
@@ -149,6 +151,55 @@ def test_a_new_item_is_found_without_starting_afresh(delay: int) -> None:
         assert counts.rounds == 20_000 - delay
         assert counts.displays[0, 2, 0] > 12_000
         assert counts.displays[0, 1, 0] > 4_000, "what was learned before is kept"
+
+
+class Restarting(UCBRank):
+    """Begins a second initial phase when items come."""
+
+    resume = CompiledPolicy.resume
+
+
+@pytest.mark.parametrize("options", [{}, {"treatment": "equal"}, {"estimator": "likelihood"}])
+def test_new_items_do_not_begin_a_second_initial_phase(options: dict) -> None:
+    # In the mean over 10 replications it costs 1,040 instead of 1,820, under equal treatment 1,410 instead of
+    # 1,740, by likelihood 860 instead of 1,770; with two other seeds between 0.54 and 0.86 times as much.
+    problem = generate("synthetic", n_user_types=2, n_items=10, n_positions=3, seed=1)
+    settings = {"problem": changing(problem, "turnover:5", 60_000), "horizon": 60_000, "replications": 10}
+    goes_on = simulate(UCBRank(0.5, **options), **settings, seed=1, keep_counts=True)
+    restarts = simulate(Restarting(0.5, **options), **settings, seed=1)
+    assert goes_on.mean[-1] < 0.9 * restarts.mean[-1]
+    first_phase = simulate(UCBRank(0.5, **options), problem, 10_000, 10, 1).initial_rounds
+    assert goes_on.initial_rounds.tolist() == first_phase.tolist()
+    for counts in goes_on.counts:
+        assert counts.rounds == 60_000
+        assert (counts.displays.sum(axis=1) <= counts.arrivals[:, None]).all(), "nothing made up is counted"
+
+
+def test_old_items_are_not_shown_in_turn_because_of_a_new_one() -> None:
+    # Of a bad item at every position a click takes thousands of rounds.
+    old = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.8, 0.1]], items=["a", "b", "c"])
+    new = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.8, 0.1, 0.001]], items=["a", "b", "c", "d"])
+    world = Timeline([old, new], [1, 5001])
+    before, after = (
+        simulate(UCBRank(0.5), world, horizon, 5, 0, keep_counts=True).counts for horizon in (5000, 7000)
+    )
+    for one, other in zip(before, after, strict=True):
+        assert (other.displays[:, 2] - one.displays[:, 2]).sum() < 50
+        assert 10 < other.displays[:, 3].sum() < 500, "the new item is tried"
+
+
+def test_an_initial_phase_waits_for_the_items_of_the_start_only() -> None:
+    policy = UCBRank(0.5)
+    counts = Counts.from_arrays([[[9, 9], [9, 9], [9, 9]]], [[[3, 2], [1, 0], [1, 2]]], [27])
+    state = policy.start(counts, policy.new_scratch())
+    assert policy.initial_rounds(state) is None
+    with_new = Counts.from_arrays([[[0, 0], [9, 9], [9, 9]]], [[[0, 0], [1, 0], [1, 2]]], [27])
+    still = policy.resume(state, with_new, np.array([-1, 1, 2]))
+    assert still.learner.clock[UNREWARDED] == 1
+    retired = Counts.from_arrays([[[0, 0], [9, 9], [9, 9]]], [[[0, 0], [3, 2], [1, 2]]], [27])
+    over = policy.resume(still, retired, np.array([-1, 0, 2]))
+    assert policy.initial_rounds(over) == 27
+    assert retired.displays[0, 0].tolist() == [0, 0], "counts are left alone"
 
 
 def test_late_rewards_are_learned_from_late() -> None:

@@ -14,6 +14,7 @@ from banditrank.policies.learner import (
     REFRESH,
     UNREWARDED,
     Learner,
+    Seen,
     explores,
     learn,
     start_learner,
@@ -47,10 +48,12 @@ class EqualState(NamedTuple):
         return self.beliefs.learner
 
 
-def start_equal(counts: Counts, turn: NDArray[np.int64], utility: Utility, solver: SolverName) -> EqualState:
+def start_equal(
+    counts: Counts, turn: NDArray[np.int64], seen: Seen | None, utility: Utility, solver: SolverName
+) -> EqualState:
     """Return the state for counts and the chosen solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-    learner = start_learner(counts, turn)
+    learner = start_learner(counts, turn, seen)
     instance = Instance(np.zeros(n), learner.evidence.preferences, np.zeros((n, m)), np.zeros(m))
     beliefs = Beliefs(learner, instance, np.zeros((n, m)), np.zeros(m))
     if learner.clock[UNREWARDED] == 0:

@@ -17,8 +17,7 @@ from banditrank.estimators.position_preferences import (
     empty_evidence,
     estimate_preferences,
 )
-from banditrank.estimators.smoothing import Smoothing
-from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED
+from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Seen
 from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
@@ -46,14 +45,11 @@ class GeneralLearner(NamedTuple):
 
 
 def start_general(
-    counts: Counts, turn: NDArray[np.int64], *, by_likelihood: bool, smoothing: Smoothing | None
+    counts: Counts, turn: NDArray[np.int64], seen: Seen | None, *, by_likelihood: bool
 ) -> GeneralLearner:
-    """Return what is known from the counts, whose arrays are shared, not copied."""
+    """Return what is known from the counts, whose arrays are shared, or from what was seen in their place."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-    if smoothing is None:
-        displays, rewards = counts.displays_by_position.copy(), counts.rewards_by_position.copy()
-    else:
-        displays, rewards = smoothing.smoothed(counts)
+    displays, rewards = seen or (counts.displays_by_position.copy(), counts.rewards_by_position.copy())
     learner = GeneralLearner(
         tallies_of(counts),
         displays,

@@ -1,6 +1,6 @@
 """What GreedyRank and UCBRank know at any moment: the counts, and Algorithm 1 kept up to date."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,13 @@ from banditrank.estimators.position_preferences import (
     update_preferences,
 )
 from banditrank.policies.round_robin import round_robin
+from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
+
+Seen: TypeAlias = tuple[Floats, Floats]
+"""Displays and rewards with pseudo-counts, shape (N, K, M): learned from in place of the counts."""
 
 UNREWARDED, INITIAL_ROUNDS = range(2)  # places in Learner.clock
 REFRESH = 1 << 14  # rounds between two runs of Algorithm 1 from the counts, which shed rounding errors
@@ -31,6 +35,8 @@ class Learner(NamedTuple):
     evidence: PositionEvidence
     clock: NDArray[np.int64]  # (2,) cells without a reward, rounds of the initial phase
     turn: NDArray[np.int64]  # (1,) I_explore, the place of the round-robin
+    counts: Tallies  # the arrays of counts, whether or not those above are the same
+    apart: bool  # whether they are not
 
 
 class SupportsExploring(Protocol):
@@ -49,17 +55,22 @@ class SupportsExploring(Protocol):
         """As in `Learner`."""
 
 
-def start_learner(counts: Counts, turn: NDArray[np.int64]) -> Learner:
-    """Return what is known from the counts. The arrays of counts, and the turn, are shared, not copied."""
-    rewards = counts.rewards_by_position
+def start_learner(counts: Counts, turn: NDArray[np.int64], seen: Seen | None = None) -> Learner:
+    """Return what is known from the counts, or from what was seen in their place.
+
+    The arrays of counts, and the turn, are shared, not copied.
+    """
+    tallies = tallies_of(counts)
+    displays, rewards, arrivals = tallies if seen is None else (*seen, counts.arrivals.copy())
     evidence = empty_evidence(counts.n_user_types, counts.n_items, counts.n_positions)
     unrewarded = int((rewards <= 0).sum())
     if unrewarded == 0:
         for user_type in range(counts.n_user_types):
-            estimate_preferences(counts.displays_by_position, rewards, evidence, user_type)
+            estimate_preferences(displays, rewards, evidence, user_type)
     clock = np.array([unrewarded, 0], dtype=np.int64)
     totals = rewards.sum(axis=1)
-    return Learner(counts.displays_by_position, rewards, counts.arrivals, totals, evidence, clock, turn)
+    apart = seen is not None
+    return Learner(displays, rewards, arrivals, totals, evidence, clock, turn, tallies, apart)
 
 
 @inlined
@@ -71,12 +82,11 @@ def learn(learner: Learner, user_type: int, t: int, ranking: NDArray[np.uintp], 
         for k in range(ranking.size):
             if rewards[k] > 0.0 and learner.rewards[i, k, ranking[k]] <= 0.0:
                 learner.clock[UNREWARDED] -= 1
-    learner.arrivals[i] += 1.0
+    record(learner, i, ranking, rewards)
+    if learner.apart:
+        record(learner.counts, i, ranking, rewards)
     for k in range(ranking.size):
-        j = ranking[k]
-        learner.displays[i, k, j] += 1.0
-        learner.rewards[i, k, j] += rewards[k]
-        learner.reward_totals[i, j] += rewards[k]
+        learner.reward_totals[i, ranking[k]] += rewards[k]
     if not waiting and t % REFRESH > 0:
         update_preferences(learner.displays, learner.rewards, learner.evidence, i, ranking)
     elif learner.clock[UNREWARDED] == 0:

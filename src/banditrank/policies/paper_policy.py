@@ -21,7 +21,7 @@ from banditrank.policies.general_ranking import (
     start_general_equal,
     start_general_personalized,
 )
-from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED
+from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Seen
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
@@ -29,6 +29,8 @@ from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility, find_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]
+
+HEAD_START = 8.0  # displays of a new item at each position: 1 is too few for GreedyRank to try it in earnest
 
 
 @dataclass(frozen=True, init=False)
@@ -124,13 +126,33 @@ class PaperPolicy(CompiledPolicy):
 
     def start(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
         """Return the state for counts."""
+        seen = None if self.smoothing is None else self.smoothing.smoothed(counts)
+        return self._start(counts, scratch, seen)
+
+    def resume(self, state: Any, counts: Counts, kept: NDArray[np.intp]) -> Any:
+        """Return the state for other items: the initial phase goes on for cells that it was waiting for only.
+
+        Others without a reward begin as if they had been shown `HEAD_START` times and rewarded by everybody
+        who looked there, so that new items are tried. These displays are kept apart from the counts.
+        """
+        if self.smoothing is not None:
+            return super().resume(state, counts, kept)
+        waiting = (state.learner.rewards[:, :, kept] <= 0) & (kept >= 0)
+        extra = HEAD_START * ((counts.rewards_by_position <= 0) & ~waiting)  # (N, K, M)
+        looks = state.learner.evidence.preferences[:, :, None]
+        seen = counts.displays_by_position + extra, counts.rewards_by_position + extra * looks
+        resumed = self._start(counts, self.new_scratch(), seen)
+        over = self.initial_rounds(state)
+        resumed.learner.clock[INITIAL_ROUNDS] = counts.rounds if over is None else over
+        return resumed
+
+    def _start(self, counts: Counts, scratch: NDArray[np.int64], seen: Seen | None) -> Any:
         if self._as_in_the_paper and self.treatment == "personalized":
-            return start_personalized(counts, scratch)
+            return start_personalized(counts, scratch, seen)
         solver = self._solver(n_items=counts.n_items, n_positions=counts.n_positions)
         if self._as_in_the_paper:
-            return start_equal(counts, scratch, self.utility, solver)
-        by_likelihood = self.estimator == "likelihood"
-        learner = start_general(counts, scratch, by_likelihood=by_likelihood, smoothing=self.smoothing)
+            return start_equal(counts, scratch, seen, self.utility, solver)
+        learner = start_general(counts, scratch, seen, by_likelihood=self.estimator == "likelihood")
         if self.treatment == "personalized":
             return start_general_personalized(learner)
         return start_general_equal(learner, self.utility, solver)

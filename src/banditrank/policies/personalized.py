@@ -9,7 +9,7 @@ from banditrank.compilation import compiled, inlined
 from banditrank.estimators.item_means import exposure_of, exposures_of
 from banditrank.estimators.position_preferences import estimate_preferences
 from banditrank.policies.base import Kernel
-from banditrank.policies.learner import Learner, explores, learn, start_learner
+from banditrank.policies.learner import Learner, Seen, explores, learn, start_learner
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -37,11 +37,13 @@ class PersonalizedState(NamedTuple):
     indices: Floats  # (M,) room
 
 
-def start_personalized(counts: Counts, turn: NDArray[np.int64]) -> PersonalizedState:
+def start_personalized(
+    counts: Counts, turn: NDArray[np.int64], seen: Seen | None = None
+) -> PersonalizedState:
     """Return the state for counts."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     return PersonalizedState(
-        start_learner(counts, turn),
+        start_learner(counts, turn, seen),
         np.zeros((n, k), dtype=np.uintp),
         np.tile(np.arange(k, dtype=np.uintp), (n, 1)),
         np.zeros((n, k)),

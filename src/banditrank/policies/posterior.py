@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined, internal
 from banditrank.policies.normal import factorise, softmax, solve_lower, solve_upper
+from banditrank.policies.tallies import record
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -107,14 +108,12 @@ def start_posterior(counts: Counts, largest_reward: float) -> Posterior:
 def learn_round(posterior: Posterior, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
     """Take in a round."""
     i = user_type
-    posterior.arrivals[i] += 1.0
+    record(posterior, i, ranking, rewards)
     posterior.rounds[i] += 1.0
     for k in range(ranking.size):
         j = ranking[k]
         weight = posterior.weights[i, k, j]
         earned = rewards[k] * posterior.unit
-        posterior.displays[i, k, j] += 1.0
-        posterior.rewards[i, k, j] += rewards[k]
         posterior.weighted_displays[i, k, j] += weight
         posterior.weighted_rewards[i, j] += weight * earned
         posterior.item_rewards[i, j] += earned
