@@ -7,6 +7,7 @@ import msgspec
 from banditrank.errors import (
     BanditRankError,
     ContradictionError,
+    ForgottenError,
     InvalidInputError,
     LapsedRankingError,
     NameTakenError,
@@ -46,6 +47,7 @@ WRONG_METHOD = Kind("wrong-method", 405, "This cannot be done here")
 TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
 NAME_TAKEN = Kind("name-taken", 409, "The name is taken")
 CONTRADICTION = Kind("contradiction", 409, "Another feedback was counted before")
+FORGOTTEN = Kind("forgotten", 410, "It was thrown away since")
 LAPSED = Kind("lapsed", 410, "The attribution window has closed")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_CONTENT_TYPE = Kind("wrong-content-type", 415, "The body must be JSON")
@@ -59,6 +61,7 @@ _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),
     (LapsedRankingError, LAPSED),
+    (ForgottenError, FORGOTTEN),
     (ContradictionError, CONTRADICTION),
     (StoreUnavailableError, UNAVAILABLE),
     (StoreError, UNAVAILABLE),

@@ -1,5 +1,83 @@
-"""Operations for those who want to know what was learned."""
+"""Operations for those who want to know what was learned, and why a ranking was made as it was."""
 
-from banditrank.service.operations import Operation
+import asyncio
+from typing import TYPE_CHECKING
 
-OPERATIONS: tuple[Operation, ...] = ()
+import msgspec
+
+from banditrank.engine.audit import explain
+from banditrank.engine.estimates_report import EstimatesReport, report_estimates
+from banditrank.engine.explanation import Explanation
+from banditrank.engine.treatment_report import TreatmentReport, report_treatments
+from banditrank.errors import InvalidInputError
+from banditrank.service.messages import Request, Response
+from banditrank.service.operations import Operation, Parameter
+from banditrank.service.problems import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
+
+if TYPE_CHECKING:
+    from banditrank.service.application import Application
+
+_LEVEL = Parameter(
+    "level",
+    "How probably each interval is to hold the truth.",
+    {"type": "number", "minimum": 0.01, "maximum": 0.999, "default": 0.95},
+)
+
+
+def _level(request: Request) -> float:
+    given = request.query.get("level", "0.95")
+    try:
+        return float(given)
+    except ValueError:
+        raise InvalidInputError("level", "must be a number", given) from None
+
+
+async def _estimates(application: "Application", request: Request) -> Response:
+    live, level = await application.surface(request), _level(request)
+    report = await asyncio.to_thread(report_estimates, live, level=level)
+    return Response(200, msgspec.json.encode(report))
+
+
+async def _equality(application: "Application", request: Request) -> Response:
+    live = await application.surface(request)
+    return Response(200, msgspec.json.encode(await asyncio.to_thread(report_treatments, live)))
+
+
+async def _explain(application: "Application", request: Request) -> Response:
+    explained = await asyncio.to_thread(explain, application.engine, request.parameters["ranking"])
+    return Response(200, msgspec.json.encode(explained))
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/v1/surfaces/{surface}/estimates",
+        "estimates",
+        "What was learned of positions and items for each user type, with intervals.",
+        "read",
+        _estimates,
+        answer=EstimatesReport,
+        problems=(UNKNOWN_SURFACE,),
+        query=(_LEVEL,),
+    ),
+    Operation(
+        "GET",
+        "/v1/surfaces/{surface}/equality",
+        "equality",
+        "What each user type gets under personalized and equal treatment, and each item's exposure.",
+        "read",
+        _equality,
+        answer=TreatmentReport,
+        problems=(UNKNOWN_SURFACE,),
+    ),
+    Operation(
+        "GET",
+        "/v1/rankings/{ranking}",
+        "explain",
+        "One ranking explained: the counts it was made of, and why this order.",
+        "read",
+        _explain,
+        answer=Explanation,
+        problems=(UNKNOWN_RANKING, FORGOTTEN),
+    ),
+)

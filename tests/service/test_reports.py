@@ -1,0 +1,72 @@
+"""What the service tells of what was learned."""
+
+import math
+from collections.abc import Iterator
+
+import pytest
+from running_service import Running, running
+
+ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
+
+
+@pytest.fixture
+def service() -> Iterator[Running]:
+    with running() as service:
+        assert service.ask("POST", "/v1/surfaces", {**ADS, "refresh_seconds": 0}).status_code == 201
+        yield service
+
+
+def play(service: Running, rounds: int) -> list[dict]:
+    """Let users click "a" wherever it stands."""
+    shown = []
+    for number in range(rounds):
+        ranking = service.ask(
+            "POST", "/v1/surfaces/ads/rankings", {"user_type": ADS["user_types"][number % 2]}
+        ).json()
+        clicked = "a" if "a" in ranking["items"] else None
+        service.ask("POST", "/v1/feedback", {"ranking": ranking["id"], "clicked": clicked})
+        shown.append(ranking)
+    return shown
+
+
+@pytest.mark.parametrize("rounds", [0, 40])
+def test_estimates_have_intervals(service: Running, rounds: int) -> None:
+    play(service, rounds)
+    report = service.ask("GET", "/v1/surfaces/ads/estimates?level=0.9").json()
+    assert report["level"] == 0.9
+    assert report["rounds"] == rounds
+    for user_type in report["user_types"]:
+        assert math.isclose(sum(position["estimate"] for position in user_type["positions"]), 1)
+        for estimate in (*user_type["positions"], *user_type["items"]):
+            assert 0 <= estimate["low"] <= estimate["estimate"] <= estimate["high"] <= 1
+    if rounds:
+        for user_type in report["user_types"]:
+            a, *others = user_type["items"]
+            assert a["estimate"] > 0 == max(other["estimate"] for other in others)
+
+
+@pytest.mark.parametrize("level", ["x", "2", "-1", "nan"])
+def test_a_bad_level_is_refused(service: Running, level: str) -> None:
+    assert service.ask("GET", f"/v1/surfaces/ads/estimates?level={level}").status_code == 422
+
+
+@pytest.mark.parametrize("rounds", [0, 40])
+def test_equality_has_a_price(service: Running, rounds: int) -> None:
+    play(service, rounds)
+    report = service.ask("GET", "/v1/surfaces/ads/equality").json()
+    assert 0 <= report["price_of_equality"] <= 1
+    for user_type in report["user_types"]:
+        assert user_type["equal_value"] <= user_type["personalized_value"] + 1e-12
+    for treatment in ("personalized", "equal"):
+        assert math.isclose(sum(item[treatment]["displays"] for item in report["items"]), 1)
+
+
+def test_every_ranking_is_explained(service: Running) -> None:
+    shown = play(service, 10)
+    for ranking in shown:
+        explained = service.ask("GET", f"/v1/rankings/{ranking['id']}").json()
+        assert explained["items"] == ranking["items"]
+        assert explained["reproduced"]
+        assert explained["outcome"]["state"] in ("clicked", "not-clicked")
+        assert explained["reason"].endswith(".")
+    assert service.ask("GET", "/v1/rankings/forged").status_code == 404
