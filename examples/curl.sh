@@ -3,7 +3,7 @@ set -eu
 cd "$(mktemp -d)"
 banditrank serve --port 8429 --store sqlite:example.db 2>service.log &
 service=$!
-trap 'kill $service; wait $service' EXIT
+trap 'kill $service; wait $service || true' EXIT
 address=http://127.0.0.1:8429
 curl --silent --retry 60 --retry-connrefused --retry-delay 1 --output health.json $address/healthz
 
