@@ -100,40 +100,6 @@ def specialise(
     return _compile(build(*captured, **constants), _OPTIONS)
 
 
-def quick_entry(
-    build: Callable[..., Callable[..., Any]], formula: Callable[..., Any], *arguments: Any
-) -> Callable[..., Any]:
-    """Return a function that is quick to call from Python, for a formula that takes microseconds.
-
-    It neither looks at the types of its arguments nor lets other threads run meanwhile: both would take
-    longer than the formula.
-
-    Parameters
-    ----------
-    build
-        Takes the formula, returns the function to compile.
-    formula
-        A function made by `compiled` or `inlined`.
-    arguments
-        Such as it will be called with: always of exactly these types.
-    """
-    dispatcher: Any = locked_entry(build, formula)
-    typeof: Any = numba.typeof
-    types = tuple(typeof(argument) for argument in arguments)
-    dispatcher.compile(types)
-    entry: Callable[..., Any] = dispatcher.overloads[types].entry_point
-    return entry
-
-
-@cache
-def locked_entry(build: Callable[..., Callable[..., Any]], formula: Any) -> Callable[..., Any]:
-    """Return the function of `quick_entry` as one that looks at its arguments' types at every call.
-
-    That takes less than finding out what the quick one must be, and so is better for a few calls.
-    """
-    return _compile(build(_by_name(formula.py_func)), {**_OPTIONS, "nogil": False})
-
-
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     with _cache_directory():
         dispatcher: Callable[..., Any] = numba.njit(cache=True, **options)(function)

@@ -155,7 +155,7 @@ def test_a_ranking_that_comes_out_otherwise_is_said_to_be_another_versions(
     with a_ranker() as ranker:
         play(ranker, 10, seed=1)
         shown = ranker.rank("new")
-        monkeypatch.setattr("banditrank.engine.view.View.rank", lambda *_: (0, 0))
+        monkeypatch.setattr("banditrank.engine.view.View.rank_again", lambda *_: (0, 0))
         told = ranker.explain(shown.id)
     assert not told.reproduced
     assert "another version" in told.reason

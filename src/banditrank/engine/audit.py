@@ -11,7 +11,7 @@ from banditrank.engine.learned import Learned
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.reasons import reason_for
 from banditrank.engine.surface import Surface
-from banditrank.engine.tokens import Ticket
+from banditrank.engine.tokens import Ticket, tail_of
 from banditrank.engine.view import View
 from banditrank.errors import ForgottenError
 from banditrank.estimators.likelihood import likelihood_estimate
@@ -34,8 +34,8 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     view = _view_of(engine, live, ticket)
     surface, shown = view.surface, ticket.shown
     user_type, numbers = shown.user_type, shown.items
-    again = view.rank(user_type, shown.key)
-    drawn = view.drawn_world(user_type, shown.key)
+    again = view.rank_again(user_type, tail_of(shown.key))
+    drawn = view.drawn_world(user_type, tail_of(shown.key))
     equal = surface.treatment == "equal"
     utility = view.surface.made_policy.utility if equal else UTILITARIAN
     world = _estimated(view, None if equal else user_type) if drawn is None else drawn

@@ -1,6 +1,5 @@
 """One surface at work in this process."""
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -76,7 +75,7 @@ class LiveSurface:
         journal: Journal,
         signer: Signer,
         clock: Callable[[], float],
-        random_bytes: RandomBytes = os.urandom,
+        random_bytes: RandomBytes,
     ) -> None:
         self.number = record.number
         self._store = store
@@ -105,13 +104,13 @@ class LiveSurface:
         if number is None:
             raise UnknownNameError("user_type", user_type, surface.user_types)
         expires = self._clock() + surface.attribution_seconds
-        key = new_key(int(expires * 1000), self._random_bytes)
-        items = view.rank(number, key)
+        tail, items = view.rank(number, self._random_bytes)
+        key = new_key(int(expires * 1000), tail)
         shown = Shown(self.number, key, pack_ranking(number, items))
         if surface.unreported == "not-clicked":
             self._journal.note(Entry(shown, None))
         ranking_id = self._signer.sign(Ticket(shown, view.revision, view.version))
-        return ShownRanking(ranking_id, tuple(surface.items[item] for item in items), shown.lapses / 1000)
+        return ShownRanking(ranking_id, tuple([surface.items[item] for item in items]), shown.lapses / 1000)
 
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""

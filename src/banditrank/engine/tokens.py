@@ -25,7 +25,8 @@ _FORMAT = 1
 _HEAD = struct.Struct(f"<BIIQ{KEY_BYTES}s")
 _SIGNATURE_BYTES = 16
 _LONGEST = 1024
-_RANDOM = 8  # bytes of a key
+TAIL_BYTES = 8
+"""Of a key, after the time: what rankings that lapse at the same time are told apart by."""
 
 
 class Ticket(NamedTuple):
@@ -48,7 +49,7 @@ class Signer:
     --------
     >>> from banditrank.storage.records import pack_ranking
     >>> signer = Signer(bytes(32))
-    >>> ticket = Ticket(Shown(7, new_key(1000), pack_ranking(0, (2, 1))), 1, 40)
+    >>> ticket = Ticket(Shown(7, new_key(1000, bytes(8)), pack_ranking(0, (2, 1))), 1, 40)
     >>> signer.read(signer.sign(ticket)) == ticket
     True
     """
@@ -100,6 +101,11 @@ def seeded_bytes() -> RandomBytes:
     return random.Random(os.urandom(32)).randbytes  # noqa: S311
 
 
-def new_key(lapses: int, random_bytes: RandomBytes = os.urandom) -> bytes:
-    """Return the key of a new ranking that lapses at a time in milliseconds since 1970."""
-    return first_key(lapses)[:-_RANDOM] + random_bytes(_RANDOM)
+def new_key(lapses: int, tail: bytes) -> bytes:
+    """Return the key of a ranking that lapses at a time in milliseconds since 1970, and is told by a tail."""
+    return first_key(lapses)[:-TAIL_BYTES] + tail
+
+
+def tail_of(key: bytes) -> bytes:
+    """Return what a ranking is told from others by that lapse at the same time."""
+    return key[-TAIL_BYTES:]

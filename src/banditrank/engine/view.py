@@ -1,7 +1,10 @@
 """Rankings from the counts of one moment.
 
-A view does not change: all rankings made from it are functions of its counts, and of the ranking's key under
+A view does not change: all rankings made from it are functions of its counts, and of the ranking's tail under
 personalized treatment. So they can be made again, to explain them.
+
+Calling compiled code takes longer than the formulas of a ranking. So several are made at a time, each with a
+draw of its own; a tail holds the seed that they share, and the ranking's place among them.
 
 Under equal treatment a view has one ranking. Who asks does not enter: the randomness of a policy that
 explores is drawn for the counts, not for the user.
@@ -9,18 +12,25 @@ explores is drawn for the counts, not for the user.
 
 import hashlib
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from banditrank.compilation import locked_entry, quick_entry
 from banditrank.engine.surface import Surface
-from banditrank.policies.base import CompiledPolicy, call_rank
+from banditrank.engine.tokens import TAIL_BYTES, RandomBytes
+from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.statistics.counts import Counts
 
-_MANY_CALLS = 20  # after which it pays to make them quick
+_AT_A_TIME = 16
 _INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the generator; any odd number will do
+
+
+class Made(NamedTuple):
+    """A ranking, and what it can be made again from."""
+
+    tail: bytes  # TAIL_BYTES
+    items: tuple[int, ...]  # numbers of the items, in order of positions
 
 
 class View:
@@ -49,48 +59,56 @@ class View:
         self._rng = np.random.Generator(self._bits)
         stateless = self._policy.new_scratch() is None
         self._prepared = _Prepared(self._policy, counts, self._rng) if stateless else None
+        self._ready: dict[int, list[Made]] = {}  # by user type
         self._for_everybody: tuple[int, ...] | None = None
         if surface.treatment == "equal":
             seed = f"{surface.name} {revision} {version}".encode()
-            self._for_everybody = self._rank(0, seed)
+            self._for_everybody = self._make(0, seed, 1)[0]
 
-    def rank(self, user_type: int, key: bytes) -> tuple[int, ...]:
-        """Return the numbers of the items to show, in order of positions.
+    def rank(self, user_type: int, random_bytes: RandomBytes) -> Made:
+        """Return a ranking to show.
 
         Parameters
         ----------
         user_type
             Who asks; of no account under equal treatment.
-        key
-            The ranking's, which its randomness is drawn from; of no account likewise.
+        random_bytes
+            Where its randomness comes from; of no account likewise.
         """
         if self._for_everybody is not None:
-            return self._for_everybody
-        return self._rank(user_type, key)
+            return Made(random_bytes(TAIL_BYTES), self._for_everybody)
+        with self._lock:
+            ready = self._ready.setdefault(user_type, [])
+            if not ready:
+                seed = random_bytes(TAIL_BYTES - 1)
+                made = self._make(user_type, seed, 1 if self._prepared is None else _AT_A_TIME)
+                ready += [Made(seed + bytes([place]), items) for place, items in enumerate(made)]
+            return ready.pop()
 
-    def drawn_world(self, user_type: int, key: bytes) -> DrawnWorld | None:
-        """Return the world that `rank` finds the ranking to be best in, None if the policy draws none.
+    def rank_again(self, user_type: int, tail: bytes) -> tuple[int, ...]:
+        """Return the ranking that `rank` made with a tail."""
+        if self._for_everybody is not None:
+            return self._for_everybody
+        with self._lock:
+            return self._make(user_type, tail[:-1], tail[-1] + 1)[-1]
+
+    def drawn_world(self, user_type: int, tail: bytes) -> DrawnWorld | None:
+        """Return the world that a ranking was found to be best in, None if the policy draws none.
 
         Items are in the order of the counts.
         """
-        with self._lock:
-            if self._prepared is None:
-                return None
-            if self._for_everybody is None:  # else nothing was drawn since
-                self._choose(user_type, key)
-            return self._policy.drawn_world(self._prepared.state)
+        if self._prepared is None:
+            return None
+        self.rank_again(user_type, tail)
+        return self._policy.drawn_world(self._prepared.state)
 
-    def _rank(self, user_type: int, seed: bytes) -> tuple[int, ...]:
-        with self._lock:
-            return self._choose(user_type, seed)
-
-    def _choose(self, user_type: int, seed: bytes) -> tuple[int, ...]:
+    def _make(self, user_type: int, seed: bytes, number: int) -> list[tuple[int, ...]]:
         self._bits.state = _generator_state(seed)
         if self._prepared is not None:
-            chosen = self._prepared.rank(user_type)
+            made = self._prepared.rank(user_type, number)
         else:
-            chosen = self._policy.rank(self.counts, user_type, rng=self._rng).tolist()
-        return tuple([self.numbers[place] for place in chosen])
+            made = [self._policy.rank(self.counts, user_type, rng=self._rng).tolist() for _ in range(number)]
+        return [tuple([self.numbers[place] for place in ranking]) for ranking in made]
 
 
 class _Prepared:
@@ -99,21 +117,19 @@ class _Prepared:
     def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
         self._blind = not policy.distinguishes_user_types
         known = counts.pooled() if self._blind else counts
-        self._formula = policy.kernel(n_items=known.n_items, n_positions=known.n_positions).rank
+        kernel = policy.kernel(n_items=known.n_items, n_positions=known.n_positions)
+        self._repeat = compile_repeated_rank(kernel)
         now = known.rounds + 1
         self.state = policy.start(known, None)
-        self._ranking = np.zeros(known.n_positions, dtype=np.uintp)
-        self._after_type = (now, policy.parameters(np.array([now]))[0], rng, self._ranking)
-        self._entry = locked_entry(call_rank, self._formula)
-        self._calls = 0
+        self._after_type = (now, policy.parameters(np.array([now]))[0], rng)
+        self._rankings = np.zeros((_AT_A_TIME, known.n_positions), dtype=np.uintp)
 
-    def rank(self, user_type: int) -> list[int]:
-        self._calls += 1
-        if self._calls == _MANY_CALLS:
-            self._entry = quick_entry(call_rank, self._formula, self.state, 0, *self._after_type)
-        self._entry(self.state, 0 if self._blind else user_type, *self._after_type)
-        places: list[int] = self._ranking.tolist()
-        return places
+    def rank(self, user_type: int, number: int) -> list[list[int]]:
+        """Return as many rankings, each with a draw of its own."""
+        rankings = self._rankings[:number]
+        self._repeat(self.state, 0 if self._blind else user_type, *self._after_type, rankings)
+        made: list[list[int]] = rankings.tolist()
+        return made
 
 
 def _generator_state(seed: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import inlined
+from banditrank.compilation import inlined, specialise
 from banditrank.errors import UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
@@ -128,18 +128,22 @@ class Kernel(NamedTuple):
     observe: Callable[..., None]
 
 
-def call_rank(rank: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that calls a kernel's ``rank``, to be compiled by `quick_entry`."""
+def compile_repeated_rank(kernel: Kernel) -> Callable[..., None]:
+    """Return a kernel's ``rank`` as a function that writes several rankings, shape (any number, K)."""
+    return specialise(_repeated, kernel.rank)
 
+
+def _repeated(rank: Callable[..., None]) -> Callable[..., None]:
     def call(
         state: Any,
         user_type: int,
         t: int,
         parameters: NDArray[np.float64],
         rng: np.random.Generator,
-        ranking: NDArray[np.uintp],
+        rankings: NDArray[np.uintp],
     ) -> None:
-        rank(state, user_type, t, parameters, rng, ranking)
+        for place in range(rankings.shape[0]):
+            rank(state, user_type, t, parameters, rng, rankings[place])
 
     return call
 
