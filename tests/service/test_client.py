@@ -1,0 +1,145 @@
+"""The client: what it asks, what it makes of answers, and when it asks again."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from running_service import Running, running
+
+from banditrank.client import AsyncClient, Client, ServiceError
+from banditrank.client import calls as client_calls
+from banditrank.errors import ContradictionError, LapsedRankingError, UnknownRankingError
+
+ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_calls, "wait_before", lambda *_: 0.0)
+
+
+@pytest.fixture
+def service() -> Iterator[Running]:
+    with running() as service:
+        yield service
+
+
+def test_everything_can_be_asked(service: Running) -> None:
+    with Client(service.address) as client:
+        assert client.create_surface("ads", **ADS)["rounds"] == 0
+        shown = client.rank("ads", "new")
+        assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "counted"
+        assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "repeated"
+        with pytest.raises(ContradictionError):
+            client.feedback(shown.id)
+        with pytest.raises(UnknownRankingError):
+            client.feedback("forged")
+        second = client.rank("ads", "old")
+        results = client.feedback_batch([{"ranking": second.id}, {"ranking": "forged"}])
+        assert [result["status"] for result in results] == ["counted", "refused"]
+        assert client.add_items("ads", ["ad-4"])["items"][3] == {"name": "ad-4", "retired": False}
+        assert client.retire_item("ads", "ad/2")["items"][1] == {"name": "ad/2", "retired": True}
+        assert client.change_surface("ads", policy="ucb-rank")["policy"] == "ucb-rank"
+        assert client.surface("ads") in client.surfaces()
+        assert client.estimates("ads", level=0.8)["level"] == 0.8
+        assert client.equality("ads")["surface"] == "ads"
+        assert client.explain(shown.id)["items"] == list(shown.items)
+        client.delete_surface("ads")
+        with pytest.raises(ServiceError, match="no such surface") as refused:
+            client.surface("ads")
+        assert (refused.value.status, refused.value.kind) == (404, "unknown-surface")
+
+
+def test_everything_can_be_awaited(service: Running) -> None:
+    async def ask() -> list[str]:
+        async with AsyncClient(service.address) as client:
+            await client.create_surface("ads", **ADS)
+            shown = await asyncio.gather(*(client.rank("ads", "new") for _ in range(20)))
+            return await asyncio.gather(*(client.feedback(one.id, clicked=one.items[0]) for one in shown))
+
+    assert asyncio.run(ask()) == ["counted"] * 20
+
+
+def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request]) -> Client:
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return answer(len(asked))
+
+    return Client("http://service", retries=3, transport=httpx.MockTransport(handle))
+
+
+def unreachable(error: type[httpx.TransportError]) -> Callable[[int], httpx.Response]:
+    def fail(_: int) -> httpx.Response:
+        raise error("gone")
+
+    return fail
+
+
+RANK = ("rank", ("ads", "new"))
+FEEDBACK = ("feedback", ("id",))
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "times"),
+    [
+        (FEEDBACK, unreachable(httpx.ConnectError), 4),
+        (FEEDBACK, unreachable(httpx.ReadTimeout), 4),
+        (FEEDBACK, lambda _: httpx.Response(503), 4),
+        (FEEDBACK, lambda _: httpx.Response(502), 4),
+        (FEEDBACK, lambda _: httpx.Response(500), 1),
+        (FEEDBACK, lambda _: httpx.Response(422), 1),
+        (RANK, unreachable(httpx.ConnectError), 4),
+        (RANK, unreachable(httpx.ReadTimeout), 1),
+        (RANK, lambda _: httpx.Response(503), 4),
+        (RANK, lambda _: httpx.Response(502), 1),
+    ],
+)
+def test_requests_are_repeated_where_that_is_safe(
+    call: tuple[str, tuple], answer: Callable[[int], httpx.Response], times: int
+) -> None:
+    asked: list[httpx.Request] = []
+    with client_of(answer, asked) as client, pytest.raises(ServiceError):
+        getattr(client, call[0])(*call[1])
+    assert len(asked) == times
+
+
+def test_a_repeated_request_that_succeeds_is_a_success() -> None:
+    asked: list[httpx.Request] = []
+    answers = {3: httpx.Response(200, json={"status": "repeated"})}
+    with client_of(lambda number: answers.get(number, httpx.Response(503)), asked) as client:
+        assert client.feedback("id") == "repeated"
+    assert len({request.content for request in asked}) == 1
+
+
+def test_problems_are_told_by_their_kind() -> None:
+    problem = {"type": "urn:banditrank:problem:lapsed", "title": "t", "status": 410, "detail": "too late"}
+    with (
+        client_of(lambda _: httpx.Response(410, json=problem), []) as client,
+        pytest.raises(LapsedRankingError, match="too late"),
+    ):
+        client.feedback("id")
+
+
+def test_the_key_is_sent_and_not_shown() -> None:
+    asked: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(401, text="no")
+
+    with (
+        Client("http://service", key="br_secret", transport=httpx.MockTransport(handle)) as client,
+        pytest.raises(ServiceError) as refused,
+    ):
+        client.surfaces()
+    assert asked[0].headers["authorization"] == "Bearer br_secret"
+    assert "br_secret" not in str(refused.value)
+
+
+def test_waiting_grows_and_heeds_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    waits = [client_calls.wait_before(attempt, None) for attempt in range(10)]
+    assert all(0.04 < wait <= 5 for wait in waits)
+    assert max(waits) > 2
+    assert client_calls.wait_before(0, "3") >= 1.5
