@@ -73,6 +73,6 @@ def test_late_feedback_to_two_replicas_still_converges(tmp_path: Path) -> None:
         at_first = np.mean(users.come(http, 300))
         users.come(http, 1200)
         in_the_end = np.mean(users.come(http, 300))
-    # Of 1,000 simulated runs with such a delay, the least began with 0.13, and the worst ended with 0.35 of it.
+    # Of 1,000 simulated runs with such a delay the least began with 0.13; the worst ended with 0.35 of that.
     assert at_first > 0.1
     assert in_the_end < at_first / 2
