@@ -36,7 +36,7 @@ def test_intervals_hold_the_truth_at_least_as_often_as_they_say(problem: Problem
 
 
 def test_intervals_cover_what_a_policy_learned_from() -> None:
-    # Items that do badly are shown less: rounds are not independent. Averaged over all quantities and 200 runs,
+    # Items that do badly are shown less: rounds are not independent. Averaged over all quantities and runs,
     # coverage must be within 0.03 of 0.95; it was 0.963 and 0.974, with standard errors of about 0.005.
     problem = kdd2012()
     runs = simulate(ThompsonRank(), problem, 2000, 200, seed=3, keep_counts=True)
