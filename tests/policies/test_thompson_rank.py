@@ -8,6 +8,7 @@ import pytest
 from banditrank import (
     Beta,
     Counts,
+    Forgetful,
     InvalidInputError,
     Policy,
     Problem,
@@ -253,6 +254,16 @@ def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
     problem = generate("random", n_user_types=n, n_items=m, n_positions=k, seed=5)
     regrets = final_regrets(ThompsonRank(), problem, 20_000, replications=4)
     assert (regrets <= 0.2 * final_regrets(UniformRandom(), problem, 20_000, replications=4)).all()
+
+
+def test_the_world_it_drew_is_told_through_a_policy_that_forgets_too() -> None:
+    policy = Forgetful(ThompsonRank(), "window:100")
+    state = policy.start(settled_counts(kdd2012()), None)
+    kernel, ranking = policy.kernel(n_items=5, n_positions=2), np.zeros(2, dtype=np.uintp)
+    kernel.rank(state, 0, 1, policy.parameters(np.array([1]))[0], np.random.default_rng(1), ranking)
+    drawn = policy.drawn_world(state)
+    assert drawn is not None
+    assert drawn.item_means.argmax() == ranking[drawn.position_preferences.argmax()]
 
 
 def test_policies_are_values() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.policies.base import CompiledPolicy, Kernel
+from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.statistics.counts import Counts
 
 
@@ -49,3 +50,7 @@ class Wrapping(CompiledPolicy):
     def initial_rounds(self, state: Any) -> int | None:
         """Return how long the inner policy's initial phase took, None if it is still going on."""
         return self.inner.initial_rounds(state)
+
+    def drawn_world(self, state: Any) -> DrawnWorld | None:
+        """Return the world that the inner policy drew last."""
+        return self.inner.drawn_world(state)
