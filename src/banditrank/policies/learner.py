@@ -82,11 +82,14 @@ def learn(learner: Learner, user_type: int, t: int, ranking: NDArray[np.uintp], 
         for k in range(ranking.size):
             if rewards[k] > 0.0 and learner.rewards[i, k, ranking[k]] <= 0.0:
                 learner.clock[UNREWARDED] -= 1
-    record(learner, i, ranking, rewards)
+    learner.arrivals[i] += 1.0
+    for k in range(ranking.size):  # one loop: `record` and another take 3% longer
+        j = ranking[k]
+        learner.displays[i, k, j] += 1.0
+        learner.rewards[i, k, j] += rewards[k]
+        learner.reward_totals[i, j] += rewards[k]
     if learner.apart:
         record(learner.counts, i, ranking, rewards)
-    for k in range(ranking.size):
-        learner.reward_totals[i, ranking[k]] += rewards[k]
     if not waiting and t % REFRESH > 0:
         update_preferences(learner.displays, learner.rewards, learner.evidence, i, ranking)
     elif learner.clock[UNREWARDED] == 0:
