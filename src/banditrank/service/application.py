@@ -138,10 +138,8 @@ class Application:
             got = content_type.decode("latin-1")[:80]
             raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
         most = self.settings.largest_body
-        declared = header(scope, b"content-length")
-        length = int(declared) if declared is not None and declared.isdigit() else 0
         try:
-            text = await read_body(receive, length, most=most, seconds=self.settings.body_seconds)
+            text = await read_body(receive, most=most, seconds=self.settings.body_seconds)
         except BodyTooLargeError:
             close = ((b"connection", b"close"),)
             raise ProblemError(TOO_LARGE, f"a body must be at most {most:,} bytes", close) from None

@@ -65,22 +65,18 @@ class BodyTooSlowError(Exception):
     """The body did not come in time, or whoever sent it is gone."""
 
 
-async def read_body(receive: Receive, declared: int, *, most: int, seconds: float) -> bytes:
+async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes:
     """Return a request's body.
 
     Parameters
     ----------
     receive
         Gives it, in parts.
-    declared
-        How long it is said to be; 0 if that is not said.
     most
         How long it may be.
     seconds
         Within which it must come.
     """
-    if declared > most:
-        raise BodyTooLargeError
     message = await receive()
     if not message.get("more_body", False) and message["type"] == "http.request":  # nearly always
         body: bytes = message.get("body", b"")

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 from functools import cache
+from http import HTTPStatus
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ def document(operations: tuple[Operation, ...]) -> dict[str, Any]:
         "info": {
             "title": "banditrank",
             "version": __version__,
-            "description": "Learns from clicks which item to show in which position to which kind of user.",
+            "description": "Learns from clicks which item to show in which position to which kind of user. "
+            "The type of a problem is its name, here in brackets, after urn:banditrank:problem:",
         },
         "paths": paths,
         "components": {
@@ -68,7 +70,7 @@ def _described(operation: Operation, references: dict[Any, Any]) -> dict[str, An
     in_path = [_PARAMETERS[name] for name in re.findall(r"{(\w+)}", operation.path)]
     parameters = [_parameter(one, "path") for one in in_path]
     parameters += [_parameter(one, "query") for one in operation.query]
-    answer: dict[str, Any] = {"description": operation.summary}
+    answer: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
     if operation.answer is not None:
         answer["content"] = {operation.content_type: {"schema": references[operation.answer]}}
     elif operation.content_type != "application/json":
@@ -108,7 +110,7 @@ def _problems(operation: Operation, references: dict[Any, Any]) -> dict[str, Any
         kinds += [*_WITH_KEY, UNAVAILABLE]
     by_status: dict[int, list[str]] = {}
     for kind in dict.fromkeys(kinds):
-        by_status.setdefault(kind.status, []).append(f"{kind.title} (`{kind.type}`).")
+        by_status.setdefault(kind.status, []).append(f"{kind.title} ({kind.name}).")
     content = {"application/problem+json": {"schema": references[ProblemDocument]}}
     return {
         str(status): {"description": " ".join(titles), "content": content}
