@@ -62,6 +62,10 @@ def server_config(application: Application | str, settings: Settings) -> uvicorn
 def bind(settings: Settings) -> socket.socket:
     """Return a socket that listens at the address, or raise an error that names it."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        socket.getaddrinfo(settings.host, settings.port, family)
+    except OSError as error:
+        raise InvalidInputError("host", f"must be an address ({error.strerror})", settings.host) from None
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -69,7 +73,7 @@ def bind(settings: Settings) -> socket.socket:
     except OSError as error:
         bound.close()
         address = f"{settings.host}:{settings.port}"
-        raise InvalidInputError.from_os("--port", "must be free to listen on", address, error) from None
+        raise InvalidInputError.from_os("port", "must be free to listen on", address, error) from None
     bound.listen(_BACKLOG)
     bound.set_inheritable(True)
     return bound

@@ -1,0 +1,154 @@
+"""``banditrank serve`` and ``banditrank keys``, as they are typed."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from command_line import check_refusal, run
+
+PROGRAM = [sys.executable, "-c", "from banditrank.cli.main import main; main()"]
+ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
+LONGEST_WAIT = 120.0  # what is not compiled yet is compiled now
+
+
+class HTTP:
+    """One request on a connection of its own."""
+
+    @staticmethod
+    def get(address: str) -> httpx.Response:
+        return httpx.get(address, timeout=LONGEST_WAIT)
+
+    @staticmethod
+    def post(address: str, json: dict) -> httpx.Response:
+        return httpx.post(address, json=json, timeout=LONGEST_WAIT)
+
+
+@contextmanager
+def serving(directory: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*PROGRAM, "serve", "--port", str(port), *options], cwd=directory, stdout=log, stderr=log
+        )
+        address = f"http://127.0.0.1:{port}"
+        try:
+            until = time.monotonic() + LONGEST_WAIT
+            while time.monotonic() < until:
+                assert process.poll() is None, (directory / "log").read_text()
+                try:
+                    HTTP.get(f"{address}/healthz")
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.05)
+            yield address, process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_serves_and_stops_in_peace(tmp_path: Path, workers: str) -> None:
+    with serving(tmp_path, "--workers", workers, "--log-requests") as (address, process):
+        assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
+        for _ in range(20):  # on a connection of its own each, so that all workers have some
+            shown = HTTP.post(f"{address}/v1/surfaces/ads/rankings", json={"user_type": "everybody"}).json()
+            told = HTTP.post(f"{address}/v1/feedback", json={"ranking": shown["id"]})
+            assert told.json() == {"status": "counted"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LONGEST_WAIT) in (0, -signal.SIGTERM)
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    said = [line["message"] for line in lines]
+    assert said.count("started") == said.count("stopped") == int(workers)
+    assert {"time", "level", "logger", "message"} <= lines[0].keys()
+    assert sum(line.get("operation") == "feedback" for line in lines) == 20
+    assert (tmp_path / "banditrank.db").exists()
+
+
+def test_a_restart_goes_on_with_what_was_learned(tmp_path: Path) -> None:
+    with serving(tmp_path, "--store", "sqlite:kept.db") as (address, process):
+        assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
+        shown = HTTP.post(f"{address}/v1/surfaces/ads/rankings", json={"user_type": "everybody"}).json()
+        feedback = {"ranking": shown["id"], "clicked": shown["items"][0]}
+        assert HTTP.post(f"{address}/v1/feedback", json=feedback).json() == {"status": "counted"}
+        process.send_signal(signal.SIGTERM)
+        process.wait(LONGEST_WAIT)
+    with serving(tmp_path, "--store", "sqlite:kept.db") as (address, _):
+        assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 409
+        assert HTTP.get(f"{address}/v1/surfaces/ads").json()["rounds"] == 1
+        assert HTTP.post(f"{address}/v1/feedback", json=feedback).json() == {"status": "repeated"}
+
+
+def test_the_settings_file_is_read_and_overridden(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('store = "memory:"\nrequire_keys = true\nport = 1\n')
+    with serving(tmp_path, "--config", "settings.toml") as (address, _):
+        assert HTTP.get(f"{address}/v1/surfaces").status_code == 401
+    assert not (tmp_path / "banditrank.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["serve", "--port", "70000"], "--port must be a whole number from 0 to 65,535, got 70000"),
+        (["serve", "--workers", "0"], "--workers must be a whole number from 1 to 64, got 0"),
+        (["serve", "--workers", "2", "--store", "memory:"], "--store must be shared by all workers"),
+        (["serve", "--store", "mysql://x"], "--store must be sqlite:FILE"),
+        (["serve", "--store", "sqlite:settings.toml/x"], "store"),
+        (["serve", "--config", "missing.toml"], "--config must be a readable file"),
+        (["serve", "--config", "bad.toml"], "--config must be a TOML file"),
+        (["serve", "--config", "unknown.toml"], "did you mean port"),
+        (["serve", "--config", "wrong.toml"], "port must be like 8420, got 'x'"),
+        (["serve", "--host", "256.0.0.1", "--store", "memory:"], "--host must be an address"),
+        (["keys", "create", "x", "--rights", "write", "--store", "memory:"], "--rights must be one of"),
+        (["keys", "revoke", "x", "--store", "memory:"], "key must be the id of a key in force, got 'x'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("settings.toml").write_text("")
+    Path("bad.toml").write_text("port = ")
+    Path("unknown.toml").write_text("prot = 1")
+    Path("wrong.toml").write_text('port = "x"')
+    check_refusal(capsys, arguments, message)
+
+
+def test_a_port_that_is_taken_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        check_refusal(
+            capsys, ["serve", "--port", port, "--store", "memory:"], "--port must be free to listen on"
+        )
+
+
+def test_keys_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    store = ["--store", f"sqlite:{tmp_path / 'keys.db'}"]
+    status, key, _ = run(capsys, "keys", "create", "shop window", "--rights", "rank,read", *store)
+    assert status == 0
+    assert key.startswith("br_")
+    identity = key.split("_")[1]
+    listed = run(capsys, "keys", "list", *store)[1]
+    assert identity in listed
+    assert "rank, read" in listed
+    assert key.strip() not in listed
+    assert run(capsys, "keys", "revoke", identity, *store)[1] == f"revoked {identity}\n"
+    assert run(capsys, "keys", "revoke", identity, *store)[0] == 2
