@@ -3,7 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import Counts, InvalidInputError
+from banditrank import Counts, InvalidInputError, ThompsonRank, estimate
+from banditrank.estimators.intervals import likelihood_intervals
+from banditrank.estimators.likelihood import likelihood_estimate
+
+READERS = (
+    estimate,
+    likelihood_estimate,
+    likelihood_intervals,
+    lambda counts: ThompsonRank().rank(counts, 0, rng=np.random.default_rng(0)),
+)
 
 
 def drawn(seed: int) -> Counts:
@@ -92,3 +101,73 @@ def test_bad_arrays_are_refused(arguments: tuple, message: str) -> None:
 def test_counts_of_different_shapes_do_not_merge() -> None:
     with pytest.raises(InvalidInputError, match="counts must have the same shape"):
         drawn(1) + Counts.empty(n_user_types=1, n_items=1, n_positions=1)
+
+
+def _made(**changes: object) -> Counts:
+    sound = {
+        "displays_by_position": np.ones((2, 2, 3)),
+        "rewards_by_position": np.ones((2, 2, 3)),
+        "arrivals": np.ones(2),
+        "rounds": 2,
+    }
+    return Counts(**{**sound, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"rewards_by_position": np.ones((2, 2, 2))},
+            r"rewards_by_position must have shape \(2, 2, 3\), got",
+        ),
+        ({"arrivals": np.ones(1)}, r"arrivals must have shape \(2,\), got \(1,\)"),
+        ({"displays_by_position": np.ones((2, 3, 2))}, r"with 1 ≤ K ≤ M, got \(2, 3, 2\)"),
+        ({"displays_by_position": np.ones((2, 0, 3))}, r"with 1 ≤ K ≤ M, got \(2, 0, 3\)"),
+        ({"displays_by_position": np.ones((0, 2, 3))}, r"with 1 ≤ K ≤ M, got \(0, 2, 3\)"),
+        ({"displays_by_position": np.ones((2, 3))}, r"with 1 ≤ K ≤ M, got \(2, 3\)"),
+        ({"displays_by_position": np.ones((2, 2, 3), dtype=int)}, "must be an array of float64"),
+        ({"arrivals": [1.0, 1.0]}, "arrivals must be an array of float64, got"),
+        ({"rounds": -1}, "rounds must be a whole number of at least 0, got -1"),
+        ({"rounds": 1.5}, "rounds must be a whole number of at least 0, got 1.5"),
+    ],
+)
+def test_arrays_that_formulas_would_leave_are_refused(changes: dict, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        _made(**changes)
+
+
+def test_rounds_may_be_of_any_kind_of_whole_number() -> None:
+    assert type(_made(rounds=np.int64(7)).rounds) is int
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("displays_by_position", np.inf, "displays must be finite and not negative, got inf"),
+        (
+            "displays_by_position",
+            0.0,
+            r"rewards\[0\]\[0\]\[0\] must be 0 where nothing was displayed, got 1.0",
+        ),
+        ("rewards_by_position", np.nan, "rewards must be finite and not negative, got nan"),
+        ("rewards_by_position", -1.0, "rewards must be finite and not negative, got -1.0"),
+        ("arrivals", -2.0, "arrivals must be finite and not negative, got -2.0"),
+    ],
+)
+def test_whoever_reads_counts_refuses_values_that_cannot_be(field: str, value: float, message: str) -> None:
+    counts = _made()
+    getattr(counts, field).flat[0] = value
+    for read in READERS:
+        with pytest.raises(InvalidInputError, match=message):
+            read(counts)
+
+
+def test_whoever_reads_counts_refuses_anything_else() -> None:
+    for read in READERS:
+        with pytest.raises(InvalidInputError, match="counts must be a Counts, got None"):
+            read(None)
+
+
+def test_a_ranking_needs_a_generator() -> None:
+    with pytest.raises(InvalidInputError, match=r"rng must be a numpy.random.Generator, got None"):
+        ThompsonRank().rank(_made(), 0, rng=None)

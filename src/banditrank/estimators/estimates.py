@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.position_preferences import position_preferences
 from banditrank.model.values import weighted_means
-from banditrank.statistics.counts import Counts
+from banditrank.statistics.counts import Counts, check_counts
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
@@ -61,6 +61,7 @@ def estimate(counts: Counts) -> Estimates:
     >>> estimate(counts).user_type_values([1, 0])  # 2/3 · 0.6 + 1/3 · 0.3
     array([0.5])
     """
+    check_counts(counts)
     preferences = position_preferences(counts)
     looks = exposure(counts, preferences)
     return Estimates(arrival_rates(counts), preferences, looks, item_means(counts, looks))

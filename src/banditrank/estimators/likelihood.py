@@ -27,7 +27,7 @@ from banditrank.checks import check_number, check_whole
 from banditrank.compilation import compiled
 from banditrank.estimators.estimates import Estimates, arrival_rates
 from banditrank.estimators.item_means import exposure
-from banditrank.statistics.counts import Counts
+from banditrank.statistics.counts import Counts, check_counts
 
 Floats = NDArray[np.float64]
 
@@ -140,6 +140,7 @@ def likelihood_estimate(counts: Counts, *, tolerance: float = 1e-12, max_passes:
     >>> estimate(counts).position_preferences.round(2)
     array([[0.46, 0.54]])
     """
+    check_counts(counts)
     tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
     max_passes = check_whole("max_passes", max_passes, 1)
     preferences = np.full((counts.n_user_types, counts.n_positions), 1 / counts.n_positions)

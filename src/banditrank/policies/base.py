@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
-from banditrank.errors import UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
 from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts
+from banditrank.statistics.counts import Counts, check_counts
 from banditrank.statistics.memory import Memory
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
@@ -200,6 +200,9 @@ class CompiledPolicy(Policy):
         scratch: Any = None,
     ) -> Ranking:
         """Return the ranking to show next: the formulas of the simulator, on a state made from the counts."""
+        check_counts(counts)
+        if not isinstance(rng, np.random.Generator):
+            raise InvalidInputError("rng", "must be a numpy.random.Generator", rng)
         counts.check_user_type(user_type)
         if scratch is None:
             scratch = self.random_scratch(counts, rng)

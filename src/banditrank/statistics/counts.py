@@ -12,6 +12,8 @@ from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 
+_FLOAT = np.dtype(np.float64)
+
 
 @dataclass(slots=True, eq=False)
 class Counts:
@@ -35,6 +37,44 @@ class Counts:
     rewards_by_position: NDArray[np.float64]  # (N, K, M)
     arrivals: NDArray[np.float64]  # (N,)
     rounds: int
+
+    def __post_init__(self) -> None:
+        # Formulas trust shapes, and counts are made often: what is sound is told from the rest at once.
+        displays, rewards, arrivals = self.displays_by_position, self.rewards_by_position, self.arrivals
+        try:
+            n, k, m = displays.shape
+            sound = (
+                n > 0
+                and 0 < k <= m
+                and rewards.shape == (n, k, m)
+                and arrivals.shape == (n,)
+                and displays.dtype == rewards.dtype == arrivals.dtype == _FLOAT
+                and type(self.rounds) is int
+                and self.rounds >= 0
+            )
+        except (AttributeError, ValueError):  # no array, or not of three axes
+            sound = False
+        if not sound:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Raise the error for arrays that do not fit together; a round number of another kind is taken."""
+        tables = {
+            "displays_by_position": self.displays_by_position,
+            "rewards_by_position": self.rewards_by_position,
+            "arrivals": self.arrivals,
+        }
+        for field, table in tables.items():
+            if not isinstance(table, np.ndarray) or table.dtype != _FLOAT:
+                raise InvalidInputError(field, "must be an array of float64", table)
+        shape = self.displays_by_position.shape
+        if len(shape) != 3 or not 1 <= shape[1] <= shape[2] or shape[0] < 1:
+            rule = "must have shape (N, K, M) with 1 ≤ K ≤ M"
+            raise InvalidInputError("displays_by_position", rule, shape)
+        for field, wanted in (("rewards_by_position", shape), ("arrivals", shape[:1])):
+            if tables[field].shape != wanted:
+                raise InvalidInputError(field, f"must have shape {wanted}", tables[field].shape)
+        self.rounds = check_whole("rounds", self.rounds, 0)
 
     @classmethod
     def empty(cls, *, n_user_types: int, n_items: int, n_positions: int) -> "Counts":
@@ -77,10 +117,7 @@ class Counts:
         arrived = _counts("arrivals", arrivals, 1)
         if arrived.shape != (n,):
             raise InvalidInputError("arrivals", f"must have one entry for each of {n} user types", arrivals)
-        for index in np.argwhere((tables["displays"] == 0) & (tables["rewards"] > 0)):
-            place = "rewards" + "".join(f"[{axis}]" for axis in index)
-            value = float(tables["rewards"][tuple(index)])
-            raise InvalidInputError(place, "must be 0 where nothing was displayed", value)
+        _check_displayed(tables["displays"], tables["rewards"])
         by_position = [np.ascontiguousarray(table.transpose(0, 2, 1)) for table in tables.values()]
         total = round(float(arrived.sum())) if rounds is None else rounds
         return cls(by_position[0], by_position[1], arrived, check_whole("rounds", total, 0, 10**15))
@@ -138,6 +175,19 @@ class Counts:
     def check_user_type(self, user_type: int) -> None:
         """Raise an error unless the number is that of a user type."""
         check_whole("user_type", user_type, 0, self.n_user_types - 1)
+
+    def check_values(self) -> None:
+        """Raise an error unless all counts are finite, not negative, and rewards were displayed.
+
+        `from_arrays` and `record` let nothing else in; it takes a look at every number to tell.
+        """
+        for field, table in (
+            ("displays", self.displays),
+            ("rewards", self.rewards),
+            ("arrivals", self.arrivals),
+        ):
+            _check_numbers(field, table)
+        _check_displayed(self.displays, self.rewards)
 
     def pooled(self) -> "Counts":
         """Return the counts with all user types taken for one."""
@@ -211,7 +261,34 @@ def _counts(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64
         raise InvalidInputError(field, "must hold numbers only", value) from None
     if array.ndim != dimensions:
         raise InvalidInputError(field, f"must have {dimensions} axes", f"{array.ndim}")
-    if not (array >= 0).all() or not np.isfinite(array).all():
-        bad = array[~((array >= 0) & np.isfinite(array))][0]
-        raise InvalidInputError(field, "must be finite and not negative", float(bad))
+    _check_numbers(field, array)
     return array
+
+
+def _check_numbers(field: str, array: NDArray[np.float64]) -> None:
+    sound = (array >= 0) & (array < np.inf)
+    if not sound.all():
+        raise InvalidInputError(field, "must be finite and not negative", float(array[~sound][0]))
+
+
+def _check_displayed(displays: NDArray[np.float64], rewards: NDArray[np.float64]) -> None:
+    """Raise an error unless what was rewarded was displayed. Shapes are (N, M, K)."""
+    unseen = (displays == 0) & (rewards > 0)
+    if unseen.any():
+        index = tuple(np.argwhere(unseen)[0])
+        place = "rewards" + "".join(f"[{axis}]" for axis in index)
+        raise InvalidInputError(place, "must be 0 where nothing was displayed", float(rewards[index]))
+
+
+def check_counts(counts: Counts) -> None:
+    """Raise an error unless these are counts, of values that can be.
+
+    Examples
+    --------
+    >>> check_counts([[1, 2]])
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: counts must be a Counts, got [[1, 2]]
+    """
+    if not isinstance(counts, Counts):
+        raise InvalidInputError("counts", "must be a Counts", counts)
+    counts.check_values()
