@@ -1,9 +1,13 @@
-"""The machine code that is kept does not depend on files without formulas."""
+"""The machine code that is kept does not depend on files without formulas; Ctrl-C waits for the compiler."""
 
 import ast
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 import banditrank
 from banditrank.compilation import WITHOUT_FORMULAS
@@ -28,3 +32,55 @@ def test_layers_without_formulas_compile_nothing(layer: str) -> None:
                     assert {alias.name for alias in node.names} <= HARMLESS, file
                 elif node.module == "banditrank":
                     assert "compilation" not in {alias.name for alias in node.names}, file
+
+
+@pytest.fixture
+def default_interruption() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("default_interruption")
+def test_an_interruption_waits_for_the_compiler() -> None:
+    done = []
+
+    @global_compiler_lock
+    def compile_inner() -> None:
+        signal.raise_signal(signal.SIGINT)
+        done.append("inner")
+
+    @global_compiler_lock
+    def compile_outer() -> None:
+        compile_inner()
+        done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_outer()
+    assert done == ["inner", "outer"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with global_compiler_lock:
+        pass  # what was raised once is not raised again
+
+
+@pytest.mark.usefixtures("default_interruption")
+def test_who_handles_interruptions_does_so_while_formulas_are_compiled() -> None:
+    noted = []
+    signal.signal(signal.SIGINT, lambda *_: noted.append("own"))
+    with global_compiler_lock:
+        signal.raise_signal(signal.SIGINT)
+    assert noted == ["own"]
+
+
+@pytest.mark.usefixtures("default_interruption")
+def test_compiling_in_another_thread_leaves_the_signal_alone() -> None:
+    seen = []
+
+    def compile_something() -> None:
+        with global_compiler_lock:
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=compile_something)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]

@@ -18,7 +18,9 @@ import atexit
 import hashlib
 import os
 import shutil
+import signal
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -160,6 +162,45 @@ class _FirstOf(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """Do nothing: whoever waits notices."""
+
+
+class _HoldInterruption(event.Listener):
+    """Keep Ctrl-C back while the main thread compiles or loads a formula, and raise it right after.
+
+    The compiler would not survive it: it leaves functions that it half knows, and where it is called back by
+    LLVM the interruption is lost. Whoever handles the signal in a way of their own is left alone.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.holds = False
+        self.interrupted = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - all are alike
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if self.depth == 0 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._note)
+            self.holds = True
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002 - all are alike
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self.depth -= 1
+        if self.depth == 0 and self.holds:
+            self.holds = False
+            interrupted, self.interrupted = self.interrupted, False
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            if interrupted:
+                raise KeyboardInterrupt
+
+    def _note(self, *_: object) -> None:
+        self.interrupted = True
+
+
+_events: Any = event  # its functions have no types
+_events.register("numba:compiler_lock", _HoldInterruption())
 
 
 @cache
