@@ -84,6 +84,32 @@ def test_never_clicked_is_surely_small() -> None:
     assert intervals.position_preferences.tolist() == [[[1, 1]]], "there is only one place to look"
 
 
+@pytest.mark.parametrize(
+    ("shape", "displays", "rewards", "least"),
+    [
+        ((1, 1, 1), 1000, 999, 0.93),
+        ((1, 1, 1), 1000, 1000, 0.93),
+        ((1, 5, 2), 1e6, 499_900, 0.995),
+        ((1, 5, 2), 1e15, 5e14, 0.999_999),
+        ((1, 5, 2), 1e300, 5e299, 0.999_999),
+        ((1, 3, 1), 2, 2, 0.01),
+    ],
+)
+def test_intervals_near_one_hold_their_estimate_and_are_narrow(
+    shape: tuple[int, int, int], displays: float, rewards: float, least: float
+) -> None:
+    counts = Counts.from_arrays(np.full(shape, displays), np.full(shape, rewards), [1000])
+    intervals, estimates = likelihood_intervals(counts), likelihood_estimate(counts)
+    for ends, values in (
+        (intervals.item_means, np.minimum(estimates.item_means, 1.0)),
+        (intervals.position_preferences, estimates.position_preferences),
+    ):
+        assert (ends[..., 0] <= values).all()
+        assert (values <= ends[..., 1]).all()
+    assert (intervals.item_means[..., 0] >= least).all()
+    assert intervals.item_means[..., 1] == pytest.approx(1, abs=1e-3)
+
+
 @pytest.mark.parametrize("level", [0, 1, -1, float("nan"), "0.9", True])
 def test_a_wrong_level_is_refused(level: object) -> None:
     with pytest.raises(InvalidInputError, match="level"):

@@ -3,7 +3,7 @@
 Around its largest value the logarithm of the likelihood falls off like a parabola in log ρ and log μ. A cell
 shown T times with chance ρ_k μ_j of a reward contributes the weight T ρ_k μ_j to the curvature in
 log ρ_k + log μ_j. The inverse of the whole gives the variances of log ρ_k and log μ_j, all else being unknown
-too; intervals are set up on the scale of log-odds, so that they stay within [0, 1].
+too; intervals are set up on the scale of log-odds, so that they stay within [0, 1], and hold the estimate.
 
 * Only products of ρ and μ are seen, but ρ sums to 1, which settles the rest, provided that items were shown
   at several positions. What the displays leave open has the interval [0, 1].
@@ -11,7 +11,8 @@ too; intervals are set up on the scale of log-odds, so that they stay within [0,
   would have been seen with half the error rate.
 * Rewards are taken for Poisson counts. For a user who looks at one position only, this is right where
   positions are compared, and on the safe side for means that are large; so it is for graded rewards, which
-  spread less than clicks.
+  spread less than clicks. Near 1, where log-odds run away from a Poisson count's spread, the lower end is
+  found on the scale of logarithms.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ from banditrank.statistics.counts import Counts
 Floats = NDArray[np.float64]
 
 _SINGULAR = 1e-9  # curvature below this share of the largest is none
-_MOST = 1 - 1e-6  # chances are kept below 1, where a click would be certain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
     preferences = np.empty((counts.n_user_types, counts.n_positions, 2))
     means = np.empty((counts.n_user_types, counts.n_items, 2))
     for i in range(counts.n_user_types):
-        rho, mu = estimates.position_preferences[i], np.minimum(estimates.item_means[i], _MOST)
+        rho, mu = estimates.position_preferences[i], np.minimum(estimates.item_means[i], 1.0)
         displays, rewards = counts.displays[i], counts.rewards[i]
         variances = _log_variances(displays, rho, mu)
         preferences[i] = _ends(rho, variances[: rho.size], level)
@@ -103,16 +103,18 @@ def _log_variances(displays: Floats, rho: Floats, mu: Floats) -> Floats:
 
 
 def _ends(estimates: Floats, variances: Floats, level: float) -> Floats:
-    width = NormalDist().inv_cdf((1 + level) / 2)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variances)  # of the logarithm
     inside = (estimates > 0) & (estimates < 1)
     chance = np.where(inside, estimates, 0.5)
     log_odds = np.log(chance / (1 - chance))
-    half = width * np.sqrt(variances) / (1 - chance)
-    ends = np.stack([log_odds - half, log_odds + half], axis=1)
-    bounded = 0.5 * (1 + np.tanh(ends / 2))
-    certain = np.stack([estimates, estimates], axis=1)
-    unknown = np.where(np.isfinite(variances)[:, None], certain, np.array([0.0, 1.0]))
-    return np.where(inside[:, None], bounded, unknown)
+    steps = half / (1 - chance)
+    ends = 0.5 * (1 + np.tanh(np.stack([log_odds - steps, log_odds + steps], axis=1) / 2))
+    ends[~inside] = estimates[~inside, None]
+    # To second order log-odds take half²·μ/(1−μ)/2 more off the logarithm. From μ = 2/3 on, this is too much.
+    least = estimates * np.exp(-half * (1 + half))
+    ends[:, 0] = np.where(estimates >= 1, least, np.maximum(ends[:, 0], least))
+    held = np.stack([np.minimum(ends[:, 0], estimates), np.maximum(ends[:, 1], estimates)], axis=1)
+    return np.where(np.isfinite(variances)[:, None], held, np.array([0.0, 1.0]))
 
 
 def _bound_unrewarded(ends: Floats, rewards: Floats, exposures: Floats, level: float) -> None:
