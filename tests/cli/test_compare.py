@@ -46,8 +46,8 @@ def test_options_reach_the_suites(capsys: pytest.CaptureFixture) -> None:
     [
         (["--suite", "tabel1"], r"suite must be one of table1, .*\(did you mean table1\?\), got 'tabel1'"),
         (["--suite", "table1,"], r"suite must be one of .*, got ''"),
-        (["--policies", "grap"], r"policy must be one of .*\(did you mean grab\?\), got 'grap'"),
-        (["--policies", "oracle"], r"policy must be one of .*, got 'oracle'"),
+        (["--policies", "grap"], r"--policies must be one of .*\(did you mean grab\?\), got 'grap'"),
+        (["--policies", "oracle"], r"--policies must be one of .*, got 'oracle'"),
         ([*SMALL, "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
         ([*SMALL, "--workers", "0"], "--workers must be a whole number from 1 to 1,024, got 0"),
         ([*SMALL, "--output", "mine"], "--output must be new or hold a comparison, not another figures"),

@@ -1,12 +1,12 @@
 """From what is believed of the world to one ranking for all, round after round: the solvers in the loop."""
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import chosen_by_type, inlined
-from banditrank.errors import InvalidInputError, UnsolvableError
+from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies.base import Treatment
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
 from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
@@ -76,6 +76,8 @@ def root_gaps(rounds: NDArray[np.int64]) -> Floats:
 
 def loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
     """Return the solver to use in the loop: the one asked for, or for ``auto`` the first that fits."""
+    if solver not in get_args(SolverName):
+        raise UnknownNameError("solver", solver, ("auto", *LOOP_SOLVERS))
     chosen = choose_solver(solver, utility, n_items=n_items, n_positions=n_positions)
     if chosen not in LOOP_SOLVERS:
         raise UnsolvableError(f"solver {chosen} cannot rank round after round: use {', '.join(LOOP_SOLVERS)}")

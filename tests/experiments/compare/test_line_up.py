@@ -32,7 +32,7 @@ def test_names_come_once_and_in_the_catalogs_order() -> None:
 
 @pytest.mark.parametrize("name", ["oracle", "grap", "", "all"])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(UnknownNameError, match=r"^policy must be one of "):
+    with pytest.raises(UnknownNameError, match=r"^policies must be one of "):
         find_names(["grab", name])
 
 

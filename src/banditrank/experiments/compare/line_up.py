@@ -58,7 +58,7 @@ def find_names(names: Sequence[str] = ()) -> list[str]:
     meant = [OURS if name == AUTO else name for name in names]
     for name in meant:
         if name not in EVERYBODY:
-            raise UnknownNameError("policy", name, (AUTO, *EVERYBODY))
+            raise UnknownNameError("policies", name, (AUTO, *EVERYBODY))
     return [name for name in EVERYBODY if name in meant or not meant]
 
 
