@@ -154,6 +154,18 @@ BAD = [
     (["simulate", "--utility", "nahs"], "--utility must be one of .*did you mean nash"),
     (["simulate", "--utility", "alpha:-2"], "alpha must be a number from 0 to 1,000, got -2.0"),
     (["simulate", "--solver", "magic", "--treatment", "equal"], "--solver must be one of .*got 'magic'"),
+    (
+        ["simulate", "--solver", "magic", "--treatment", "equal"],
+        "--solver must be one of auto, assignment, enumeration, sampling, branch-and-bound, spatial, got",
+    ),
+    (
+        ["simulate", "--click-model", "cascade", "--rewards", "beta:4"],
+        "--rewards must not be graded under click model cascade: a click .*, got 'beta:4'",
+    ),
+    (
+        ["simulate", "--changes", "item-jumps:3", "--horizon", "1"],
+        "--horizon must be a whole number from 2 to .*, got 1$",
+    ),
     (["simulate", "--rewards", "gauss"], "--rewards must be one of .*got 'gauss'"),
     (["simulate", "--coefficient", "nan"], "--coefficient must be a number from 0 to 1,000,000,000, got nan"),
     (["simulate", "--horizon", "0"], "--horizon must be a whole number from 1 to 1,000,000,000,000, got 0"),

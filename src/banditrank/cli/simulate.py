@@ -205,7 +205,7 @@ def _line_up(
         if not any(has_use_for(option, *pair) for pair in pairs):
             raise InvalidInputError(option, "must be left out: no policy here has a use for it", value)
     for policy in line_up:
-        check_simulation(policy, problem, rewards)
+        check_simulation(policy, problem, rewards, settings["click_model"])
     return line_up
 
 

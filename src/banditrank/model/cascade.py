@@ -42,8 +42,8 @@ class DependentClick(ClickModel):
     """A user scans the positions, clicks what she likes, and leaves after a click if it satisfied her.
 
     She begins where her type looks most, and goes on by decreasing position preference. How much less a
-    position is looked at is of no account: only their order is. A click earns the whole reward: graded
-    rewards are clicks here.
+    position is looked at is of no account: only their order is. A click earns the whole reward: rewards
+    are not graded here.
 
     Parameters
     ----------
@@ -53,6 +53,7 @@ class DependentClick(ClickModel):
 
     name: ClassVar[str] = "dependent-click"
     depends_on = "items"
+    graded = False
     draw = staticmethod(_draw)
     value = staticmethod(_value)
 
@@ -75,6 +76,7 @@ class Cascade(ClickModel):
 
     name: ClassVar[str] = "cascade"
     depends_on = "items"
+    graded = False
     parameter = 1.0
     draw = staticmethod(_draw)
     value = staticmethod(_value)

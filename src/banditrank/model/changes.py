@@ -87,14 +87,19 @@ def changing(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Tim
     >>> changing(kdd2012(), "item-jumps:2", 30_000).starts
     (1, 10001, 20001)
     """
+    if not isinstance(problem, Problem):
+        raise InvalidInputError("problem", "must be a Problem: one that does not change yet", problem)
+    if not isinstance(changes, str):
+        raise InvalidInputError("changes", "must be a text such as item-jumps:3", changes)
+    horizon = check_whole("horizon", horizon, 2, 10**12)
     name, _, times = changes.partition(":")
     if name not in CHANGES:
         raise UnknownNameError("changes", name, [f"{known}:TIMES" for known in CHANGES])
     if not times.isascii() or not times.isdigit():
         raise InvalidInputError("changes", f"must be {name}:TIMES with a whole number", changes)
-    count = check_whole("changes' times", int(times), 1, max(1, min(horizon - 1, 10_000)))
+    count = check_whole("changes' times", int(times), 1, min(horizon - 1, 10_000))
     rng = np.random.default_rng(check_whole("seed", seed, 0))
-    return CHANGES[name](problem, check_whole("horizon", horizon, 2, 10**12), count, rng)
+    return CHANGES[name](problem, horizon, count, rng)
 
 
 def _shares(times: int) -> Floats:

@@ -9,6 +9,21 @@ _MODELS = {model.name: model for model in (SINGLE_LOOK, PositionBased(), CASCADE
 CLICK_MODEL_NAMES = tuple(_MODELS)
 
 
+def as_click_model(model: ClickModel | str) -> ClickModel:
+    """Return a click model, or the one of a name; raise an error if it is neither.
+
+    Examples
+    --------
+    >>> as_click_model("cascade").name
+    'cascade'
+    """
+    if isinstance(model, str):
+        return find_click_model(model)
+    if not isinstance(model, ClickModel):
+        raise InvalidInputError("click model", "must be a ClickModel or the name of one", model)
+    return model
+
+
 def find_click_model(text: str) -> ClickModel:
     """Return a click model by name; ``dependent-click:0.8`` sets how probably a click satisfies.
 

@@ -48,12 +48,15 @@ class ClickModel:
         What a ranking's value depends on. ``cells``: it is scale · Σ_k w_ik μ_i,σ(k) with the model's
         `position_weights`. ``items``: it grows with the mean of every item shown, wherever that is shown.
         ``ranking``: nothing is known.
+    graded
+        Whether rewards may be graded: whether ``draw`` knows of more than clicks.
     parameter
         A number of the model's own, which its formulas find in the world.
     """
 
     name: ClassVar[str]
     depends_on: ClassVar[Literal["cells", "items", "ranking"]] = "ranking"
+    graded: ClassVar[bool] = True
     parameter: float = 0.0
     draw: Callable[..., None]
     value: Callable[..., Any]

@@ -75,6 +75,21 @@ class Beta:
         return f"beta:{self.concentration:.15g}:{self.scale:.15g}"
 
 
+def as_rewards(rewards: Rewards | str) -> Rewards:
+    """Return rewards, or those of a name; raise an error if they are neither.
+
+    Examples
+    --------
+    >>> as_rewards("beta:10")
+    Beta(concentration=10.0, scale=1.0)
+    """
+    if isinstance(rewards, str):
+        return find_rewards(rewards)
+    if not hasattr(rewards, "concentration") or not hasattr(rewards, "scale"):
+        raise InvalidInputError("rewards", "must be Rewards or a name of some", rewards)
+    return rewards
+
+
 def find_rewards(text: str) -> Rewards:
     """Return rewards by name: ``bernoulli``, ``beta`` or ``beta:CONCENTRATION:SCALE``.
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from banditrank.checks import check_whole
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
@@ -42,6 +44,10 @@ class Timeline:
     def __init__(
         self, problems: Sequence[Problem], starts: Sequence[int], *, name: str | None = None
     ) -> None:
+        if not isinstance(problems, Sequence) or not all(isinstance(each, Problem) for each in problems):
+            raise InvalidInputError("problems", "must be a list of Problems", problems)
+        if not isinstance(starts, Sequence | np.ndarray):
+            raise InvalidInputError("starts", "must be a list of rounds", starts)
         if not problems or len(problems) != len(starts):
             rule = f"must hold a round for each of the {len(problems)} problems, at least one"
             raise InvalidInputError("starts", rule, len(starts))
@@ -109,5 +115,10 @@ class Timeline:
 
 
 def as_timeline(problem: "Problem | Timeline") -> Timeline:
-    """Return a problem as a world that never changes."""
-    return problem if isinstance(problem, Timeline) else Timeline([problem], [1])
+    """Return a problem as a world that never changes; raise an error if it is neither."""
+    if isinstance(problem, Timeline):
+        return problem
+    if not isinstance(problem, Problem):
+        rule = "must be a Problem (find_problem makes one from a name) or a Timeline"
+        raise InvalidInputError("problem", rule, problem)
+    return Timeline([problem], [1])

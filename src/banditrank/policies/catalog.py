@@ -8,9 +8,10 @@ import numpy as np
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
+from banditrank.model.click_model_catalog import as_click_model
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Rewards
+from banditrank.model.rewards import Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Treatment
 from banditrank.policies.field.base import FieldPolicy, InformedFieldPolicy, OrderedFieldPolicy
@@ -105,8 +106,8 @@ def find_policy(
     utility: Utility | str = "utilitarian",
     coefficient: float | None = None,
     solver: SolverName = "auto",
-    rewards: Rewards | None = None,
-    click_model: ClickModel = SINGLE_LOOK,
+    rewards: Rewards | str | None = None,
+    click_model: ClickModel | str = SINGLE_LOOK,
     horizon: int | None = None,
     memory: str | None = None,
     estimator: EstimatorName = "paper",
@@ -143,10 +144,9 @@ def find_policy(
     >>> find_policy("top-rank-ordered", kdd2012()).order
     ((1, 0), (1, 0))
     """
-    if name not in POLICY_NAMES:
-        raise UnknownNameError("policy", name, POLICY_NAMES)
-    if estimator not in get_args(EstimatorName):
-        raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
+    _check_choices(name, estimator, smoothed)
+    rewards = None if rewards is None else as_rewards(rewards)
+    click_model = as_click_model(click_model)
     told = given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
     for option, value in told.items():
         if option not in _USES.get(name, ()):
@@ -168,6 +168,15 @@ def find_policy(
     else:
         policy = _field_policy(name, world, click_model, horizon, aim)
     return policy if memory is None else Forgetful(policy, memory)
+
+
+def _check_choices(name: str, estimator: str, smoothed: object) -> None:
+    if name not in POLICY_NAMES:
+        raise UnknownNameError("policy", name, POLICY_NAMES)
+    if estimator not in get_args(EstimatorName):
+        raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
+    if not isinstance(smoothed, bool):
+        raise InvalidInputError("smoothed", "must be true or false", smoothed)
 
 
 def given(**options: Any) -> dict[str, Any]:

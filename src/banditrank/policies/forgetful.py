@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.errors import InvalidInputError
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.wrapping import Wrapping
 from banditrank.statistics.memory import Memory, find_memory
@@ -35,6 +36,11 @@ class Forgetful(Wrapping):
     memory: Memory
 
     def __init__(self, inner: CompiledPolicy, memory: Memory | str) -> None:
+        if not isinstance(inner, CompiledPolicy):
+            raise InvalidInputError("inner", "must be a CompiledPolicy (find_policy makes one)", inner)
+        if not isinstance(memory, Memory | str):
+            rule = "must be a Memory, or window:ROUNDS or discount:ROUNDS"
+            raise InvalidInputError("memory", rule, memory)
         object.__setattr__(self, "inner", inner)
         object.__setattr__(self, "memory", find_memory(memory) if isinstance(memory, str) else memory)
         shared = ("name", "treatment", "utility", "assumptions", "own_statistics", "distinguishes_user_types")

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_whole
 from banditrank.errors import InvalidInputError
+from banditrank.model.click_model_catalog import as_click_model
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.model.rewards import Bernoulli, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
 from banditrank.policies.catalog import find_policy
@@ -36,8 +37,8 @@ def simulate(
     replications: int = 20,
     seed: int = 0,
     *,
-    rewards: Rewards | None = None,
-    click_model: ClickModel = SINGLE_LOOK,
+    rewards: Rewards | str | None = None,
+    click_model: ClickModel | str = SINGLE_LOOK,
     checkpoints: Sequence[int] | NDArray[np.integer] | None = None,
     workers: int | None = None,
     progress: bool | Advance | None = None,
@@ -65,7 +66,7 @@ def simulate(
     seed
         The same users come to policies that are simulated with the same seed.
     rewards, click_model
-        Clicks and single looks unless said otherwise.
+        Clicks and single looks unless said otherwise: values, or their names.
     checkpoints
         Rounds to note the regret at; about a hundred, denser at the start, when left out. The horizon is
         always one.
@@ -96,15 +97,15 @@ def simulate(
     >>> result.final_regret.shape
     (3,)
     """
-    world_rewards = rewards or Bernoulli()
+    world_rewards = Bernoulli() if rewards is None else as_rewards(rewards)
+    click_model = as_click_model(click_model)
     horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
     replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
     seed = check_whole("seed", seed, 0)
     delay = check_whole("delay", delay, 0, LONGEST_DELAY)
     if isinstance(policy, str):
-        check_world(problem)
-        policy = find_policy(policy, problem, rewards=rewards, click_model=click_model, horizon=horizon)
-    check_simulation(policy, problem, world_rewards)
+        policy = find_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
+    check_simulation(policy, problem, world_rewards, click_model)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
     experiment = Experiment(
@@ -155,24 +156,22 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
     return np.unique(np.maximum(spaced.astype(np.int64), 1))
 
 
-def check_world(problem: Problem | Timeline) -> None:
-    """Raise an error unless it is a world."""
-    if not isinstance(problem, Problem | Timeline):
-        rule = "must be a Problem (find_problem makes one from a name) or a Timeline"
-        raise InvalidInputError("problem", rule, problem)
-
-
-def check_simulation(policy: Policy, problem: Problem | Timeline, rewards: Rewards) -> None:
+def check_simulation(
+    policy: Policy, problem: Problem | Timeline, rewards: Rewards, click_model: ClickModel
+) -> None:
     """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
     if not isinstance(policy, Policy):
         raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
-    check_world(problem)
+    timeline = as_timeline(problem)
+    if rewards.concentration > 0 and not click_model.graded:
+        rule = f"must not be graded under click model {click_model}: a click earns the whole reward"
+        raise InvalidInputError("rewards", rule, str(rewards))
     check_treatment(policy.treatment)
     if not isinstance(policy.utility, Utility):
         raise InvalidInputError(
             "policy's utility", "must be a Utility (find_utility makes one)", policy.utility
         )
-    for world in as_timeline(problem).problems:
+    for world in timeline.problems:
         if isinstance(policy, CompiledPolicy):
             policy.kernel(n_items=world.n_items, n_positions=world.n_positions)  # refuses what is too large
         if policy.treatment == "equal":
