@@ -61,6 +61,8 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
 
 def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None:
     """Draw the regret at the horizon, a dot for each replication and a bar at the median."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - Matplotlib is heavy
+
     for number, result in enumerate(results):
         colour, _ = _style(number, result)
         spread = np.random.default_rng(0).uniform(-0.22, 0.22, len(result.final_regret))
@@ -77,6 +79,10 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
     axes.set_xlabel("regret")
     axes.set_title("final regret of every replication", fontsize="medium", loc="left")
     tidy(axes)
+    low, high = axes.get_xlim()
+    if sum(low <= tick <= high for tick in axes.get_xticks()) < 2:  # of powers of ten
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+
 
 
 def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
