@@ -54,11 +54,13 @@ def any_script() -> Iterator[None]:
         yield
 
 
-def write_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure to a file; its ending says which kind."""
+def write_figure(figure: "Figure", path: Path, description: str | None = None) -> None:
+    """Write a figure to a file; its ending says which kind. A description is kept beside the picture."""
+    kind = path.suffix.removeprefix(".").lower()
+    metadata = None if description is None else {"Subject" if kind == "pdf" else "Description": description}
     try:
         with any_script(), replacing(path) as new:
-            figure.savefig(new, format=path.suffix.removeprefix(".").lower())
+            figure.savefig(new, format=kind, metadata=metadata)
     except OSError as error:
         raise InvalidInputError.from_os("plot file", "must be writable", path, error) from None
 

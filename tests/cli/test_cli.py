@@ -141,6 +141,21 @@ def test_plots_are_written(capsys: pytest.CaptureFixture, tmp_path: Path, ending
     status, _, _ = run(capsys, "simulate", "--policy", "ucb-rank", *QUICK, "--plot", str(path))
     assert status == 0
     assert path.stat().st_size > 5000
+    made = f"kdd2012: 400 rounds, 3 replications, seed 7, banditrank {__version__}".encode()
+    assert made in path.read_bytes()
+
+
+def test_results_say_what_is_not_as_it_is_by_default(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    arguments = ["simulate", "--policy", "random", *QUICK, "--changes", "item-jumps:3", "--delay", "1000"]
+    other = [*arguments, "--click-model", "position-based", "--rewards", "beta:4"]
+    _, output, _ = run(capsys, *other, "--plot", str(tmp_path / "figure.png"))
+    world = "kdd2012, item-jumps:3, position-based clicks, rewards beta:4:1, delay 1,000"
+    assert " ".join(output.split()).startswith(f"Regret: {world}, 400 rounds, seed 7")
+    assert f"{world}: 400 rounds".encode() in (tmp_path / "figure.png").read_bytes()
+    _, output, _ = run(capsys, *arguments, "--json", "-")
+    assert json.loads(output)["changes"] == "item-jumps:3"
+    _, output, _ = run(capsys, "simulate", "--policy", "random", *QUICK, "--json", "-")
+    assert json.loads(output)["changes"] is None
 
 
 BAD = [

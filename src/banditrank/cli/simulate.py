@@ -160,11 +160,11 @@ def simulate_command(
             backend=place,
         )
     if results and json_file is not None:
-        write_json(_document(results, replications), json_file)
+        write_json(_document(results, replications, changes), json_file)
     if results and json_file != "-":
-        _print_table(results)
+        _print_table(results, changes)
     if results and plot is not None:
-        save_plot(results, plot)
+        save_plot(results, plot, changes)
     finished, wanted = sum(len(result.replications) for result in results), replications * len(line_up)
     if finished < wanted:
         typer.echo(f"banditrank: interrupted after {finished} of {wanted} replications", err=True)
@@ -229,7 +229,7 @@ def _simulate_all(
     return results
 
 
-def _document(results: "list[SimulationResult]", replications: int) -> dict[str, Any]:
+def _document(results: "list[SimulationResult]", replications: int, changes: str | None) -> dict[str, Any]:
     first = results[0]
     return {
         "problem": first.problem.name,
@@ -238,18 +238,20 @@ def _document(results: "list[SimulationResult]", replications: int) -> dict[str,
         "replications": replications,
         "rewards": first.rewards,
         "click_model": first.click_model,
+        "changes": changes,
         "delay": first.delay,
         "version": first.version,
         "runs": [result.to_dict() for result in results],
     }
 
 
-def _print_table(results: "list[SimulationResult]") -> None:
+def _print_table(results: "list[SimulationResult]", changes: str | None) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     first = results[0]
-    caption = f"{first.problem.name}, {first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
+    rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
+    caption = f"{first.world(changes)}, {rounds}"
     table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):

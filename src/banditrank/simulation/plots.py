@@ -84,9 +84,18 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
         axes.xaxis.set_major_locator(MaxNLocator(4))
 
 
+def save_plot(results: Sequence[SimulationResult], path: str | Path, changes: str | None = None) -> None:
+    """Draw the regret of results to a file; its ending says which kind: png, svg, pdf.
 
-def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
-    """Draw the regret of results to a file; its ending says which kind: png, svg, pdf."""
+    Parameters
+    ----------
+    results
+        What to draw.
+    path
+        The file.
+    changes
+        How the world changes, to be said in the title.
+    """
     from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
 
     path = Path(path)
@@ -97,13 +106,10 @@ def save_plot(results: Sequence[SimulationResult], path: str | Path) -> None:
     plot_final_regret(results, right)
     first = results[0]
     count = max(len(result.replications) for result in results)
-    figure.suptitle(
-        f"{plain(first.problem.name)}: {first.horizon:,} rounds, {count} replications, seed {first.seed}",
-        x=0.01,
-        ha="left",
-        fontsize="large",
-    )
-    write_figure(figure, path)
+    made = f"seed {first.seed}, banditrank {first.version}"
+    title = f"{first.world(changes)}: {first.horizon:,} rounds, {count} replications, {made}"
+    figure.suptitle(plain(title), x=0.01, ha="left", fontsize="large", wrap=True)
+    write_figure(figure, path, title)
 
 
 def _style(number: int, result: SimulationResult) -> tuple[str, Any]:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError, in_a_line
 from banditrank.files import replacing
+from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.problem import Problem
+from banditrank.model.rewards import Bernoulli
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import policy_label
 from banditrank.statistics.counts import Counts
@@ -119,6 +121,25 @@ class SimulationResult:
     def rounds_per_second(self) -> float:
         """Rounds simulated per second of wall time, all replications together."""
         return len(self.replications) * self.horizon / self.seconds if self.seconds > 0 else 0.0
+
+    def world(self, changes: str | None = None) -> str:
+        """Return what was learned, in a few words: the problem, and what is not as it is by default.
+
+        Parameters
+        ----------
+        changes
+            How the world changes, for one that does; how often, when left out.
+        """
+        parts = [self.problem.name]
+        if isinstance(self.problem, Timeline) and (count := len(self.problem.problems) - 1):
+            parts.append(changes or f"{count} change{'s' if count > 1 else ''}")
+        if self.click_model != str(SINGLE_LOOK):
+            parts.append(f"{self.click_model} clicks")
+        if self.rewards != str(Bernoulli()):
+            parts.append(f"rewards {self.rewards}")
+        if self.delay:
+            parts.append(f"delay {self.delay:,}")
+        return ", ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, as in the output of ``banditrank simulate --json``."""
