@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from banditrank.errors import UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.experiments.compare import leaderboard, suite_study
 from banditrank.experiments.compare.line_up import find_names
 from banditrank.experiments.compare.reproductions.catalog import REPRODUCTIONS
@@ -60,11 +60,15 @@ def compare(
     names = find_names(policies)
     found = [suite for name, suite in SUITES.items() if name in suites or not suites]
     own = {name.removesuffix(ORDERED) for name in names} if OF_PAPERS in suites or not suites else set()
+    studies = [
+        *(suite_study.make_study(suite, names) for suite in found),
+        *(study for policy, study in REPRODUCTIONS.items() if policy in own),
+    ]
+    if not studies:
+        rule = f"must name one that has a reproduction: {', '.join(REPRODUCTIONS)}"
+        raise InvalidInputError("policies", rule, ", ".join(names))
     return conduct(
-        [
-            *(suite_study.make_study(suite, names) for suite in found),
-            *(study for policy, study in REPRODUCTIONS.items() if policy in own),
-        ],
+        studies,
         output,
         COMPARISON,
         overview=leaderboard.make_study(found, names) if found else None,
