@@ -41,6 +41,16 @@ def test_options_reach_the_suites(capsys: pytest.CaptureFixture) -> None:
     assert json.loads(Path("output/comparison/comparison.json").read_text())["seed"] == 3
 
 
+def test_random_rankings_alone_are_not_called_the_best(capsys: pytest.CaptureFixture) -> None:
+    assert run(capsys, "compare", "--suite", "table1", "--policies", "random", "--quick")[0] == 0
+    page = Path("output/comparison-quick/index.html").read_text()
+    assert "Only random rankings took part, which are there for scale." in page
+    assert "Only random rankings took part, which lose" in page
+    assert "has the least" not in page
+    assert "No policy that knows nothing" not in page
+    assert "Regret over rounds of random, both axes" in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -48,6 +58,10 @@ def test_options_reach_the_suites(capsys: pytest.CaptureFixture) -> None:
         (["--suite", "table1,"], r"suite must be one of .*, got ''"),
         (["--policies", "grap"], r"--policies must be one of .*\(did you mean grab\?\), got 'grap'"),
         (["--policies", "oracle"], r"--policies must be one of .*, got 'oracle'"),
+        (
+            ["--suite", "reproductions", "--policies", "random"],
+            "--policies must name one that has a reproduction: .*, got 'random'",
+        ),
         ([*SMALL, "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
         ([*SMALL, "--workers", "0"], "--workers must be a whole number from 1 to 1,024, got 0"),
         ([*SMALL, "--output", "mine"], "--output must be new or hold a comparison, not another figures"),

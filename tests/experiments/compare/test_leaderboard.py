@@ -85,6 +85,8 @@ def test_the_default_policy_must_be_near_the_best_that_knows(monkeypatch: pytest
 def test_without_the_default_policy_there_is_nothing_to_check() -> None:
     assert not leaderboard.read(TWO, ["grab", "random"], data()).checks
     assert leaderboard.read(TWO, ["pbm-ucb"], data()).findings.endswith("took part.")
+    few = leaderboard.read(TWO, ["pbm-ucb", "random"], data()).findings
+    assert few.endswith("No policy that knows nothing of positions took part but random rankings.")
 
 
 def test_a_suite_tells_who_lost_least_and_what_does_not_hold() -> None:

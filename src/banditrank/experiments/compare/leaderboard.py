@@ -105,11 +105,14 @@ def _broken(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> di
 
 
 def _findings(of_blind: Sequence[Score], of_all: Sequence[Score]) -> str:
-    first = [score for score in of_all if score.policy != FOR_SCALE] or list(of_all)
+    first = [score for score in of_all if score.policy != FOR_SCALE]
+    if not first:
+        return "Only random rankings took part, which are there for scale."
     text = f"{first[0].policy} ({_told(first[0].policy)}) has the least score of all, {first[0].average:.2f}"
     learners = [score for score in of_blind if score.policy != FOR_SCALE]
     if not learners:
-        return f"{text}. No policy that knows nothing of positions took part."
+        others = " but random rankings" if of_blind else ""
+        return f"{text}. No policy that knows nothing of positions took part{others}."
     return (
         f"{text}. Of those that know nothing of positions it is {learners[0].policy}, which loses "
         f"{learners[0].average:.2f} times as much as the best of them on average, and most, "

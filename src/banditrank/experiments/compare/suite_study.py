@@ -107,6 +107,8 @@ def _violations(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, l
 
 def _findings(medians: dict[str, float], learners: list[str]) -> str:
     first = learners[0]
+    if first == FOR_SCALE:
+        return f"Only random rankings took part, which lose {medians[first]:,.0f}."
     knowing = knowledge(first)
     told = "" if knowing == "nothing" else f" ({knowing})"
     blind = [label for label in learners if knowledge(label) == "nothing"]
@@ -131,8 +133,9 @@ def _picture(data: Frames, learners: list[str]) -> Picture:
         axes.set_ylabel("regret")
         axes.legend(frameon=False, fontsize="small")
 
+    who = f"the {len(drawn)} policies that lost least" if len(drawn) > 1 else drawn[0]
     caption = (
-        f"Regret over rounds of the {len(drawn)} policies that lost least, both axes logarithmic: medians, "
-        "in bands from the 10% to the 90% quantile of the replications."
+        f"Regret over rounds of {who}, both axes logarithmic: medians, in bands from the 10% to the 90% "
+        "quantile of the replications."
     )
     return Picture("regret", caption, draw, width=8.0, height=4.2)
