@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pandas as pd
 import pytest
+from pyarrow import parquet
 from small_study import NumbersPart
 
 from banditrank import InvalidInputError
@@ -26,6 +27,14 @@ def test_what_was_put_in_is_given_back_in_another_process(tmp_path: Path) -> Non
     assert archive.get("other", PART) is None
     assert archive.seconds("other", [PART]) == 0
     assert archive.seconds("small", []) == 0
+
+
+def test_a_file_says_by_itself_where_it_came_from(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, MANIFEST)
+    archive.put("small", PART, FRAME, 0)
+    metadata = parquet.read_schema(archive.path("small", PART)).metadata
+    noted = {name: metadata[f"banditrank.{name}".encode()] for name in MANIFEST}
+    assert noted == {"version": b"1.2.3", "seed": b"0", "quick": b"True"}
 
 
 def test_data_of_other_settings_are_not_given_back(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from banditrank import (
     Beta,
@@ -109,6 +110,9 @@ def test_a_saved_result_is_read_back(tmp_path: Path) -> None:
     for field in SimulationResult.__slots__:
         assert np.array_equal(getattr(back, field), getattr(result, field)), field
     assert back.label == "greedy-rank-equal-nash-0.25"
+    metadata = parquet.read_schema(tmp_path / "run" / "curves.parquet").metadata
+    assert metadata[b"banditrank.seed"] == str(result.seed).encode()
+    assert metadata[b"banditrank.version"] == result.version.encode()
 
 
 class Noting(LocalBackend):

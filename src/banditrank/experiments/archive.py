@@ -33,7 +33,8 @@ class Archive:
     output
         The directory. Made if it is missing.
     manifest
-        What all parts have in common. A directory that holds another is refused.
+        What all parts have in common. A directory that holds another is refused. Each file of data has it
+        in its metadata too.
     others
         What else will be written there. A directory that holds something else of that name is refused.
     kind
@@ -49,6 +50,7 @@ class Archive:
     ) -> None:
         self.directory = output
         self.kind = kind
+        self._noted = {f"banditrank.{name}": str(value) for name, value in manifest.items()}
         try:
             output.mkdir(parents=True, exist_ok=True)
             self._claim(manifest, (SECONDS_FILE, DATA, TIMINGS, *others))
@@ -99,7 +101,9 @@ class Archive:
 
         path = self.path(study, part)
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        table = table.replace_schema_metadata({**table.schema.metadata, _DIGEST: part.digest()})
+        table = table.replace_schema_metadata(
+            {**table.schema.metadata, **self._noted, _DIGEST: part.digest()}
+        )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as new:

@@ -184,13 +184,19 @@ class SimulationResult:
 
     def save(self, directory: str | Path) -> None:
         """Write the result to a directory: a JSON summary and the curves as Parquet. `load` reads it back."""
+        import pyarrow as pa  # noqa: PLC0415 - heavy, and only needed here
+        from pyarrow import parquet  # noqa: PLC0415 - as above
+
         directory = Path(directory)
+        table = pa.Table.from_pandas(self.to_frame(), preserve_index=False)
+        noted = {"banditrank.seed": str(self.seed), "banditrank.version": self.version}
+        table = table.replace_schema_metadata({**table.schema.metadata, **noted})
         text = json.dumps(self._summary(), indent=2, allow_nan=False) + "\n"
         try:
             directory.mkdir(parents=True, exist_ok=True)
             # Each file is replaced in one step, so that an interruption leaves the old one or the new one.
             with replacing(directory / CURVES_FILE) as path:
-                self.to_frame().to_parquet(path, index=False)
+                parquet.write_table(table, path)
             with replacing(directory / SUMMARY_FILE) as path:
                 path.write_text(text, encoding="utf-8")
         except OSError as error:
