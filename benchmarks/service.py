@@ -99,11 +99,11 @@ def _running(command: list[str]) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def _ask(port: int, path: str, body: dict[str, Any]) -> None:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
     )
-    urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
+    urllib.request.urlopen(request, timeout=600).close()  # noqa: S310 - it may have to be compiled
