@@ -12,35 +12,30 @@ Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=10_000)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class NewSurface(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Settings of a surface, any of which may be left out."""
+
+    user_types: Names | msgspec.UnsetType = msgspec.UNSET
+    policy: str | msgspec.UnsetType = msgspec.UNSET
+    treatment: Literal["personalized", "equal"] | msgspec.UnsetType = msgspec.UNSET
+    utility: str | msgspec.UnsetType = msgspec.UNSET
+    coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
+    attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    unreported: Literal["not-clicked", "discarded"] | msgspec.UnsetType = msgspec.UNSET
+    refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+
+
+class NewSurface(_Settings, kw_only=True):
     """A surface to be created. What is left out has the default of `Surface`."""
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
     items: Names
     n_positions: Annotated[int, msgspec.Meta(ge=1, le=100)]
-    user_types: Names | msgspec.UnsetType = msgspec.UNSET
-    policy: str | msgspec.UnsetType = msgspec.UNSET
-    treatment: Literal["personalized", "equal"] | msgspec.UnsetType = msgspec.UNSET
-    utility: str | msgspec.UnsetType = msgspec.UNSET
-    coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
-    attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
-    unreported: Literal["not-clicked", "discarded"] | msgspec.UnsetType = msgspec.UNSET
-    refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
-    keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
 
 
-class SurfaceChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class SurfaceChange(_Settings):
     """Settings to be changed; what is left out stays. User types may be added after those there are."""
-
-    user_types: Names | msgspec.UnsetType = msgspec.UNSET
-    policy: str | msgspec.UnsetType = msgspec.UNSET
-    treatment: Literal["personalized", "equal"] | msgspec.UnsetType = msgspec.UNSET
-    utility: str | msgspec.UnsetType = msgspec.UNSET
-    coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
-    attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
-    unreported: Literal["not-clicked", "discarded"] | msgspec.UnsetType = msgspec.UNSET
-    refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
-    keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
 
 
 class Item(msgspec.Struct):
