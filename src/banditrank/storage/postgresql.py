@@ -44,6 +44,8 @@ class PostgresStore(SqlStore):
         How many seconds a connection, and a statement, may take.
     """
 
+    _words = _TYPES
+
     def __init__(self, address: str, *, patience: float = 5.0) -> None:
         for_driver, options = without_options(address, "schema", "durability")
         try:
@@ -136,11 +138,6 @@ class PostgresStore(SqlStore):
             # IF NOT EXISTS would need the right to create it even where there is nothing to do.
             transaction.run(f"CREATE SCHEMA {self._schema}")
         return bool(settings)
-
-    def _in_dialect(self, statements: str) -> str:
-        for word, ours in _TYPES.items():
-            statements = statements.replace(word, ours)
-        return statements
 
     def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
         with self._transaction() as transaction:

@@ -7,7 +7,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from banditrank.errors import NameTakenError, StoreError, StoreUnavailableError
 from banditrank.storage.base import Store
@@ -42,6 +42,8 @@ class Transaction(Protocol):
 class SqlStore(Store):
     """A store in a database with tables."""
 
+    _words: ClassVar[dict[str, str]]  # of the migrations, and what this database has for them
+
     @abstractmethod
     def _transaction(self, *, writes: bool = True) -> AbstractContextManager[Transaction]:
         """Begin a transaction; commit it at the end of the block, or undo all of it if the block raises."""
@@ -58,10 +60,6 @@ class SqlStore(Store):
     def _has_settings(self, transaction: Transaction) -> bool:
         """Return whether there is a table of settings."""
 
-    @abstractmethod
-    def _in_dialect(self, statements: str) -> str:
-        """Return statements that create tables as this database wants them."""
-
     def _migrate(self, where: str) -> None:
         """Bring the tables up to date, or refuse those of a newer version."""
         with self._transaction() as transaction:
@@ -76,7 +74,7 @@ class SqlStore(Store):
                 known = len(MIGRATIONS)
                 raise StoreError(f"{where} has schema {done}, this version knows {known}: upgrade banditrank")
             for step in MIGRATIONS[done:]:
-                for statement in self._in_dialect(step).split(";"):
+                for statement in _in_dialect(step, self._words).split(";"):
                     transaction.run(statement)
             if done == 0:
                 transaction.run("INSERT INTO settings VALUES (%s, %s)", ["secret", secrets.token_hex(32)])
@@ -288,3 +286,9 @@ class SqlStore(Store):
     def _read(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._transaction(writes=False) as transaction:
             return transaction.run(statement, values)
+
+
+def _in_dialect(statements: str, words: dict[str, str]) -> str:
+    for word, ours in words.items():
+        statements = statements.replace(word, ours)
+    return statements

@@ -46,6 +46,8 @@ class SqliteStore(SqlStore):
         How many seconds to wait for another process that writes.
     """
 
+    _words = _TYPES
+
     def __init__(self, path: Path | str, *, patience: float = 5.0) -> None:
         self.path = Path(path)
         self._patience = patience
@@ -95,11 +97,6 @@ class SqliteStore(SqlStore):
 
     def _has_settings(self, transaction: Transaction) -> bool:
         return bool(transaction.run("SELECT 1 FROM sqlite_master WHERE name = %s", ["settings"]))
-
-    def _in_dialect(self, statements: str) -> str:
-        for word, ours in _TYPES.items():
-            statements = statements.replace(word, ours)
-        return statements
 
     def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
         with self._transaction() as transaction:
