@@ -35,9 +35,9 @@ class FailingStore(MemoryStore):
         self.down = False
         self.loses_answers = False
 
-    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
         self.fail_if_down()
-        written = super()._write(entries)
+        written = super()._write(entries, at)
         if self.loses_answers:
             raise StoreUnavailableError("the connection broke after the commit")
         return written

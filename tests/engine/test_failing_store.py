@@ -92,7 +92,7 @@ def test_an_error_that_nobody_thought_of_is_told_and_the_journal_goes_on(
     with a_ranker(store=store) as ranker:
         shown = ranker.rank("new")
         with monkeypatch.context() as broken:
-            broken.setattr(store, "_write", lambda _: 1 / 0)
+            broken.setattr(store, "_write", lambda *_: 1 / 0)
             with pytest.raises(StoreError, match="could not write: ZeroDivisionError"):
                 ranker.feedback(shown.id)
         assert "could not be written" in caplog.text

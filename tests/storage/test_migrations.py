@@ -12,6 +12,7 @@ from banditrank.storage import redis_scripts
 from banditrank.storage.addresses import without_options
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, KeyRecord, Snapshot, Verdict
+from banditrank.storage.sql import SqlStore
 from banditrank.storage.tables import MIGRATIONS
 from banditrank.testing.store_entries import CLICK, rounds_of, shown
 from banditrank.testing.store_sharing import at_once
@@ -40,8 +41,18 @@ def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.Mon
         monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:1])
     with open_store(address) as old:
         surface = old.create_surface("home", "{}").number
-        old.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
-        old.save_snapshot(surface, Snapshot(1, b"", 5))
+        if isinstance(old, SqlStore):
+            with old._transaction() as transaction:
+                transaction.run(
+                    "INSERT INTO rankings VALUES (%s, %s, %s, %s)", [*shown(surface, 1), CLICK.code]
+                )
+                transaction.run("INSERT INTO rankings VALUES (%s, %s, %s, NULL)", shown(surface, 2))
+                transaction.run("INSERT INTO changes VALUES (%s, 1, %s)", [surface, b"cells"])
+                transaction.run("INSERT INTO snapshots VALUES (%s, 1, %s, 5)", [surface, b""])
+                transaction.run("UPDATE surfaces SET version = 1")
+        else:
+            old.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+            old.save_snapshot(surface, Snapshot(1, b"", 5))
         secret = old.secret()
     monkeypatch.undo()
     if address.startswith("redis"):

@@ -126,3 +126,15 @@ def test_connections_are_used_again(tmp_path: Path) -> None:
         for _ in range(40):
             store.check()
         assert len(store._connections._idle) == 1
+
+
+def test_nothing_is_kept_of_what_was_shown_once_all_of_it_is_settled(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.db") as store:
+        surface = store.create_surface("home", "{}").number
+        store.commit([Entry(shown(surface, number), None) for number in range(5)])
+        store.commit([Entry(shown(surface, number), CLICK) for number in range(4)])
+        assert len(store.open_entries(surface, since=0, until=5000)) == 1
+        assert store._read("SELECT count(*) FROM shown") == [(1,)]
+        store.commit([Entry(shown(surface, 4), CLICK)])
+        assert store.open_entries(surface, since=0, until=5000) == []
+        assert store._read("SELECT count(*) FROM shown") == [(0,)]

@@ -64,7 +64,7 @@ class Engine:
         self._surfaces: dict[str, LiveSurface] = {}
         self._by_number: dict[int, LiveSurface] = {}
         self._opening = threading.RLock()
-        self.journal = Journal(store, learn=self._learn, deliver=deliver)
+        self.journal = Journal(store, learn=self._learn, deliver=deliver, clock=clock)
         self.last_sync = time.monotonic()
         self._stop = threading.Event()
         self._tenders = ThreadPoolExecutor(_TENDERS, thread_name_prefix="banditrank-tender")

@@ -43,12 +43,20 @@ class Journal:
         Called with every change that a commit made, before anybody is told of it.
     deliver
         Calls back those who wait, a group at a time; in the journal's thread if left out.
+    clock
+        Gives the time in seconds since 1970.
     """
 
     def __init__(
-        self, store: Store, *, learn: Callable[[Change], None], deliver: Deliver | None = None
+        self,
+        store: Store,
+        *,
+        learn: Callable[[Change], None],
+        deliver: Deliver | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._learn = learn
         self._deliver = _call_back if deliver is None else deliver
         self._shown: deque[Entry] = deque()  # nobody waits for these: they go with the next group
@@ -119,7 +127,7 @@ class Journal:
         entries = [*shown, *(entry for entry, _ in settled)]
         answers: Sequence[Answer]
         try:
-            receipt = self._store.commit(entries)
+            receipt = self._store.commit(entries, at=int(self._clock() * 1000))
         except Exception as error:  # whatever it is, those who wait must be told
             if not isinstance(error, BanditRankError):
                 logger.exception("a group of %d entries could not be written", len(entries))

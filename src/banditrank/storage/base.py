@@ -79,8 +79,16 @@ class Store(ABC):
 
     # Learning
 
-    def commit(self, entries: Sequence[Entry]) -> Receipt:
-        """Write what was shown and what became of it, of any surfaces, at once."""
+    def commit(self, entries: Sequence[Entry], *, at: int = 0) -> Receipt:
+        """Write what was shown and what became of it, of any surfaces, at once.
+
+        Parameters
+        ----------
+        entries
+            What to write.
+        at
+            When, in milliseconds since 1970.
+        """
         if not entries:
             return Receipt([], [])
         unique: dict[Any, Entry] = {}
@@ -89,7 +97,7 @@ class Store(ABC):
             before = unique.setdefault(place, entry)
             if before.outcome is None:
                 unique[place] = entry
-        recorded, changes = self._write(list(unique.values()))
+        recorded, changes = self._write(list(unique.values()), at)
         if len(unique) == len(entries):  # nearly always
             told = [_verdict(*both, settled_by=both[0]) for both in zip(entries, recorded, strict=True)]
             return Receipt(told, changes)
@@ -102,7 +110,7 @@ class Store(ABC):
         return Receipt(verdicts, changes)
 
     @abstractmethod
-    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
         """Write entries of different rankings in one transaction.
 
         Returns for each what is now recorded, None if its surface is gone; and for each surface with

@@ -12,17 +12,18 @@ CELL = np.dtype(
     [("user_type", "<u2"), ("position", "<u2"), ("item", "<u2"), ("displays", "<i8"), ("rewards", "<i8")]
 )
 Cells = NDArray[np.void]
+_FEW = 256  # cells that take longer to merge than to write
 
 
 def cells_of(entries: Sequence[Entry]) -> bytes:
-    """Return what the outcomes of a surface's rankings add to its counts.
+    """Return what the outcomes of a surface's rankings add to its counts; if that is little, not merged.
 
     Examples
     --------
     >>> from banditrank.storage.records import Outcome, Shown, pack_ranking
     >>> shown = Shown(1, b"", pack_ranking(0, (4, 2)))
     >>> decoded(cells_of([Entry(shown, Outcome(1, REWARD_UNITS)), Entry(shown, Outcome(-1, 0))])).tolist()
-    [(0, 0, 4, 2, 0), (0, 1, 2, 2, 1048576)]
+    [(0, 0, 4, 1, 0), (0, 1, 2, 1, 1048576), (0, 0, 4, 1, 0), (0, 1, 2, 1, 0)]
     """
     counting = [entry for entry in entries if entry.outcome not in (None, DISCARDED)]
     if not counting:
@@ -35,10 +36,15 @@ def cells_of(entries: Sequence[Entry]) -> bytes:
     cells["position"] = np.arange(n_positions)
     cells["item"] = numbers[:, 1:]
     cells["displays"] = 1
-    for row, entry in zip(cells, counting, strict=True):
-        if entry.outcome is not None and entry.outcome.position >= 0:
-            row["rewards"][entry.outcome.position] = entry.outcome.reward
-    return _merged(cells.reshape(-1))
+    clicked = [
+        (place, *entry.outcome)
+        for place, entry in enumerate(counting)
+        if entry.outcome is not None and entry.outcome.position >= 0
+    ]
+    if clicked:
+        places, positions, rewards = zip(*clicked, strict=True)
+        cells["rewards"][places, positions] = rewards
+    return _merged(cells.reshape(-1)) if cells.size > _FEW else cells.tobytes()
 
 
 def _merged(cells: Cells) -> bytes:

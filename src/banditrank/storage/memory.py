@@ -64,7 +64,7 @@ class MemoryStore(Store):
                 raise NameTakenError("surface", name)
             record = SurfaceRecord(next(self._numbers), name, definition, 1)
             self._surfaces[name] = record
-            changes = [Change(record.number, 1, cells)] if cells else []
+            changes = [Change(record.number, 1, cells, 0)] if cells else []
             self._learned[record.number] = _Learned([definition], changes=changes)
             return record
 
@@ -103,7 +103,7 @@ class MemoryStore(Store):
             del self._learned[record.number]
             return True
 
-    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
         with self._lock:
             recorded = [self._write_one(entry) for entry in entries]
             new = defaultdict(list)
@@ -114,7 +114,7 @@ class MemoryStore(Store):
             for surface, counted in new.items():
                 learned = self._learned[surface]
                 if cells := cells_of(counted):
-                    changes.append(Change(surface, learned.version + 1, cells))
+                    changes.append(Change(surface, learned.version + 1, cells, at))
                     learned.changes.append(changes[-1])
             return recorded, changes
 

@@ -12,10 +12,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.addresses import is_relaxed, shown, without_options
-from banditrank.storage.base import Recorded
 from banditrank.storage.connections import Connections
-from banditrank.storage.records import Change, Entry, Outcome
-from banditrank.storage.sql import Row, SqlStore, Transaction
+from banditrank.storage.records import Entry, Outcome
+from banditrank.storage.sql import Place, Row, SqlStore, Transaction
 
 _LOCK = 0x62616E64  # of advisory locks: the first of two numbers, so that ours are told from others'
 _SECRETS = ("password", "sslpassword")
@@ -139,86 +138,42 @@ class PostgresStore(SqlStore):
             transaction.run(f"CREATE SCHEMA {self._schema}")
         return bool(settings)
 
-    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
-        with self._transaction() as transaction:
-            # Whoever writes to a surface is alone with it until the commit. So versions have no gap and are
-            # committed in their order, and what is read below cannot change before it is used.
-            there = self._lock_surfaces(transaction, [entry.shown.surface for entry in entries])
-            writing = [entry for entry in entries if entry.shown.surface in there]
-            written = self._insert(transaction, writing)
-            places = [(entry.shown.surface, entry.shown.key) for entry in writing]
-            before = self._outcomes(transaction, [place for place in places if place not in written])
-            recorded: list[Recorded | None] = []
-            new = []
-            for entry in entries:
-                place = (entry.shown.surface, entry.shown.key)
-                if place in written:
-                    recorded.append(Recorded(entry.outcome, new=entry.outcome is not None))
-                    new.append(entry)
-                else:
-                    recorded.append(
-                        Recorded(before[place], new=False) if entry.shown.surface in there else None
-                    )
-            return recorded, self._add_changes(transaction, new)
-
-    def _insert(self, transaction: Transaction, entries: Sequence[Entry]) -> set[tuple[int, bytes]]:
-        """Write rankings that are unknown, and outcomes of those that are open; return which were written."""
+    def _settle(self, transaction: Transaction, entries: Sequence[Entry]) -> set[Place]:
+        if not entries:
+            return set()
         rows = transaction.run(
-            "INSERT INTO rankings SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[]) "
-            "ON CONFLICT (surface, key) DO UPDATE SET outcome = excluded.outcome "
-            "WHERE rankings.outcome IS NULL AND excluded.outcome IS NOT NULL RETURNING surface, key",
+            "INSERT INTO outcomes SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bigint[]) "
+            "ON CONFLICT DO NOTHING RETURNING surface, key",
             [
                 _array([entry.shown.surface for entry in entries]),
                 _array([entry.shown.key for entry in entries]),
-                _array([entry.shown.ranking for entry in entries]),
-                _array([None if entry.outcome is None else entry.outcome.code for entry in entries]),
+                _array([entry.outcome.code for entry in entries if entry.outcome is not None]),
             ],
         )
-        return {(surface, key) for surface, key in rows}
+        return set(rows)
 
-    def _outcomes(
-        self, transaction: Transaction, places: Sequence[tuple[int, bytes]]
-    ) -> dict[tuple[int, bytes], Outcome | None]:
-        if not places:
-            return {}
+    def _outcomes(self, transaction: Transaction, places: Sequence[Place]) -> dict[Place, Outcome]:
         rows = transaction.run(
-            "SELECT surface, key, outcome FROM rankings "
+            "SELECT surface, key, outcome FROM outcomes "
             "JOIN unnest(%s::bigint[], %s::bytea[]) AS asked (surface, key) USING (surface, key)",
             [_array([surface for surface, _ in places]), _array([key for _, key in places])],
         )
-        return {
-            (surface, key): None if code is None else Outcome.from_code(code) for surface, key, code in rows
-        }
-
-    def _append(self, transaction: Transaction, added: dict[int, bytes]) -> list[Change]:
-        if not added:
-            return []
-        rows = transaction.run(
-            "WITH next AS (UPDATE surfaces SET version = version + 1 "
-            "FROM unnest(%s::bigint[], %s::bytea[]) AS added (surface, cells) WHERE number = surface "
-            "RETURNING surface, version, cells) "
-            "INSERT INTO changes SELECT surface, version, cells FROM next RETURNING surface, version",
-            [_array(list(added)), _array(list(added.values()))],
-        )
-        return [Change(surface, version, added[surface]) for surface, version in sorted(rows)]
+        return {(surface, key): Outcome.from_code(code) for surface, key, code in rows}
 
     def close(self) -> None:
         """Close all connections."""
         self._connections.close()
 
 
-def _array(values: Sequence[int | bytes | None]) -> str:
+def _array(values: Sequence[int | bytes]) -> str:
     r"""Return an array as PostgreSQL reads it; psycopg's own way takes as long as the rest of a commit.
 
     Examples
     --------
-    >>> print(_array([3, None, b"\x00\xff"]))
-    {3,NULL,"\\x00ff"}
+    >>> print(_array([3, b"\x00\xff"]))
+    {3,"\\x00ff"}
     """
-    words = [
-        "NULL" if value is None else rf'"\\x{value.hex()}"' if isinstance(value, bytes) else str(value)
-        for value in values
-    ]
+    words = [rf'"\\x{value.hex()}"' if isinstance(value, bytes) else str(value) for value in values]
     return f"{{{','.join(words)}}}"
 
 

@@ -112,6 +112,7 @@ class Change(NamedTuple):
     surface: int
     version: int  # 1, 2, … without a gap for each surface
     cells: bytes  # see `cells`
+    at: int  # when, in milliseconds since 1970; 0 if that is not known: counts that were imported
 
 
 class Snapshot(NamedTuple):
@@ -120,6 +121,7 @@ class Snapshot(NamedTuple):
     version: int
     cells: bytes
     saved: int  # milliseconds since 1970
+    history: bytes = b""  # what else whoever saves it adds up over changes
 
 
 NOTHING = Snapshot(0, b"", 0)

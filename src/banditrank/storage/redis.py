@@ -110,7 +110,7 @@ class RedisStore(Store):
 
     # Learning
 
-    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
         surfaces = sorted({entry.shown.surface for entry in entries})
         places = {surface: place for place, surface in enumerate(surfaces, start=1)}
         new = [entry.outcome is not None for entry in entries]  # as it nearly always is
@@ -129,13 +129,15 @@ class RedisStore(Store):
             values = [part for surface in surfaces for part in (surface, added[surface])]
             keys = [f"{surface}:{name}" for surface in surfaces for name in ("open", "settled", "changes")]
             written, found, versions = self._server.run(
-                scripts.WRITE, ["versions", *keys], [len(surfaces), *values, b"".join(parts)]
+                scripts.WRITE, ["versions", *keys], [len(surfaces), *values, b"".join(parts), at]
             )
             states = found.split(b" ")
             new = [state == b"new" for state in states]
         recorded = [_recorded(entry, state) for entry, state in zip(entries, states, strict=True)]
         changes = zip(surfaces, versions, strict=True)
-        return recorded, [Change(surface, version, added[surface]) for surface, version in changes if version]
+        return recorded, [
+            Change(surface, version, added[surface], at) for surface, version in changes if version
+        ]
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
@@ -151,17 +153,20 @@ class RedisStore(Store):
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         found = self._server.call("XRANGE", f"{surface}:changes", f"{after + 1}-0", "+", "COUNT", limit)
-        return [Change(surface, int(place.split(b"-")[0]), fields[b"cells"]) for place, fields in found]
+        return [
+            Change(surface, int(place.split(b"-")[0]), fields[b"cells"], int(fields[b"at"]))
+            for place, fields in found
+        ]
 
     def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot that is not after a version."""
-        keys = [f"{surface}:snapshots", f"{surface}:sums"]
+        keys = [f"{surface}:{name}" for name in ("snapshots", "sums", "histories")]
         found = self._server.run(scripts.SNAPSHOT, keys, ["+inf" if up_to is None else up_to])
-        return Snapshot(int(found[0]), found[1], int(found[2])) if found else NOTHING
+        return Snapshot(int(found[0]), found[1], int(found[2]), found[3]) if found else NOTHING
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
-        keys = ["versions", f"{surface}:snapshots", f"{surface}:sums"]
+        keys = ["versions", *(f"{surface}:{name}" for name in ("snapshots", "sums", "histories"))]
         self._server.run(scripts.SAVE_SNAPSHOT, keys, [surface, *snapshot])
 
     def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
@@ -172,7 +177,7 @@ class RedisStore(Store):
 
     def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
-        names = ("settled", "changes", "snapshots", "sums")
+        names = ("settled", "changes", "snapshots", "sums", "histories")
         keys = ["versions", *(f"{surface}:{name}" for name in names)]
         while self._server.run(scripts.FORGET, keys, [surface, before, first_key(before), _PORTION]):
             pass

@@ -16,9 +16,10 @@ Keys, all after the store's prefix:
 `N:definitions`     hash of surface N: revision → definition
 `N:open`            sorted set: key + ranking of those without an outcome
 `N:settled`         sorted set: key + code of the outcome
-`N:changes`         stream: the entry VERSION-0 holds the cells
+`N:changes`         stream: the entry VERSION-0 holds the cells, and when they were added
 `N:snapshots`       sorted set: "version:when it was saved", by version
 `N:sums`            hash: version → cells of the snapshot
+`N:histories`       hash: version → history of the snapshot
 ==================  ==========================================================================================
 
 All scores of rankings are 0, which makes Redis order them by their bytes: by the time at which they lapse.
@@ -54,7 +55,7 @@ redis.call('HSET', KEYS[3], number, 0)
 redis.call('HSET', ARGV[1] .. number .. ':definitions', 1, ARGV[3])
 if ARGV[4] ~= '' then
     redis.call('HSET', KEYS[3], number, 1)
-    redis.call('XADD', ARGV[1] .. number .. ':changes', '1-0', 'cells', ARGV[4])
+    redis.call('XADD', ARGV[1] .. number .. ':changes', '1-0', 'cells', ARGV[4], 'at', 0)
 end
 return number
 """
@@ -88,7 +89,7 @@ if not number then return 0 end
 redis.call('HDEL', KEYS[1], ARGV[2])
 redis.call('HDEL', KEYS[2], number)
 redis.call('HDEL', KEYS[3], number)
-for _, name in ipairs({'definitions', 'open', 'settled', 'changes', 'snapshots', 'sums'}) do
+for _, name in ipairs({'definitions', 'open', 'settled', 'changes', 'snapshots', 'sums', 'histories'}) do
     redis.call('UNLINK', ARGV[1] .. number .. ':' .. name)
 end
 return 1
@@ -104,7 +105,7 @@ return {redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2])}
 # KEYS   versions; of each surface the open, the settled, the changes
 # ARGV   how many surfaces; of each its number and the cells to add; then all entries in one string, which the
 #        driver is much sooner done with than with many: of each what `ENTRY` says, key, code of the outcome
-#        and ranking
+#        and ranking; then the time
 # Gives  1 if it was written; of each entry 'gone', 'open', 'new' or the code of the outcome that was there
 #        before, with a space between; of each surface the new version or 0
 
@@ -156,30 +157,32 @@ for place = 1, surfaces do
     local cells = ARGV[2 * place + 1]
     if cells ~= '' then
         versions[place] = redis.call('HINCRBY', KEYS[1], ARGV[2 * place], 1)
-        redis.call('XADD', KEYS[3 * place + 1], versions[place] .. '-0', 'cells', cells)
+        local id = versions[place] .. '-0'
+        redis.call('XADD', KEYS[3 * place + 1], id, 'cells', cells, 'at', ARGV[2 * surfaces + 3])
     end
 end
 return {1, states, versions}
 """
 
-# KEYS   versions, snapshots, sums
-# ARGV   number, version, cells, when it is saved
+# KEYS   versions, snapshots, sums, histories
+# ARGV   number, version, cells, when it is saved, history
 SAVE_SNAPSHOT = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 if redis.call('HSETNX', KEYS[3], ARGV[2], ARGV[3]) == 0 then return 0 end
+redis.call('HSET', KEYS[4], ARGV[2], ARGV[5])
 return redis.call('ZADD', KEYS[2], ARGV[2], ARGV[2] .. ':' .. ARGV[4])
 """
 
-# KEYS   snapshots, sums
+# KEYS   snapshots, sums, histories
 # ARGV   the last version
 SNAPSHOT = """
 local found = redis.call('ZREVRANGEBYSCORE', KEYS[1], ARGV[1], '-inf', 'LIMIT', 0, 1)
 if not found[1] then return {} end
 local version, saved = string.match(found[1], '(%d+):(%d+)')
-return {version, redis.call('HGET', KEYS[2], version), saved}
+return {version, redis.call('HGET', KEYS[2], version), saved, redis.call('HGET', KEYS[3], version)}
 """
 
-# KEYS   versions, settled, changes, snapshots, sums
+# KEYS   versions, settled, changes, snapshots, sums, histories
 # ARGV   number, the time before which all is old, the first key of that time, how many rankings at most:
 #        for others not to wait
 # Gives  how many rankings are left to be forgotten
@@ -192,6 +195,7 @@ for _, one in ipairs(redis.call('ZREVRANGE', KEYS[4], 0, -1)) do
     if kept then
         redis.call('ZREM', KEYS[4], one)
         redis.call('HDEL', KEYS[5], version)
+        redis.call('HDEL', KEYS[6], version)
     elseif tonumber(saved) < tonumber(ARGV[2]) then
         kept = version
     end

@@ -5,13 +5,14 @@ Statements are written with PostgreSQL's placeholders.
 
 import secrets
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from banditrank.errors import NameTakenError, StoreError, StoreUnavailableError
-from banditrank.storage.base import Store
+from banditrank.storage.base import Recorded, Store
 from banditrank.storage.cells import cells_of
+from banditrank.storage.packing import Packed, packed, unpacked
 from banditrank.storage.records import (
     NOTHING,
     Change,
@@ -27,9 +28,17 @@ from banditrank.storage.records import (
 from banditrank.storage.tables import MIGRATIONS
 
 Row = tuple[Any, ...]
+Place: TypeAlias = tuple[Any, ...]  # of a ranking: its surface and its key
 _PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
 _DELETED = "deleted surface "  # begins the name of a setting: what was learned of it is still to be deleted
-_OF_SURFACES = {"definitions": "revision", "rankings": "key", "changes": "version", "snapshots": "version"}
+_PIECES = 64  # that are read at once
+_OF_SURFACES = {
+    "definitions": "revision",
+    "outcomes": "key",
+    "shown": "number",
+    "changes": "version",
+    "snapshots": "version",
+}
 
 
 class Transaction(Protocol):
@@ -98,7 +107,7 @@ class SqlStore(Store):
             if not rows:
                 raise NameTakenError("surface", name)
             if cells:
-                transaction.run("INSERT INTO changes VALUES (%s, 1, %s)", [rows[0][0], cells])
+                transaction.run("INSERT INTO changes VALUES (%s, 1, %s, 0)", [rows[0][0], cells])
             return self._keep_definition(transaction, SurfaceRecord(rows[0][0], name, definition, 1))
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
@@ -167,29 +176,64 @@ class SqlStore(Store):
 
     # Learning
 
-    def _add_changes(self, transaction: Transaction, entries: Sequence[Entry]) -> list[Change]:
+    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
+        with self._transaction() as transaction:
+            # Whoever writes to a surface is alone with it until the commit. So versions have no gap and are
+            # committed in their order, and what is read below cannot change before it is used.
+            there = self._lock_surfaces(transaction, [entry.shown.surface for entry in entries])
+            present = [entry for entry in entries if entry.shown.surface in there]
+            settling = [entry for entry in present if entry.outcome is not None]
+            self._note(transaction, [entry.shown for entry in present if entry.outcome is None])
+            new = self._settle(transaction, settling)
+            old = [place for entry in settling if (place := entry.shown[:2]) not in new]
+            before = self._outcomes(transaction, old) if old else {}
+            recorded = [
+                Recorded(before.get(entry.shown[:2], entry.outcome), entry.shown[:2] in new)
+                if entry.shown.surface in there
+                else None
+                for entry in entries
+            ]
+            counted = [entry for entry in settling if entry.shown[:2] in new]
+            return recorded, self._add_changes(transaction, counted, at)
+
+    def _note(self, transaction: Transaction, shown: Sequence[Shown]) -> None:
+        """Write rankings that were shown."""
+        by_surface: dict[int, list[Shown]] = {}
+        for one in shown:
+            by_surface.setdefault(one.surface, []).append(one)
+        for surface, piece in by_surface.items():
+            transaction.run(
+                "INSERT INTO shown (surface, first, last, rankings, packed) VALUES (%s, %s, %s, %s, %s)",
+                [surface, *packed(piece)],
+            )
+
+    @abstractmethod
+    def _settle(self, transaction: Transaction, entries: Sequence[Entry]) -> set[Place]:
+        """Write outcomes of rankings that have none; return which."""
+
+    @abstractmethod
+    def _outcomes(self, transaction: Transaction, places: Sequence[Place]) -> dict[Place, Outcome]:
+        """Return what became of rankings."""
+
+    def _add_changes(self, transaction: Transaction, entries: Sequence[Entry], at: int) -> list[Change]:
         """Add what outcomes that are new mean for the counts."""
         by_surface: dict[int, list[Entry]] = {}
         for entry in entries:
             by_surface.setdefault(entry.shown.surface, []).append(entry)
-        added = {surface: cells_of(by_surface[surface]) for surface in sorted(by_surface)}
-        return self._append(transaction, {surface: cells for surface, cells in added.items() if cells})
-
-    def _append(self, transaction: Transaction, added: dict[int, bytes]) -> list[Change]:
-        """Give the next version of each surface to the cells that are added."""
         changes = []
-        for surface, cells in added.items():
-            ((version,),) = transaction.run(
-                "UPDATE surfaces SET version = version + 1 WHERE number = %s RETURNING version", [surface]
-            )
-            transaction.run("INSERT INTO changes VALUES (%s, %s, %s)", [surface, version, cells])
-            changes.append(Change(surface, version, cells))
+        for surface in sorted(by_surface):
+            if cells := cells_of(by_surface[surface]):
+                ((version,),) = transaction.run(
+                    "UPDATE surfaces SET version = version + 1 WHERE number = %s RETURNING version", [surface]
+                )
+                changes.append(Change(surface, version, cells, at))
+                transaction.run("INSERT INTO changes VALUES (%s, %s, %s, %s)", changes[-1])
         return changes
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
-        rows = self._read("SELECT outcome FROM rankings WHERE surface = %s AND key = %s", [surface, key])
-        return Outcome.from_code(rows[0][0]) if rows and rows[0][0] is not None else None
+        rows = self._read("SELECT outcome FROM outcomes WHERE surface = %s AND key = %s", [surface, key])
+        return Outcome.from_code(rows[0][0]) if rows else None
 
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is."""
@@ -199,7 +243,7 @@ class SqlStore(Store):
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         rows = self._read(
-            "SELECT surface, version, cells FROM changes WHERE surface = %s AND version > %s "
+            "SELECT surface, version, cells, at FROM changes WHERE surface = %s AND version > %s "
             "ORDER BY version LIMIT %s",
             [surface, after, limit],
         )
@@ -208,30 +252,68 @@ class SqlStore(Store):
     def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot that is not after a version."""
         rows = self._read(
-            "SELECT version, cells, saved FROM snapshots WHERE surface = %s AND version <= %s "
+            "SELECT version, cells, saved, history FROM snapshots WHERE surface = %s AND version <= %s "
             "ORDER BY version DESC LIMIT 1",
             [surface, (1 << 62) if up_to is None else up_to],
         )
-        return Snapshot(*rows[0]) if rows else NOTHING
+        for version, cells, saved, history in rows:
+            return Snapshot(version, cells, saved, history or b"")
+        return NOTHING
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         with self._transaction() as transaction:
             self._lock_surfaces(transaction, [surface])
             transaction.run(
-                "INSERT INTO snapshots SELECT number, %s, %s, %s FROM surfaces WHERE number = %s "
+                "INSERT INTO snapshots SELECT number, %s, %s, %s, %s FROM surfaces WHERE number = %s "
                 "ON CONFLICT (surface, version) DO NOTHING",
                 [*snapshot, surface],
             )
 
     def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
-        """Return rankings without an outcome that lapse within a time."""
-        rows = self._read(
-            "SELECT surface, key, ranking FROM rankings "
-            "WHERE surface = %s AND key >= %s AND key < %s AND outcome IS NULL ORDER BY key LIMIT %s",
-            [surface, first_key(since), first_key(until), limit],
+        """Return rankings without an outcome that lapse within a time; throw away pieces without any."""
+        begin, end = first_key(since), first_key(until)
+        found: dict[bytes, Shown] = {}
+        finished: list[int] = []
+        for number, piece in self._pieces(surface, begin, end):
+            if len(found) >= limit and piece.first > sorted(found)[limit - 1]:
+                break
+            with self._transaction(writes=False) as transaction:
+                still_open = self._still_open(transaction, surface, piece)
+            if not still_open:
+                finished.append(number)
+            found.update({one.key: one for one in still_open if begin <= one.key < end})
+        if finished:
+            self._remove_pieces(finished)
+        return [Entry(found[key], None) for key in sorted(found)[:limit]]
+
+    def _pieces(self, surface: int, begin: bytes, end: bytes) -> Iterator[tuple[int, Packed]]:
+        """Give pieces of what was shown, with their numbers: those with keys in [begin, end), in order."""
+        statement = (
+            "SELECT number, first, last, rankings, packed FROM shown WHERE surface = %s "
+            "AND last >= %s AND first < %s AND (first, number) > (%s, %s) ORDER BY first, number LIMIT %s"
         )
-        return [Entry(Shown(*row), None) for row in rows]
+        after = (b"", 0)
+        while rows := self._read(statement, [surface, begin, end, *after, _PIECES]):
+            for number, *piece in rows:
+                yield number, Packed(*piece)
+            after = (rows[-1][1], rows[-1][0])
+
+    def _still_open(self, transaction: Transaction, surface: int, piece: Packed) -> list[Shown]:
+        """Return rankings without an outcome."""
+        shown = unpacked(surface, piece)
+        marks = ", ".join(["%s"] * len(shown))
+        rows = transaction.run(
+            f"SELECT key FROM outcomes WHERE surface = %s AND key IN ({marks})",  # noqa: S608 - only marks
+            [surface, *(one.key for one in shown)],
+        )
+        settled = {key for (key,) in rows}
+        return [one for one in shown if one.key not in settled]
+
+    def _remove_pieces(self, numbers: Sequence[int]) -> None:
+        with suppress(StoreUnavailableError), self._transaction() as transaction:  # the next who looks will
+            for number in numbers:
+                transaction.run("DELETE FROM shown WHERE number = %s", [number])
 
     def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
@@ -239,11 +321,42 @@ class SqlStore(Store):
             "SELECT max(version) FROM snapshots WHERE surface = %s AND saved < %s", [surface, before]
         )
         version = rows[0][0] or 0
-        settled = "key < %s AND outcome IS NOT NULL"
         summed = "version <= %s AND version < (SELECT version FROM surfaces WHERE number = %s)"
-        self._delete(surface, "rankings", "key", settled, [first_key(before)])
+        while self._forget_outcomes(surface, first_key(before)):
+            pass
         self._delete(surface, "snapshots", "version", "version < %s", [version])
         self._delete(surface, "changes", "version", summed, [version, surface])
+
+    def _forget_outcomes(self, surface: int, end: bytes) -> bool:
+        """Throw away a portion of outcomes; return whether there is another.
+
+        A ranking is open if it was shown and has no outcome. So it must not be among those shown any more
+        when its outcome goes.
+        """
+        with self._transaction() as transaction:
+            self._lock_surfaces(transaction, [surface])
+            pieces = transaction.run(
+                "SELECT number, first, last, rankings, packed FROM shown WHERE surface = %s AND first < %s "
+                "ORDER BY first LIMIT %s",
+                [surface, end, _PIECES + 1],
+            )
+            bound = end if len(pieces) <= _PIECES else pieces[-1][1]
+            rows = transaction.run(
+                "SELECT key FROM outcomes WHERE surface = %s AND key < %s ORDER BY key LIMIT 1 OFFSET %s",
+                [surface, bound, _PORTION],
+            )
+            bound = rows[0][0] if rows else bound
+            for number, *columns in pieces:
+                piece = Packed(*columns)
+                if piece.first < bound:
+                    still_open = self._still_open(transaction, surface, piece)
+                    if len(still_open) < piece.rankings:
+                        transaction.run("DELETE FROM shown WHERE number = %s", [number])
+                        self._note(transaction, still_open)
+            deleted = transaction.run(
+                "DELETE FROM outcomes WHERE surface = %s AND key < %s RETURNING 1", [surface, bound]
+            )
+        return bool(deleted) and bound != end
 
     # Secrets and keys
 

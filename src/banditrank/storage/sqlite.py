@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.base import Recorded
+from banditrank.storage.cells import cells_of
 from banditrank.storage.connections import Connections
-from banditrank.storage.records import Change, Entry, Outcome
-from banditrank.storage.sql import Row, SqlStore, Transaction
+from banditrank.storage.packing import packed
+from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome
+from banditrank.storage.sql import Place, Row, SqlStore, Transaction
 
 _PASSING = {  # what may be over when it is tried again, or after somebody mended it
     sqlite3.SQLITE_BUSY,
@@ -31,8 +33,27 @@ _TYPES = {
     "BYTES": "BLOB",
     ") CLUSTERED": ") WITHOUT ROWID",
 }
-_SETTLE = "ON CONFLICT (surface, key) DO UPDATE SET outcome = excluded.outcome WHERE outcome IS NULL"
-_MOST_ROWS = 256  # in one statement
+# A group of entries as one row of a view: a trigger puts it into the tables, and refuses all of it if one of
+# the outcomes is known already. It belongs to the connection, not to the file.
+_WAY_IN = f"""
+    PRAGMA temp_store = MEMORY;
+    CREATE TEMP VIEW groups AS SELECT
+        0 AS surface, 0 AS version, 0 AS at, 0 AS keys, 0 AS codes, 0 AS cells,
+        0 AS first, 0 AS last, 0 AS rankings, 0 AS packed;
+    CREATE TEMP TRIGGER write_group INSTEAD OF INSERT ON groups BEGIN
+        INSERT INTO outcomes
+            SELECT NEW.surface, substr(NEW.keys, 1 + {KEY_BYTES} * key, {KEY_BYTES}), value
+            FROM json_each(NEW.codes);
+        INSERT INTO shown (surface, first, last, rankings, packed)
+            SELECT NEW.surface, NEW.first, NEW.last, NEW.rankings, NEW.packed WHERE NEW.rankings > 0;
+        INSERT INTO changes SELECT NEW.surface, NEW.version, NEW.cells, NEW.at WHERE length(NEW.cells) > 0;
+        UPDATE surfaces SET version = NEW.version WHERE number = NEW.surface AND length(NEW.cells) > 0;
+    END;
+"""  # noqa: S608 - only a number of ours
+_WRITE_GROUP = (
+    "INSERT INTO groups SELECT number, version + 1, ?, ?, ?, ?, ?, ?, ?, ? "
+    "FROM surfaces WHERE number = ? RETURNING version"
+)
 
 
 class SqliteStore(SqlStore):
@@ -62,11 +83,15 @@ class SqliteStore(SqlStore):
 
     @contextmanager
     def _transaction(self, *, writes: bool = True) -> Iterator["_SqliteTransaction"]:
+        with self._errors(), self._connections.one() as connection:
+            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            yield _SqliteTransaction(connection)
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
         try:
-            with self._connections.one() as connection:
-                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                yield _SqliteTransaction(connection)
-                connection.execute("COMMIT")
+            yield
         except sqlite3.Error as error:
             passing = getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING  # the rest says it in detail
             kind = StoreUnavailableError if passing else StoreError
@@ -79,6 +104,7 @@ class SqliteStore(SqlStore):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(_WAY_IN)
         except BaseException:
             connection.close()
             raise
@@ -98,32 +124,58 @@ class SqliteStore(SqlStore):
     def _has_settings(self, transaction: Transaction) -> bool:
         return bool(transaction.run("SELECT 1 FROM sqlite_master WHERE name = %s", ["settings"]))
 
-    def _write(self, entries: Sequence[Entry]) -> tuple[list[Recorded | None], list[Change]]:
-        with self._transaction() as transaction:
-            there = self._lock_surfaces(transaction, [entry.shown.surface for entry in entries])
-            shown = [entry for entry in entries if entry.outcome is None and entry.shown.surface in there]
-            settled = [
-                entry for entry in entries if entry.outcome is not None and entry.shown.surface in there
-            ]
-            transaction.insert(shown, "ON CONFLICT DO NOTHING")
-            new = self._settle(transaction, settled)
-            recorded: list[Recorded | None] = []
-            for entry in entries:
-                if entry.shown.surface not in there:
-                    recorded.append(None)
-                elif entry.outcome is None or new is settled or entry in new:
-                    recorded.append(Recorded(entry.outcome, entry.outcome is not None))
-                else:
-                    recorded.append(Recorded(_outcome(transaction, entry), new=False))
-            return recorded, self._add_changes(transaction, new)
+    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
+        changes = self._write_at_once(entries, at)
+        if changes is None:
+            return super()._write(entries, at)
+        return [Recorded(entry.outcome, entry.outcome is not None) for entry in entries], changes
 
-    def _settle(self, transaction: "_SqliteTransaction", entries: list[Entry]) -> list[Entry]:
-        """Write outcomes; return those that are new, which nearly always are all: then the same list."""
-        transaction.run("SAVEPOINT settling")
-        if transaction.insert(entries, _SETTLE) == len(entries):
-            return entries
-        transaction.run("ROLLBACK TO settling")
-        return [entry for entry in entries if transaction.insert([entry], _SETTLE)]
+    def _write_at_once(self, entries: Sequence[Entry], at: int) -> list[Change] | None:
+        """Write a group as if all of it were new, as it nearly always is; return None if it is not.
+
+        Every statement lets other threads run, and waits until it is its turn again. So there is one for each
+        surface, which `_WAY_IN` takes apart; if there is only one, it is a transaction of its own.
+        """
+        by_surface: dict[int, list[Entry]] = {}
+        for entry in entries:
+            by_surface.setdefault(entry.shown.surface, []).append(entry)
+        rows = [_group(surface, by_surface[surface], at) for surface in sorted(by_surface)]
+        with self._errors(), self._connections.one() as connection:
+            try:
+                if len(rows) > 1:
+                    connection.execute("BEGIN IMMEDIATE")
+                versions = [connection.execute(_WRITE_GROUP, row).fetchall() for row in rows]
+                is_written = all(versions)  # no surface is gone
+            except sqlite3.IntegrityError:
+                is_written = False
+            if connection.in_transaction:
+                connection.execute("COMMIT" if is_written else "ROLLBACK")
+        if not is_written:
+            return None
+        return [
+            Change(row.surface, version, row.cells, at)
+            for row, ((version,),) in zip(rows, versions, strict=True)
+            if row.cells
+        ]
+
+    def _settle(self, transaction: Transaction, entries: Sequence[Entry]) -> set[Place]:
+        return {
+            entry.shown[:2]
+            for entry in entries
+            if entry.outcome is not None
+            and transaction.run(
+                "INSERT INTO outcomes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1",
+                [*entry.shown[:2], entry.outcome.code],
+            )
+        }
+
+    def _outcomes(self, transaction: Transaction, places: Sequence[Place]) -> dict[Place, Outcome]:
+        found = {}
+        for place in places:
+            statement = "SELECT outcome FROM outcomes WHERE surface = %s AND key = %s"
+            ((code,),) = transaction.run(statement, place)
+            found[place] = Outcome.from_code(code)
+        return found
 
     def close(self) -> None:
         """Close all connections."""
@@ -137,37 +189,29 @@ class _SqliteTransaction:
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(_with_marks(statement), values).fetchall()
 
-    def insert(self, entries: Sequence[Entry], on_conflict: str) -> int:
-        """Insert rankings; return how many rows were written.
-
-        Every statement lets other threads run, and waits until it is its turn again. So as many rows as
-        possible go into one; their number is a power of two, for statements that are prepared already.
-        """
-        written, done = 0, 0
-        while done < len(entries):
-            rows = min(1 << (len(entries) - done).bit_length() - 1, _MOST_ROWS)
-            values = [value for entry in entries[done : done + rows] for value in _row(entry)]
-            written += self._connection.execute(_insertion(rows, on_conflict), values).rowcount
-            done += rows
-        return written
-
-
-@cache
-def _insertion(rows: int, on_conflict: str) -> str:
-    return f"INSERT INTO rankings VALUES {', '.join(['(?, ?, ?, ?)'] * rows)} {on_conflict}"  # noqa: S608
-
 
 @cache
 def _with_marks(statement: str) -> str:
     return statement.replace("%s", "?")
 
 
-def _row(entry: Entry) -> Row:
-    return (*entry.shown, None if entry.outcome is None else entry.outcome.code)
+class _Group(NamedTuple):
+    """Entries of one surface, as `_WRITE_GROUP` takes them."""
+
+    at: int
+    keys: bytes  # of those that have an outcome
+    codes: str  # of their outcomes
+    cells: bytes
+    first: bytes  # and what else there is of a piece, of those that have none
+    last: bytes
+    rankings: int
+    packed: bytes
+    surface: int
 
 
-def _outcome(transaction: _SqliteTransaction, entry: Entry) -> Outcome:
-    ((code,),) = transaction.run(
-        "SELECT outcome FROM rankings WHERE surface = %s AND key = %s", [entry.shown.surface, entry.shown.key]
-    )
-    return Outcome.from_code(code)
+def _group(surface: int, entries: Sequence[Entry], at: int) -> _Group:
+    settled = [entry for entry in entries if entry.outcome is not None]
+    keys = b"".join([entry.shown.key for entry in settled])
+    codes = ",".join([str(entry.outcome.code) for entry in settled if entry.outcome is not None])
+    shown = [entry.shown for entry in entries if entry.outcome is None]
+    return _Group(at, keys, f"[{codes}]", cells_of(settled), *packed(shown), surface)

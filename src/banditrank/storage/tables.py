@@ -50,4 +50,28 @@ MIGRATIONS = (
         revoked BIGINT
     )
     """,
+    # Rankings that were shown are written by the group: most are settled before anybody asks for them.
+    """
+    CREATE TABLE outcomes (
+        surface BIGINT NOT NULL,
+        key BYTES NOT NULL,
+        outcome BIGINT NOT NULL,
+        PRIMARY KEY (surface, key)
+    ) CLUSTERED;
+    CREATE TABLE shown (
+        number SERIAL,
+        surface BIGINT NOT NULL,
+        first BYTES NOT NULL,
+        last BYTES NOT NULL,
+        rankings BIGINT NOT NULL,
+        packed BYTES NOT NULL
+    );
+    CREATE INDEX shown_in_time ON shown (surface, first);
+    INSERT INTO outcomes SELECT surface, key, outcome FROM rankings WHERE outcome IS NOT NULL;
+    INSERT INTO shown (surface, first, last, rankings, packed)
+        SELECT surface, key, key, 1, CAST(key || ranking AS BYTES) FROM rankings WHERE outcome IS NULL;
+    DROP TABLE rankings;
+    ALTER TABLE changes ADD COLUMN at BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE snapshots ADD COLUMN history BYTES
+    """,
 )

@@ -32,10 +32,10 @@ def check_snapshots_are_kept_once(open_store: OpenStore) -> None:
     """The first snapshot of a version stays; an older one may come later."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    store.save_snapshot(surface, Snapshot(5, b"five", 50))
+    store.save_snapshot(surface, Snapshot(5, b"five", 50, b"how it came"))
     store.save_snapshot(surface, Snapshot(5, b"five", 60))
     store.save_snapshot(surface, Snapshot(3, b"three", 70))
-    assert open_store().snapshot(surface) == Snapshot(5, b"five", 50)
+    assert open_store().snapshot(surface) == Snapshot(5, b"five", 50, b"how it came")
     assert store.snapshot(surface, up_to=4) == Snapshot(3, b"three", 70)
     assert store.snapshot(surface, up_to=2) == NOTHING
 

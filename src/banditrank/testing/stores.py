@@ -213,6 +213,31 @@ def check_open_rankings_are_found(open_store: OpenStore) -> None:
     assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
 
 
+def check_the_first_open_rankings_are_found(open_store: OpenStore) -> None:
+    """Whoever asks for some is given those that lapse first, in whatever groups and order they came."""
+    rng = np.random.default_rng(5)
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    numbers = rng.permutation(400)
+    for group in np.split(numbers, 100):
+        store.commit([Entry(shown(surface, int(one), lapses=1000 + int(one)), None) for one in group])
+    settled = {int(one) for one in numbers[::3]}
+    store.commit([Entry(shown(surface, one, lapses=1000 + one), CLICK) for one in settled])
+    still_open = [one for one in range(400) if one not in settled]
+    found = store.open_entries(surface, since=1050, until=1350, limit=100)
+    assert [entry.shown.lapses - 1000 for entry in found] == [one for one in still_open if one >= 50][:100]
+    assert len(store.open_entries(surface, since=0, until=5000)) == len(still_open)
+
+
+def check_times_are_kept(open_store: OpenStore) -> None:
+    """A change says when it was made, unless it came with the surface."""
+    store = open_store()
+    surface = store.create_surface("home", "{}", cells=bytes(22)).number
+    told = store.commit([Entry(shown(surface, 1), CLICK)], at=1_700_000_000_123).changes
+    assert [change.at for change in told] == [1_700_000_000_123]
+    assert [change.at for change in open_store().changes(surface, after=0)] == [0, 1_700_000_000_123]
+
+
 def check_cells_add_up(open_store: OpenStore) -> None:
     """The counts are those of the rounds that were committed, whatever the groups."""
     rng = np.random.default_rng(4)
@@ -279,6 +304,8 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_changes_come_in_order,
     check_versions_tell_who_is_behind,
     check_open_rankings_are_found,
+    check_the_first_open_rankings_are_found,
+    check_times_are_kept,
     check_cells_add_up,
     check_keys_are_kept,
     check_the_secret_is_shared,
