@@ -29,6 +29,16 @@ def serve_command(
     require_keys: Annotated[
         bool, typer.Option("--require-keys", help="Demand API keys on the loopback address, too.")
     ] = False,
+    allow_origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="ORIGIN",
+            help="Let pages of this origin ask, such as https://shop.example; repeat it for more. loopback "
+            "stands for all on this machine.",
+            show_default="none but the service's own",
+        ),
+    ] = None,
     log_requests: Annotated[
         bool, typer.Option("--log-requests", help="Log every request, not only those that fail.")
     ] = False,
@@ -44,6 +54,7 @@ def serve_command(
         "store": store,
         "workers": workers,
         "require_keys": require_keys or None,
+        "allow_origins": allow_origins or None,
         "log_requests": log_requests or None,
     }
     overriding = {name: value for name, value in given.items() if value is not None}

@@ -33,6 +33,7 @@ from banditrank.service.messages import (
 )
 from banditrank.service.metrics import Metrics
 from banditrank.service.operations import Operation, Router
+from banditrank.service.origins import answer_across_origins
 from banditrank.service.problems import (
     INVALID,
     MALFORMED,
@@ -90,7 +91,11 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or begin and end with the server."""
         if scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            if self.settings.allow_origins:
+                allowed = self.settings.allow_origins
+                await answer_across_origins(self._answer, allowed, scope, receive, send)
+            else:
+                await self._answer(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":

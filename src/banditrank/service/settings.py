@@ -9,6 +9,7 @@ from typing import Any
 
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.service.origins import check_origins
 from banditrank.storage.base import Store
 from banditrank.storage.opening import DEFAULT_STORE, open_store
 
@@ -35,6 +36,9 @@ class Settings:
         Within which a request must arrive.
     log_requests
         Log all requests, not only those that failed.
+    allow_origins
+        Origins whose pages may ask, beside the service's own: such as ``https://shop.example``, or
+        ``loopback`` for all on the machine itself.
 
     Examples
     --------
@@ -51,6 +55,7 @@ class Settings:
     largest_body: int = 1 << 20
     body_seconds: float = 10.0
     log_requests: bool = False
+    allow_origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_whole("port", self.port, 0, 65_535)
@@ -58,6 +63,7 @@ class Settings:
         check_whole("largest_body", self.largest_body, 1024, 1 << 28)
         check_number("sync_seconds", self.sync_seconds, 0.01, 60.0)
         check_number("body_seconds", self.body_seconds, 0.1, 600.0)
+        object.__setattr__(self, "allow_origins", check_origins(self.allow_origins))
         if self.workers > 1 and self.store.startswith("memory:"):
             raise InvalidInputError("store", "must be shared by all workers", self.store)
 
@@ -93,9 +99,17 @@ class Settings:
             if name not in known:
                 raise UnknownNameError(f"{path}", name, known)
             default = known[name].default
-            if type(value) is not type(default) and not (isinstance(default, float) and type(value) is int):
-                raise InvalidInputError(f"{path}: {name}", f"must be like {default!r}", value)
+            if not _is_like(value, default):
+                like = "a list" if isinstance(default, tuple) else f"like {default!r}"
+                raise InvalidInputError(f"{path}: {name}", f"must be {like}", value)
         return cls(**{**values, **overriding})
+
+
+def _is_like(value: Any, default: Any) -> bool:
+    """Return whether a value of a TOML file has the type of a setting."""
+    if isinstance(default, tuple):
+        return type(value) is list
+    return type(value) is type(default) or (isinstance(default, float) and type(value) is int)
 
 
 def _is_loopback(host: str) -> bool:

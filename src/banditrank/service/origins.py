@@ -1,0 +1,104 @@
+"""Pages of other origins that may ask: cross-origin resource sharing, for those that are named and no others.
+
+A browser sends what a script of another origin asks for only after the service agreed to it, and shows the
+script no answer without. The service agrees to nothing unless told to.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from ipaddress import ip_address
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from banditrank.errors import InvalidInputError
+from banditrank.service.messages import Headers, Receive, Response, Scope, Send, header
+
+LOOPBACK = "loopback"
+"""Stands for all origins on the machine itself, at any port."""
+
+_ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?")
+_USUAL_PORTS = {"http": "80", "https": "443"}  # which browsers leave out
+_REMEMBER_SECONDS = b"600"  # an agreement holds for this long before a browser asks again
+_AGREED: Headers = (
+    (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
+    (b"access-control-allow-headers", b"authorization, content-type"),
+    (b"access-control-max-age", _REMEMBER_SECONDS),
+)
+
+Answer: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def check_origins(origins: Sequence[str]) -> tuple[str, ...]:
+    """Return origins as browsers write them, or raise an error.
+
+    Examples
+    --------
+    >>> check_origins(["https://Shop.example", "loopback"])
+    ('https://shop.example', 'loopback')
+    >>> check_origins(["https://shop.example/page"])
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: allow_origins must be origins such as https://shop.example, or
+        loopback, got 'https://shop.example/page'
+    """
+    return tuple(origin if origin == LOOPBACK else _checked(origin) for origin in origins)
+
+
+def is_allowed(origin: str, allowed: Sequence[str]) -> bool:
+    """Return whether a page of an origin may ask.
+
+    Examples
+    --------
+    >>> is_allowed("http://localhost:8000", ["loopback"]), is_allowed("null", ["loopback"])
+    (True, False)
+    """
+    return origin in allowed or (LOOPBACK in allowed and _is_on_this_machine(origin))
+
+
+async def answer_across_origins(
+    answer: Answer, allowed: Sequence[str], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer a request, and tell the browser whether the page that asked may know.
+
+    Parameters
+    ----------
+    answer
+        Answers any request.
+    allowed
+        Origins that may ask.
+    scope, receive, send
+        Of the request.
+    """
+    origin = header(scope, b"origin")
+    if origin is None or not is_allowed(origin.decode("latin-1"), allowed):
+        agreement: Headers = ((b"vary", b"origin"),)
+    else:
+        agreement = ((b"access-control-allow-origin", origin), (b"vary", b"origin"))
+        if scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method") is not None:
+            await Response(204, b"", headers=(*agreement, *_AGREED)).send(send)
+            return
+
+    async def send_agreed(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *agreement]
+        await send(message)
+
+    await answer(scope, receive, send_agreed)
+
+
+def _checked(origin: str) -> str:
+    match = _ORIGIN.fullmatch(origin.lower()) if isinstance(origin, str) else None
+    if match is None:
+        rule = f"must be origins such as https://shop.example, or {LOOPBACK}"
+        raise InvalidInputError("allow_origins", rule, origin)
+    scheme, host, port = match.groups()
+    return f"{scheme}://{host}" + ("" if port == _USUAL_PORTS[scheme] or port is None else f":{port}")
+
+
+def _is_on_this_machine(origin: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+        if parts.scheme not in _USUAL_PORTS:
+            return False
+        return parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return False
