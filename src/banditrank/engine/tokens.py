@@ -10,8 +10,9 @@ import hmac
 import os
 import random
 import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from binascii import Error as NoBase64
+from binascii import b2a_base64
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -22,6 +23,7 @@ RandomBytes: TypeAlias = Callable[[int], bytes]
 """Returns as many random bytes as it is asked for."""
 
 _FORMAT = 1
+_FOR_URLS = bytes.maketrans(b"+/", b"-_")
 _HEAD = struct.Struct(f"<BIIQ{KEY_BYTES}s")
 _SIGNATURE_BYTES = 16
 _LONGEST = 1024
@@ -90,7 +92,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _encoded(told: bytes) -> str:
-    return urlsafe_b64encode(told).rstrip(b"=").decode()
+    return b2a_base64(told, newline=False).translate(_FOR_URLS, b"=").decode()
 
 
 def seeded_bytes() -> RandomBytes:

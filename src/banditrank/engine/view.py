@@ -22,7 +22,7 @@ from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.statistics.counts import Counts
 
-_AT_A_TIME = 16
+_AT_A_TIME = 64
 _INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the generator; any odd number will do
 
 

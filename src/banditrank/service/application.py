@@ -139,7 +139,7 @@ class Application:
 
     async def _body(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
         content_type = header(scope, b"content-type") or b""
-        if content_type.partition(b";")[0].strip().lower() != JSON:
+        if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
             got = content_type.decode("latin-1")[:80]
             raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
         most = self.settings.largest_body

@@ -1,8 +1,11 @@
 """Connections that do not get on: uvicorn waits for a request's head for ever, and for any length of it."""
 
 from asyncio import TimerHandle, Transport
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from banditrank.service.whole_responses import WholeResponses
 
 HEAD_SECONDS = 10.0
 LARGEST_HEAD = 1 << 16
@@ -12,6 +15,10 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close
 
 class PunctualProtocol(HttpToolsProtocol):
     """Closes connections on which the head of a request is slow to come, or too long."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.app = WholeResponses(self.app)
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
         """Begin to wait for a request."""
