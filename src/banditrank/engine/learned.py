@@ -11,6 +11,9 @@ from banditrank.storage.cells import Totals
 from banditrank.storage.records import Change, Snapshot
 
 
+_MOST_WAITING = 256  # changes
+
+
 class Known(NamedTuple):
     """All that is known of a surface, of one moment."""
 
@@ -45,6 +48,9 @@ class Learned:
             "n_positions": surface.n_positions,
         }
         self._totals = Totals(**self._size)
+        self._waiting: list[
+            Change
+        ] = []  # to add several takes as long as to add one: they wait till asked for
         self.version = self.snapshot_version = 0
         self._start_from(store.snapshot(number, up_to=up_to))
         self.catch_up(up_to)
@@ -55,9 +61,16 @@ class Learned:
         """Add a change if it is the next one; return whether changes before it are missing."""
         with self._lock:
             if change.version == self.version + 1:
-                self._totals.add(change.cells)
+                self._waiting.append(change)
                 self.version = change.version
+                if len(self._waiting) >= _MOST_WAITING:
+                    self._add_up()
             return change.version > self.version
+
+    def _add_up(self) -> None:
+        """Take in the changes that wait; whoever calls has the lock."""
+        self._totals.add(b"".join([change.cells for change in self._waiting]))
+        self._waiting.clear()
 
     def catch_up(self, up_to: int | None = None) -> None:
         """Add all changes that the store has, or those up to a version."""
@@ -86,6 +99,7 @@ class Learned:
         They depend on the version and the arguments alone, and not on what was defined since.
         """
         with self._lock:
+            self._add_up()
             self._totals.grow(len(surface.user_types), len(surface.items))
             counts = self._totals.counts(items)
             version = self.version
@@ -103,6 +117,7 @@ class Learned:
     def cells(self) -> tuple[int, bytes]:
         """Return the version, and all counts as a list of cells."""
         with self._lock:
+            self._add_up()
             return self.version, self._totals.cells()
 
     def save(self, saved: int) -> None:
@@ -118,5 +133,6 @@ class Learned:
         with self._lock:
             if snapshot.version > self.version:
                 self._totals = totals
+                self._waiting.clear()
                 self.version = snapshot.version
                 self.snapshot_version = max(self.snapshot_version, snapshot.version)
