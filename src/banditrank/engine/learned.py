@@ -10,7 +10,6 @@ from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.records import Change, Snapshot
 
-
 _MOST_WAITING = 256  # changes
 
 
