@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from banditrank.checks import check_number
@@ -23,7 +22,6 @@ from banditrank.storage.records import (
     Outcome,
     Shown,
     SurfaceRecord,
-    pack_ranking,
 )
 
 _CHANGES_A_SNAPSHOT = 1000
@@ -34,8 +32,7 @@ _FORGET_SECONDS = 3600.0
 _A_SWEEP = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRanking:
+class ShownRanking(NamedTuple):
     """What to show to one user.
 
     Attributes
@@ -104,13 +101,12 @@ class LiveSurface:
         if number is None:
             raise UnknownNameError("user_type", user_type, surface.user_types)
         expires = self._clock() + surface.attribution_seconds
-        tail, items = view.rank(number, self._random_bytes)
-        key = new_key(int(expires * 1000), tail)
-        shown = Shown(self.number, key, pack_ranking(number, items))
+        tail, ranking, names = view.rank(number, self._random_bytes)
+        shown = Shown(self.number, new_key(int(expires * 1000), tail), ranking)
         if surface.unreported == "not-clicked":
             self._journal.note(Entry(shown, None))
         ranking_id = self._signer.sign(Ticket(shown, view.revision, view.version))
-        return ShownRanking(ranking_id, tuple([surface.items[item] for item in items]), shown.lapses / 1000)
+        return ShownRanking(ranking_id, names, shown.lapses / 1000)
 
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""

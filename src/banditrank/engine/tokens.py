@@ -57,7 +57,7 @@ class Signer:
     """
 
     def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+        self._keyed = hashlib.blake2s(key=secret, digest_size=_SIGNATURE_BYTES)
 
     def sign(self, ticket: Ticket) -> str:
         """Return the id of a ranking."""
@@ -77,7 +77,9 @@ class Signer:
         return Ticket(Shown(surface, key, said[_HEAD.size :]), revision, version)
 
     def _signature(self, said: bytes) -> bytes:
-        return hashlib.blake2s(said, key=self._secret, digest_size=_SIGNATURE_BYTES).digest()
+        signing = self._keyed.copy()
+        signing.update(said)
+        return signing.digest()
 
 
 def _decoded(text: str) -> bytes:

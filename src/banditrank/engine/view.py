@@ -3,7 +3,7 @@
 A view does not change: all rankings made from it are functions of its counts, and of the ranking's tail under
 personalized treatment. So they can be made again, to explain them.
 
-Calling compiled code takes longer than the formulas of a ranking. So several are made at a time, each with a
+Calling compiled code takes longer than the formulas of a ranking. So many are made at a time, each with a
 draw of its own; a tail holds the seed that they share, and the ranking's place among them.
 
 Under equal treatment a view has one ranking. Who asks does not enter: the randomness of a policy that
@@ -21,6 +21,7 @@ from banditrank.engine.tokens import TAIL_BYTES, RandomBytes
 from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.statistics.counts import Counts
+from banditrank.storage.records import pack_ranking
 
 _AT_A_TIME = 64
 _INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the generator; any odd number will do
@@ -30,7 +31,8 @@ class Made(NamedTuple):
     """A ranking, and what it can be made again from."""
 
     tail: bytes  # TAIL_BYTES
-    items: tuple[int, ...]  # numbers of the items, in order of positions
+    ranking: bytes  # for whom, and the numbers of the items: what `Shown` holds
+    names: tuple[str, ...]  # of the items, in order of positions
 
 
 class View:
@@ -63,7 +65,8 @@ class View:
         self._for_everybody: tuple[int, ...] | None = None
         if surface.treatment == "equal":
             seed = f"{surface.name} {revision} {version}".encode()
-            self._for_everybody = self._make(0, seed, 1)[0]
+            self._for_everybody = items = self._make(0, seed, 1)[0]
+            self._ready = {number: [self._made(b"", number, items)] for number in self.type_numbers.values()}
 
     def rank(self, user_type: int, random_bytes: RandomBytes) -> Made:
         """Return a ranking to show.
@@ -76,13 +79,15 @@ class View:
             Where its randomness comes from; of no account likewise.
         """
         if self._for_everybody is not None:
-            return Made(random_bytes(TAIL_BYTES), self._for_everybody)
+            return self._ready[user_type][0]._replace(tail=random_bytes(TAIL_BYTES))
         with self._lock:
             ready = self._ready.setdefault(user_type, [])
             if not ready:
                 seed = random_bytes(TAIL_BYTES - 1)
                 made = self._make(user_type, seed, 1 if self._prepared is None else _AT_A_TIME)
-                ready += [Made(seed + bytes([place]), items) for place, items in enumerate(made)]
+                ready += [
+                    self._made(seed + bytes([place]), user_type, items) for place, items in enumerate(made)
+                ]
             return ready.pop()
 
     def rank_again(self, user_type: int, tail: bytes) -> tuple[int, ...]:
@@ -101,6 +106,10 @@ class View:
             return None
         self.rank_again(user_type, tail)
         return self._policy.drawn_world(self._prepared.state)
+
+    def _made(self, tail: bytes, user_type: int, items: tuple[int, ...]) -> Made:
+        names = self.surface.items
+        return Made(tail, pack_ranking(user_type, items), tuple([names[item] for item in items]))
 
     def _make(self, user_type: int, seed: bytes, number: int) -> list[tuple[int, ...]]:
         self._bits.state = _generator_state(seed)
