@@ -1,0 +1,72 @@
+// Requests to the service that served this page, and to no other.
+
+import { key } from "./key.js";
+
+// The address of the service: assets lie one step below it, also behind a proxy that puts it under a path.
+export const SERVICE = new URL("..", import.meta.url);
+
+// What went wrong, in the words of the service if it had any.
+export class Problem extends Error {
+  constructor(message, { status = 0, requestId = null } = {}) {
+    super(message);
+    this.status = status;
+    this.requestId = requestId;
+  }
+
+  get needsKey() {
+    return this.status === 401 || this.status === 403;
+  }
+
+  get isUnknown() {
+    return this.status === 404 || this.status === 410;
+  }
+}
+
+export const surfacePath = (name, rest = "") => `v1/surfaces/${encodeURIComponent(name)}${rest}`;
+export const surfacePage = (name) => new URL(`surfaces/${encodeURIComponent(name)}`, SERVICE).href;
+
+// Returns the response if it is a good one or says that nothing changed, and throws a Problem if not.
+export async function request(path, { method = "GET", body, headers = {}, signal } = {}) {
+  const sent = { ...headers };
+  if (key.get()) sent.authorization = `Bearer ${key.get()}`;
+  if (body !== undefined) sent["content-type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(new URL(path, SERVICE), {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      cache: "no-store",
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Problem("The service does not answer.");
+  }
+  if (response.ok || response.status === 304) return response;
+  throw await problemOf(response);
+}
+
+async function problemOf(response) {
+  const requestId = response.headers.get("x-request-id");
+  let told = `The service answered with status ${response.status}.`;
+  try {
+    const document = await response.json();
+    told = document.detail ?? document.title ?? told;
+  } catch {
+    // Something between this page and the service answered: it has no problem document.
+  }
+  return new Problem(told, { status: response.status, requestId });
+}
+
+export async function read(path, options) {
+  return (await request(path, options)).json();
+}
+
+export const access = () => read("v1/access");
+export const surfaces = async () => (await read("v1/surfaces")).surfaces;
+export const createSurface = (body) => read("v1/surfaces", { method: "POST", body });
+export const addItems = (name, items) => read(surfacePath(name, "/items"), { method: "POST", body: { items } });
+export const retireItem = (name, item) =>
+  read(surfacePath(name, `/items/${encodeURIComponent(item)}`), { method: "DELETE" });
+export const explanation = (id) => read(`v1/rankings/${encodeURIComponent(id)}`);

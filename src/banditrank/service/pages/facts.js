@@ -1,0 +1,163 @@
+// What can be read off a dashboard document: plain numbers, on which charts, tables and sentences agree.
+
+export const sum = (values) => values.reduce((total, value) => total + value, 0);
+export const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
+
+const HOUR = 3600;
+const SURE = 0.95; // from which on a ranking is called the best
+
+export const isEqual = (state) => state.surface.treatment === "equal";
+export const isEmpty = (state) => state.rounds === 0 || !state.now?.length;
+export const isSure = (probability) => probability !== null && probability !== undefined && probability >= SURE;
+
+// The ranking that a user type gets.
+export const nowOf = (state, type) => state.now[isEqual(state) ? 0 : type];
+
+// What the present ranking is worth to a user type.
+export function valueOf(state, type) {
+  const now = nowOf(state, type);
+  const pick = (values) => (Array.isArray(values) ? values[type] : values);
+  return { m: pick(now.value), lo: pick(now.lo), hi: pick(now.hi) };
+}
+
+// Numbers of the items that are not retired.
+export function presentItems(state) {
+  const retired = new Set(state.surface.retired ?? []);
+  return state.surface.items.flatMap((name, item) => (retired.has(name) ? [] : [item]));
+}
+
+export const isRetired = (state, item) => (state.surface.retired ?? []).includes(state.surface.items[item]);
+
+// Numbers of the items that some type is shown at present.
+export const liveItems = (state) => new Set((state.now ?? []).flatMap((now) => now.ranking));
+
+// How often an item was shown: once a ranking, at whatever position.
+export const displaysOf = (state, type, item) => sum(state.displays[type][item]);
+
+// The rankings that a type was shown: each shows one item at the first position.
+export const rankingsOf = (state, type) => sum(state.displays[type].map((positions) => positions[0]));
+
+// Which of some estimates may be the largest, best estimate first: all whose intervals reach into that of the
+// one with the best estimate. A single one is the largest as surely as the intervals hold the truth.
+export function contenders(estimates, among = estimates.map((_, index) => index)) {
+  const order = [...among].sort((a, b) => estimates[b].m - estimates[a].m);
+  const floor = estimates[order[0]].lo;
+  return order.filter((index, place) => place === 0 || estimates[index].hi >= floor);
+}
+
+// The position that draws the most looks from a type; null if intervals do not tell.
+export function topPosition(state, type) {
+  const best = contenders(state.positions[type]);
+  return best.length === 1 ? best[0] : null;
+}
+
+// A 95% interval for a rate of clicks (Wilson), which is never empty and never leaves 0 to 1.
+export function rateInterval(clicks, visits) {
+  if (visits === 0) return null;
+  const z = 1.959964;
+  const rate = Math.min(1, clicks / visits);
+  const scale = 1 + (z * z) / visits;
+  const middle = (rate + (z * z) / (2 * visits)) / scale;
+  const half = (z / scale) * Math.sqrt((rate * (1 - rate)) / visits + (z * z) / (4 * visits * visits));
+  return { m: clicks / visits, lo: Math.max(0, middle - half), hi: Math.min(1, middle + half) };
+}
+
+const countsIn = (rows, type) => rows.map((row) => (type === null ? sum(row) : row[type]));
+
+// For each bucket: visits, clicks and the rate with its interval, of all types or of one.
+export function rates(series, type = null) {
+  const visits = countsIn(series.visits, type);
+  const clicks = countsIn(series.clicks, type);
+  return visits.map((count, bucket) => ({
+    visits: count,
+    clicks: clicks[bucket],
+    rate: rateInterval(clicks[bucket], count),
+  }));
+}
+
+// The last hour, or as much of it as there is.
+export function lastHour(series) {
+  const count = Math.min(series.visits.length, Math.max(1, Math.round(HOUR / series.bucket_s)));
+  const from = series.visits.length - count;
+  const buckets = rates(series).slice(from);
+  const visits = sum(buckets.map((bucket) => bucket.visits));
+  const weighted = (shares) =>
+    visits ? sum(buckets.map((bucket, i) => bucket.visits * (shares?.[from + i] ?? 0))) / visits : 0;
+  return {
+    seconds: count * series.bucket_s,
+    visits,
+    rate: rateInterval(sum(buckets.map((bucket) => bucket.clicks)), visits),
+    otherItem: weighted(series.other_item),
+    otherOrder: weighted(series.other_order),
+  };
+}
+
+// The best possible click rate and that of random order, bucket by bucket for all types; for one type as it is
+// now, since the series does not hold it by type. With a known truth these are true, without they are estimates.
+export function references(state, series, type = null) {
+  const count = series.visits.length;
+  if (type === null) {
+    const present = (values) => (values?.length === count ? values : null);
+    return {
+      optimum: present(series.optimum),
+      lo: state.truth ? null : present(series.optimum_lo),
+      hi: state.truth ? null : present(series.optimum_hi),
+      random: present(series.random),
+    };
+  }
+  const level = (value) => (value === null || value === undefined ? null : Array(count).fill(value));
+  const live = state.fair[liveTreatment(state)];
+  if (!live) return { optimum: null, lo: null, hi: null, random: null };
+  const means = presentItems(state).map((item) => {
+    const mean = state.items[type][item];
+    return state.truth ? mean.t : mean.m;
+  });
+  const looks = state.positions[type].map((position) => (state.truth ? position.t : position.m));
+  return {
+    optimum: level(state.truth ? live.true[type] : live.value[type]),
+    lo: state.truth ? null : level(live.lo[type]),
+    hi: state.truth ? null : level(live.hi[type]),
+    random: level((sum(means) / means.length) * sum(looks)),
+  };
+}
+
+// Treatments to compare: personalized first; a utility that comes twice is shown once.
+export function treatments(state) {
+  const seen = new Set();
+  return state.fair.filter((fair) => {
+    const name = `${fair.treatment} ${fair.treatment === "equal" ? fair.utility : ""}`;
+    return !seen.has(name) && seen.add(name);
+  });
+}
+
+// Which of the compared treatments the surface is under.
+export function liveTreatment(state) {
+  const all = treatments(state);
+  const found = all.findIndex((fair) =>
+    isEqual(state) ? fair.treatment === "equal" && fair.utility === state.surface.utility : fair.treatment !== "equal",
+  );
+  return found < 0 ? (isEqual(state) ? all.length - 1 : 0) : found;
+}
+
+// What a treatment costs against the personalized one, as a share of its clicks; with an interval where the
+// service gave one.
+export function priceOf(state, treatment) {
+  const all = treatments(state);
+  const fair = all[treatment];
+  if (fair.price) return fair.price;
+  if (state.fair_price && fair === state.fair.at(-1)) return state.fair_price;
+  const total = (one) => dot(one.value, state.arrivals);
+  return { m: total(all[0]) > 0 ? Math.max(0, 1 - total(fair) / total(all[0])) : 0, lo: null, hi: null };
+}
+
+// What a treatment changes for a type against the personalized one, and whether intervals tell it from nothing.
+export function changeFor(state, treatment, type) {
+  const all = treatments(state);
+  const [before, after] = [all[0], all[treatment]];
+  return {
+    m: after.value[type] - before.value[type],
+    told: after.hi[type] < before.lo[type] || after.lo[type] > before.hi[type],
+  };
+}
+
+export const failing = (state) => state.health.filter((check) => check.s !== "ok");

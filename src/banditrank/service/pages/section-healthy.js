@@ -1,0 +1,52 @@
+// Is it healthy: each check's present figure, its limit, the last hour and a verdict.
+
+import { SERVICE } from "./api.js";
+import { h } from "./element.js";
+import { section } from "./section.js";
+import { healthyAnswer } from "./sentences.js";
+import { checkStatus } from "./status.js";
+import { scrollBox } from "./tables.js";
+
+const TITLE = "Is it healthy?";
+
+export function healthy(state, silent) {
+  const link = h("p", { class: "m s" }, "The same figures are at ", h("a", { href: new URL("metrics", SERVICE).href, class: "mono" }, "/metrics"), ".");
+  return section(
+    "healthy",
+    TITLE,
+    healthyAnswer(state, silent),
+    link,
+    scrollBox(
+      "Health checks",
+      h(
+        "table",
+        { class: "health stack" },
+        h("caption", { class: "vh" }, "Health checks"),
+        h("thead", null, h("tr", null, ["Check", "Now", "Limit", "Last hour", "Status"].map((cell) => h("th", { scope: "col" }, cell)))),
+        h("tbody", null, state.health.map((check) => row(check, silent))),
+      ),
+    ),
+  );
+}
+
+function row(check, silent) {
+  return h(
+    "tr",
+    { "data-key": `check-${check.n}` },
+    h("th", { scope: "row" }, check.n),
+    h("td", { class: "w" }, h("span", { class: "now" }, check.v), " ", h("span", { class: "m" }, check.d)),
+    h("td", { class: "m lim" }, check.l),
+    h("td", { class: "hide" }, spark(check.hour)),
+    h("td", { class: "stt" }, checkStatus(check, silent)),
+  );
+}
+
+// The last hour without an axis: its course, from its least to its most.
+function spark(values) {
+  const known = (values ?? []).filter((value) => value !== null);
+  if (known.length < 2) return h("span", { class: "m" }, "–");
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const y = (value) => (high > low ? 20 - ((value - low) / (high - low)) * 16 : 12);
+  const points = known.map((value, i) => `${(2 + (i / (known.length - 1)) * 116).toFixed(1)},${y(value).toFixed(1)}`);
+  return h("svg", { width: 120, height: 24, "aria-hidden": "true" }, h("polyline", { points: points.join(" ") }));
+}

@@ -1,0 +1,134 @@
+// Estimates with their intervals, all on one scale: rows of one lane for each mark. Numbers stand beside the marks,
+// below them where the chart is narrow.
+//
+// told: {key, label, idle, words, rows, range: {lo, hi}, format, axisFormat}
+// row: {label, sub, bold, head, reference, marks}, head is a type whose name stands above the row's lanes
+// mark: {key, type, name, bold, m, lo, hi, t, note, words}
+
+import { ticks } from "./axis.js";
+import { chart, line, picture, text } from "./chart.js";
+import { h } from "./element.js";
+import { mark, typeClass } from "./marks.js";
+import { fit, textWidth } from "./measure.js";
+
+const GAP = 18; // between rows
+const HEAD = 24; // a type's name above its lanes
+const NARROW = 400;
+
+export function whiskerChart(told) {
+  const stops = told.rows.flatMap((row) => row.marks.map((one) => ({ key: one.key, text: stopWords(told, row, one) })));
+  return chart({
+    key: told.key,
+    label: told.label,
+    idle: told.idle,
+    orientation: "vertical",
+    stops,
+    draw: (width, at) => draw(told, width, at),
+    nearest: (_, y, width) => nearest(told, y, width),
+  });
+}
+
+function stopWords(told, row, one) {
+  const truth = one.t === undefined || one.t === null ? "" : `, true ${told.format(one.t)}`;
+  return `${one.words ?? row.label}: ${told.format(one.m)}, interval ${interval(told, one)}${truth}`;
+}
+
+const interval = (told, one) => `${told.format(one.lo)}–${told.format(one.hi)}`;
+
+// Where everything stands: left of the plot labels, right of it numbers.
+function layout(told, width) {
+  const marks = told.rows.flatMap((row) => row.marks);
+  const narrow = width < NARROW;
+  const labels = told.rows.map((row) => Math.max(row.head === undefined ? textWidth(row.label, 13, 600) : 0, textWidth(row.sub ?? "", 12)));
+  const names = marks.map((one) => (one.name ? textWidth(one.name, 13, 600) : 0));
+  const left = Math.min(Math.max(...labels, ...names) + 16, Math.max(72, width * (narrow ? 0.34 : 0.3)));
+  const values = Math.max(...marks.map((one) => textWidth(told.format(one.m), 13)));
+  const bounds = Math.max(...marks.map((one) => textWidth(interval(told, one), 12)));
+  const notes = Math.max(...marks.map((one) => textWidth(one.note ?? "", 12)));
+  const right = narrow ? Math.max(values, bounds, notes) : values + 14 + bounds + (notes ? notes + 14 : 0);
+  const lines = narrow ? (notes ? 3 : 2) : 1;
+  return { narrow, left, right: right + 12, values, bounds, notes, lane: [0, 20, 34, 50][lines] };
+}
+
+function laneTops(told, lane) {
+  let y = 8;
+  const tops = [];
+  for (const row of told.rows) {
+    y += GAP / 2 + (row.head === undefined ? 0 : HEAD);
+    for (const [index] of row.marks.entries()) tops.push(y + index * lane);
+    y += row.marks.length * lane + GAP / 2;
+  }
+  return { tops, end: y };
+}
+
+function nearest(told, y, width) {
+  const { lane } = layout(told, width);
+  const { tops } = laneTops(told, lane);
+  const distances = tops.map((top) => Math.abs(top + lane / 2 - y));
+  return distances.indexOf(Math.min(...distances));
+}
+
+function draw(told, width, at) {
+  const place = layout(told, width);
+  const { left, lane } = place;
+  const { tops, end } = laneTops(told, lane);
+  const plot = Math.max(40, width - left - place.right);
+  const { lo, hi } = told.range;
+  const x = (value) => left + ((value - lo) / (hi - lo)) * plot;
+  const labelWidth = textWidth(told.axisFormat(hi), 12) + 12;
+  const steps = ticks(lo, hi, Math.max(1, Math.min(5, Math.floor(plot / labelWidth))));
+  const out = steps.flatMap((tick) => [
+    line(x(tick), 8, x(tick), end, "gl"),
+    text(x(tick), end + 16, told.axisFormat(tick), "", "middle"),
+  ]);
+  let index = 0;
+  told.rows.forEach((row, number) => {
+    const top = tops[index];
+    const height = row.marks.length * lane;
+    const head = row.head === undefined ? 0 : HEAD;
+    if (number) out.push(line(0, top - GAP / 2 - head, width, top - GAP / 2 - head, "gl"));
+    out.push(...rowLabel(row, top, height, left, width));
+    if (row.reference !== undefined) out.push(line(x(row.reference), top - 2, x(row.reference), top + height + 2, "rf"));
+    for (const one of row.marks) {
+      if (index === at) out.push(h("rect", { class: "at", x: 0, y: tops[index], width, height: lane, rx: 3 }));
+      out.push(lanePieces(told, one, tops[index], place, x, width));
+      index++;
+    }
+  });
+  return picture(width, end + 22, out);
+}
+
+function rowLabel(row, top, height, left, width) {
+  const bold = row.bold ? "lab b" : "lab";
+  if (row.head !== undefined) {
+    const shape = h("g", { class: typeClass(row.head) }, mark(row.head, 6, top - 13, 5, "mk"));
+    return [shape, text(20, top - 9, fit(row.label, width - 24, 13, 600), "lab b")];
+  }
+  const middle = top + height / 2;
+  const label = fit(row.label, left - 12, 13, row.bold ? 600 : 400);
+  const full = label === row.label ? [] : [h("title", null, row.label)];
+  if (row.sub && height > 30) {
+    return [h("text", { x: 0, y: middle - 3, class: bold }, full, label), text(0, middle + 13, row.sub)];
+  }
+  return [h("text", { x: 0, y: middle + 4, class: bold }, full, label)];
+}
+
+function lanePieces(told, one, top, place, x, width) {
+  const { narrow, lane, left, bounds, notes, values } = place;
+  const y = top + lane / 2;
+  const group = h("g", { class: typeClass(one.type), "data-mark": one.key });
+  if (one.name) group.append(text(0, y + 4, fit(one.name, left - 12, 13, one.bold ? 600 : 400), one.bold ? "lab b" : "lab"));
+  if (one.t !== undefined && one.t !== null) group.append(mark(one.type, x(one.t), y, 6.5, "tr"));
+  group.append(line(x(one.lo), y, x(one.hi), y, "wh"), mark(one.type, x(one.m), y, 4, "mk"));
+  if (narrow) {
+    const first = y + 4 - (notes ? 16 : 8);
+    group.append(text(width, first, told.format(one.m), "lab", "end"), text(width, first + 16, interval(told, one), "", "end"));
+    if (one.note) group.append(text(width, first + 32, one.note, "", "end"));
+  } else {
+    const boundsEnd = width - (notes ? notes + 14 : 0);
+    group.append(text(boundsEnd - bounds - 14, y + 4, told.format(one.m), "lab", "end"));
+    group.append(text(boundsEnd, y + 4, interval(told, one), "", "end"));
+    if (one.note) group.append(text(width, y + 4, one.note, "", "end"));
+  }
+  return group;
+}

@@ -1,0 +1,91 @@
+// Numbers, times and lists as text, in one place so that a chart, its table and a sentence say the same.
+
+// A fixed number of decimals, with a real minus sign, and no minus before what rounds to nothing.
+export function number(value, decimals = 3) {
+  const text = value.toFixed(decimals);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
+export function signed(value, decimals = 3) {
+  const text = number(value, decimals);
+  return text.startsWith("−") || Number(text) === 0 ? text : `+${text}`;
+}
+
+export const whole = (value) => Math.round(value).toLocaleString("en");
+
+// Never 0% for what is there, nor 100% for what is not all.
+export function percent(value, decimals = 0) {
+  const least = 10 ** -decimals;
+  const shown = value * 100;
+  if (value > 0 && shown < least / 2) return `<${least.toFixed(decimals)}%`;
+  if (value < 1 && shown > 100 - least / 2) return `>${(100 - least).toFixed(decimals)}%`;
+  return `${number(shown, decimals)}%`;
+}
+
+// How sure something is: more decimals near certainty, where they matter.
+export const sureness = (value) => percent(value, value > 0.99 ? 1 : 0);
+
+// A share of clicks that may be small.
+export const smallShare = (value) => percent(value, Math.abs(value) < 0.01 ? 2 : 1);
+
+// A difference: as many decimals as it takes to see it.
+export function difference(value) {
+  return Math.abs(value) < 5e-5 ? "no change" : signed(value, Math.abs(value) < 0.01 ? 4 : 3);
+}
+
+export const magnitude = (value) => number(Math.abs(value), Math.abs(value) < 0.01 ? 4 : 3);
+
+export function list(names) {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+// The first few names, and how many more there are.
+export function shortList(names, most, rest = "others") {
+  if (names.length <= most) return list(names);
+  const more = names.length - most;
+  return list([...names.slice(0, most), `${whole(more)} ${more === 1 ? rest.replace(/s$/, "") : rest}`]);
+}
+
+export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
+
+const UNITS = [
+  [86_400, "d"],
+  [3600, "h"],
+  [60, "min"],
+];
+
+// 42 s, 3 min, 1 h 30 min, 2 d
+export function duration(seconds) {
+  const rounded = Math.round(seconds);
+  for (const [index, [size, unit]] of UNITS.entries()) {
+    if (rounded < size) continue;
+    const finer = UNITS[index + 1];
+    const rest = finer ? Math.floor((rounded % size) / finer[0]) : 0;
+    return `${Math.floor(rounded / size)} ${unit}${rest ? ` ${rest} ${finer[1]}` : ""}`;
+  }
+  return `${rounded} s`;
+}
+
+// 14:32:07 or 14:32, in UTC
+export function clock(milliseconds, withSeconds = true) {
+  return new Date(milliseconds).toISOString().slice(11, withSeconds ? 19 : 16);
+}
+
+const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+
+export function day(milliseconds) {
+  const date = new Date(milliseconds);
+  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+}
+
+// The time of day, and the day if it is another one than today.
+export function moment(milliseconds, now = Date.now()) {
+  const today = day(milliseconds) === day(now) && Math.abs(now - milliseconds) < 864e5;
+  return today ? clock(milliseconds) : `${day(milliseconds)}, ${clock(milliseconds)}`;
+}
+
+const UTILITIES = { utilitarian: "utilitarian", nash: "Nash", maximin: "maximin" };
+
+export const utilityName = (utility) => UTILITIES[utility] ?? utility;
+
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
