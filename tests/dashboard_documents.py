@@ -245,7 +245,9 @@ def _now(live: Document, *, equal: bool) -> list[Document]:
                 "hi": pick(live["hi"]),
                 "p_best": 0.638 if equal or i % 2 else 0.996,
                 "shown_last_1000": 0.597 if equal or i % 2 else 0.993,
-                "runner_up": {"ranking": ranking[::-1], "delta": -0.0618, "lo": -0.1, "hi": -0.02}
+                "runner_up": {"ranking": ranking[::-1], "delta": -0.0618} | (
+                    {"lo": -0.13, "hi": 0.01} if equal or i % 2 else {"lo": -0.1, "hi": -0.02}
+                )
                 if len(ranking) > 1
                 else None,
             }

@@ -28,8 +28,11 @@ export function presentItems(state) {
 
 export const isRetired = (state, item) => (state.surface.retired ?? []).includes(state.surface.items[item]);
 
-// Numbers of the items that some type is shown at present.
-export const liveItems = (state) => new Set((state.now ?? []).flatMap((now) => now.ranking));
+// Numbers of the items that some of the types are shown at present; of all types if none are named.
+export function liveItems(state, types = null) {
+  const all = types ?? state.surface.types.map((_, type) => type);
+  return new Set((state.now ?? []).length ? all.flatMap((type) => nowOf(state, type).ranking) : []);
+}
 
 // How often an item was shown: once a ranking, at whatever position.
 export const displaysOf = (state, type, item) => sum(state.displays[type][item]);
@@ -106,18 +109,12 @@ export function references(state, series, type = null) {
     };
   }
   const level = (value) => (value === null || value === undefined ? null : Array(count).fill(value));
-  const live = state.fair[liveTreatment(state)];
-  if (!live) return { optimum: null, lo: null, hi: null, random: null };
-  const means = presentItems(state).map((item) => {
-    const mean = state.items[type][item];
-    return state.truth ? mean.t : mean.m;
-  });
-  const looks = state.positions[type].map((position) => (state.truth ? position.t : position.m));
+  const live = treatments(state)[liveTreatment(state)];
   return {
-    optimum: level(state.truth ? live.true[type] : live.value[type]),
-    lo: state.truth ? null : level(live.lo[type]),
-    hi: state.truth ? null : level(live.hi[type]),
-    random: level((sum(means) / means.length) * sum(looks)),
+    optimum: level(series.optimum_by_type?.[type]),
+    lo: state.truth ? null : level(live?.lo[type]),
+    hi: state.truth ? null : level(live?.hi[type]),
+    random: level(series.random_by_type?.[type]),
   };
 }
 

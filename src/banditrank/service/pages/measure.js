@@ -16,14 +16,20 @@ export function textWidth(text, size = 13, weight = 400) {
   return widths.get(known);
 }
 
-// The text, cut to a width if it must be; the whole stands in the chart's table.
+// The text, cut in its middle to a width if it must be: names often differ at their ends. The whole stands in the
+// chart's table.
 export function fit(text, width, size = 13, weight = 400) {
   if (textWidth(text, size, weight) <= width) return text;
-  let [low, high] = [0, text.length];
+  let [low, high] = [1, text.length];
   while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (textWidth(`${text.slice(0, middle).trimEnd()}…`, size, weight) <= width) low = middle;
-    else high = middle - 1;
+    const kept = Math.ceil((low + high) / 2);
+    if (textWidth(shortened(text, kept), size, weight) <= width) low = kept;
+    else high = kept - 1;
   }
-  return `${text.slice(0, low).trimEnd()}…`;
+  return shortened(text, low);
 }
+
+const shortened = (text, kept) => {
+  const tail = Math.floor(kept * 0.4);
+  return `${text.slice(0, kept - tail).trimEnd()}…${tail ? text.slice(-tail).trimStart() : ""}`;
+};

@@ -11,7 +11,7 @@ import { figure, nothing, note, section } from "./section.js";
 import { fairAnswer, priceWords, rankingWords } from "./sentences.js";
 import { behind, scrollBox } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { capital, difference, number, percent, utilityName, whole } from "./words.js";
+import { cut, difference, number, percent, utilityName } from "./words.js";
 
 const TITLE = "Is it fair?";
 const TOGETHER = 3;
@@ -22,14 +22,14 @@ export function fair(state) {
   }
   const explained = note("The price of equality is the share of all clicks given up by showing everyone one ranking.");
   const exposure = exposureFigure(state);
-  const value = valueFigure(state);
+  const value = state.surface.types.length > 1 && valueFigure(state); // one type alone has nothing to compare
   const wide = state.surface.types.length > TOGETHER;
   return section(
     "fair",
     TITLE,
     fairAnswer(state),
     explained,
-    prices(state),
+    state.surface.types.length > 1 && prices(state),
     wide ? [value, exposure] : h("div", { class: "two ba" }, value, exposure),
   );
 }
@@ -75,7 +75,7 @@ function valueFigure(state) {
         key: `treatments-${type}-${index}`,
         type,
         name: treatmentName(one),
-        words: `${treatmentName(one)}, ${name}`,
+        words: `${treatmentName(one)}, ${cut(name)}`,
         bold: index === live,
         m: one.value[type],
         lo: one.lo[type],
@@ -113,17 +113,17 @@ function exposureFigure(state) {
   const wide = !apart && types.length * state.surface.n_positions > 6;
   const caption = "Share of each user type's rankings that showed an item at a position";
   const maps = apart ? all.map((type) => heat(state, [type], `${caption}: ${types[type]}`, false)) : heat(state, all, caption, wide);
-  const hidden = state.surface.items.length - chosenItems(state).length;
+  const hidden = state.surface.items.length > chosenItems(state).length;
   return figure(
     "Exposure",
     h("span", { class: "m" }, `${wide ? "% of rankings" : "share of rankings"}, by position`),
     apart ? h("div", { class: "facets" }, maps) : maps,
-    hidden > 0 && note(`${whole(hidden)} other items: search for them above at item means.`),
+    hidden && note("Items that are on show; search for others above at item means."),
     !apart && heatNote(),
   );
 }
 
-const heatNote = () => note(capital("all looks: the share of an item in what all users looked at."));
+const heatNote = () => note("All looks: the share of an item in what all users looked at.");
 
 function heat(state, types, caption, wide) {
   const { items, n_positions: count } = state.surface;
@@ -136,8 +136,9 @@ function heat(state, types, caption, wide) {
     caption,
     h(
       "table",
-      { class: columns.length > 12 ? "heat many" : "heat" },
+      { class: "heat" },
       h("caption", { class: "vh" }, caption),
+      h("colgroup", null, h("col", { width: 88 }), columns.map(() => h("col", { width: 38 })), !one && h("col", { width: 58 })),
       h(
         "thead",
         null,
@@ -153,7 +154,7 @@ function heat(state, types, caption, wide) {
       h(
         "tbody",
         null,
-        chosenItems(state).map((item) =>
+        chosenItems(state, types).map((item) =>
           h(
             "tr",
             null,

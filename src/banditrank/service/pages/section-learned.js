@@ -5,12 +5,12 @@ import { choices, choose, MOST_ITEMS, MOST_TYPES } from "./choices.js";
 import { h } from "./element.js";
 import { displaysOf, isEmpty, isRetired, liveItems, sum } from "./facts.js";
 import { line, readout } from "./chart.js";
-import { mark, typeClass } from "./marks.js";
+import { mark, typeClass, typeName } from "./marks.js";
 import { figure, nothing, section } from "./section.js";
 import { learnedAnswer } from "./sentences.js";
 import { behind } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { number, percent, whole } from "./words.js";
+import { cut, number, percent, whole } from "./words.js";
 
 const TITLE = "What has been learned?";
 const TOGETHER = 3; // types in one chart; with more, each has its own
@@ -53,7 +53,8 @@ const truthOf = (state, estimate) => (state.truth ? estimate.t : undefined);
 
 const markOf = (state, what, type, index, label) => {
   const estimate = state[what][type][index];
-  const words = state.surface.types.length > 1 ? `${label}, ${state.surface.types[type]}` : label;
+  const { types } = state.surface;
+  const words = types.length > 1 && types.length <= TOGETHER ? `${cut(label)}, ${cut(types[type])}` : cut(label);
   return { key: `${what}-${type}-${index}`, type, words, m: estimate.m, lo: estimate.lo, hi: estimate.hi, t: truthOf(state, estimate) };
 };
 
@@ -70,8 +71,7 @@ function charts(state, told, rowsOf) {
       return h(
         "div",
         { class: "facet", "data-key": one.key },
-        h("h4", null, h("span", { class: "ty" }, h("svg", { width: 12, height: 12, class: typeClass(type), "aria-hidden": "true" }, mark(type, 6, 6, 5, "mk")), h("span", null, label))),
-        h("p", { class: "s facet-reading" }, readout(one)),
+        h("div", { class: "facet-head" }, h("h4", null, typeName(state, type)), readout(one)),
         whiskerChart(one),
       );
     }),
@@ -102,7 +102,7 @@ function positionsFigure(state) {
     });
   return figure(
     "Position preferences",
-    h("span", { class: "m" }, state.surface.types.length > TOGETHER ? "share of looks" : readout(told)),
+    state.surface.types.length > TOGETHER ? h("span", { class: "m" }, told.idle) : readout(told),
     charts(state, told, rowsOf),
     behind("positions", label, ["Position, type", "Estimate", interval(state), ...(state.truth ? ["True"] : [])], () =>
       tableRows(state, "positions", positions, (position) => `Position ${position + 1}`, told.format),
@@ -116,7 +116,7 @@ function itemsFigure(state) {
   const { surface } = state;
   const live = liveItems(state);
   const label = "Clicks when seen, by item and user type";
-  const items = chosenItems(state);
+  const items = chosenItems(state); // the scale is one for all charts
   const told = {
     key: "items",
     label,
@@ -126,17 +126,17 @@ function itemsFigure(state) {
     axisFormat: (value) => number(value, 1),
   };
   const rowsOf = (types) =>
-    items.map((item) => {
+    chosenItems(state, types).map((item) => {
       const displays = sum(types.map((type) => displaysOf(state, type, item)));
-      const sub = isRetired(state, item) ? "retired" : `${whole(displays)} shown`;
-      const name = surface.items[item];
+      const sub = `${whole(displays)} shown`;
+      const name = isRetired(state, item) ? `${surface.items[item]} (retired)` : surface.items[item];
       return { label: name, bold: live.has(item), sub, marks: types.map((type) => markOf(state, "items", type, item, name)) };
     });
   const all = surface.items.map((_, item) => item);
   const few = all.length * surface.types.length <= 3000 ? all : items;
   return figure(
     "Item means",
-    h("span", { class: "m" }, surface.types.length > TOGETHER ? told.idle : readout(told)),
+    surface.types.length > TOGETHER ? h("span", { class: "m" }, told.idle) : readout(told),
     surface.items.length > MOST_ITEMS && search(state, items),
     charts(state, told, rowsOf),
     behind("items", label, ["Item, type", "Estimate", interval(state), ...(state.truth ? ["True"] : []), "Expected looks", "Clicks"], () =>
@@ -145,12 +145,12 @@ function itemsFigure(state) {
   );
 }
 
-// All items, or those on show and those searched for.
-export function chosenItems(state) {
+// All items; if they are too many, those on show to some types and those searched for.
+export function chosenItems(state, types = null) {
   const { items } = state.surface;
   const all = items.map((_, item) => item);
   if (items.length <= MOST_ITEMS) return all;
-  const live = liveItems(state);
+  const live = liveItems(state, types);
   const wanted = choices.search.trim().toLowerCase();
   const found = wanted ? all.filter((item) => !live.has(item) && items[item].toLowerCase().includes(wanted)) : [];
   const chosen = new Set([...live, ...found.slice(0, MOST_ITEMS)]);

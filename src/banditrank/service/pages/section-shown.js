@@ -57,7 +57,7 @@ function card(state, type) {
     h("div", { class: "ch" }, h("h3", null, typeName(state, type)), h("span", { class: "m s" }, `${percent(state.arrivals[type])} of visits`)),
     h(
       "table",
-      { class: "slots" },
+      { class: ranking.some((item) => surface.items[item].length > 14) ? "slots long" : "slots" },
       h("caption", { class: "vh" }, `Ranking shown to ${surface.types[type]} and the clicks expected from each position`),
       h("thead", null, h("tr", null, head.map((cell, i) => h("th", { scope: "col", class: i > 1 ? "r" : null }, i ? cell : h("span", { class: "vh" }, cell))))),
       h(

@@ -76,13 +76,18 @@ function shownToTypes(state) {
     else groups.push({ types: [name], ranking: now.ranking, verb });
   }
   const told = groups.slice(0, MOST_TYPES).map(({ types, ranking, verb }) => {
-    const who = shortList(types, MOST_TYPES);
+    const who = whoWords(state, types);
     const what = rankingWords(state, ranking);
-    return verb ? `${who} users ${verb} ${what}.` : `Best known for ${who} users is ${what}.`;
+    return capital(verb ? `${who} ${verb} ${what}.` : `best known for ${who} is ${what}.`);
   });
   const rest = groups.length - told.length;
   if (rest > 0) told.push(`${plural(rest, "more ranking")} for the others ${rest === 1 ? "is" : "are"} below.`);
   return [...told, topPositionWords(state)].filter(Boolean).join(" ");
+}
+
+function whoWords(state, types) {
+  if (state.surface.types.length === 1) return "users";
+  return types.length > MOST_TYPES ? shortList(types, MOST_TYPES) : `${list(types)} users`;
 }
 
 function topPositionWords(state) {
@@ -107,25 +112,27 @@ export function whyShown(state, type) {
     const looks = percent(state.positions[type][top].m);
     pieces.push(`Position ${top + 1} draws ${looks} of looks and gets ${state.surface.items[now.ranking[top]]}. `);
   }
-  return [...pieces, ...openPieces(state, now, type), shownShare(now)].filter((piece) => piece !== "");
+  return [...pieces, ...openPieces(state, now), shownShare(now)].filter((piece) => piece !== "");
 }
 
-function openPieces(state, now, type) {
+function openPieces(state, now) {
   const next = now.runner_up;
   if (!next) return [];
   const other = rankingWords(state, next.ranking);
   const sameItems = next.ranking.every((item) => now.ranking.includes(item));
-  if (isSure(now.p_best)) {
-    return [`The next best ranking, ${other}, is worth ${magnitude(deltaFor(next, type))} clicks per visit less. `];
-  }
-  const apart = magnitude(deltaFor(next, type));
+  const apart = magnitude(next.delta);
+  if (isTold(now)) return [`The next best ranking, ${other}, is estimated to bring ${apart} clicks per visit less. `];
   return [
     ["Still open: "],
     `${sameItems ? "the order " : ""}${other} is estimated ${apart} clicks per visit away, and the two cannot be told apart yet. `,
   ];
 }
 
-const deltaFor = (next, type) => (Array.isArray(next.delta) ? next.delta[type] : next.delta);
+// Whether the present ranking is told from the next best: the interval of their difference does not hold 0.
+function isTold(now) {
+  const { lo, hi } = now.runner_up;
+  return lo === undefined || lo === null ? isSure(now.p_best) : hi < 0 || lo > 0;
+}
 
 const shownShare = (now) =>
   now.shown_last_1000 === null || now.shown_last_1000 === undefined
@@ -142,12 +149,12 @@ export function whyShownToEveryone(state) {
       (total, item, position) => total + state.positions[type][position].m * state.items[type][item].m,
       0,
     );
-    return `${name} by ${signed(worth - valueOf(state, type).m)}`;
+    return `${name} by ${signed(next.by_type?.[type] ?? worth - valueOf(state, type).m)}`;
   });
   const pieces = [
     `The next best ranking, ${rankingWords(state, next.ranking)}, would change ${shortList(changes, 6)} clicks per visit. `,
   ];
-  if (!isSure(now.p_best)) {
+  if (!isTold(now)) {
     pieces.push(["Still open: "], `the two cannot be told apart yet in ${utilityName(state.surface.utility)} value.`);
   }
   return pieces;
@@ -165,12 +172,13 @@ function positionsLearned(state) {
   const tops = types.map((_, type) => topPosition(state, type));
   if (tops[0] !== null && tops.every((top) => top === tops[0])) {
     const shares = types.map((name, type) => `${percent(state.positions[type][tops[0]].m)} for ${name}`);
-    return `Position ${tops[0] + 1} draws the most looks: ${shortList(shares, MOST_TYPES)}.`;
+    const told = types.length === 1 ? percent(state.positions[0][tops[0]].m) : shortList(shares, MOST_TYPES);
+    return `Position ${tops[0] + 1} draws the most looks: ${told}.`;
   }
   const told = [];
   for (const top of [...new Set(tops.filter((one) => one !== null))]) {
     const names = types.filter((_, type) => tops[type] === top);
-    told.push(`${shortList(names, MOST_TYPES)} ${told.length ? "" : "users look most "}at position ${top + 1}`);
+    told.push(`${shortList(names, MOST_TYPES)} ${told.length ? "" : "look most "}at position ${top + 1}`);
   }
   const open = types.filter((_, type) => tops[type] === null);
   const unknown = open.length

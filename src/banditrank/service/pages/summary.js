@@ -52,6 +52,7 @@ function workingNow(state, series) {
 
 function fairNow(state) {
   const all = treatments(state);
+  if (state.surface.types.length === 1) return ["fair", "Fair", "One type", "everyone is treated alike"];
   if (all.length < 2) return ["fair", "Fair", "–", "the price of equality is not known"];
   const live = liveTreatment(state);
   const { shown, between } = priceWords(state, live || all.length - 1);

@@ -1,5 +1,5 @@
 // Estimates with their intervals, all on one scale: rows of one lane for each mark. Numbers stand beside the marks,
-// below them where the chart is narrow.
+// below each other where the chart is narrow; names stand above the marks where they are too long for its left.
 //
 // told: {key, label, idle, words, rows, range: {lo, hi}, format, axisFormat}
 // row: {label, sub, bold, head, reference, marks}, head is a type whose name stands above the row's lanes
@@ -12,7 +12,7 @@ import { mark, typeClass } from "./marks.js";
 import { fit, textWidth } from "./measure.js";
 
 const GAP = 18; // between rows
-const HEAD = 24; // a type's name above its lanes
+const HEAD = 24; // a name above its lanes
 const NARROW = 400;
 
 export function whiskerChart(told) {
@@ -30,7 +30,7 @@ export function whiskerChart(told) {
 
 function stopWords(told, row, one) {
   const truth = one.t === undefined || one.t === null ? "" : `, true ${told.format(one.t)}`;
-  return `${one.words ?? row.label}: ${told.format(one.m)}, interval ${interval(told, one)}${truth}`;
+  return `${one.words ?? row.label}: ${told.format(one.m)} (${interval(told, one)})${truth}`;
 }
 
 const interval = (told, one) => `${told.format(one.lo)}–${told.format(one.hi)}`;
@@ -41,20 +41,27 @@ function layout(told, width) {
   const narrow = width < NARROW;
   const labels = told.rows.map((row) => Math.max(row.head === undefined ? textWidth(row.label, 13, 600) : 0, textWidth(row.sub ?? "", 12)));
   const names = marks.map((one) => (one.name ? textWidth(one.name, 13, 600) : 0));
-  const left = Math.min(Math.max(...labels, ...names) + 16, Math.max(72, width * (narrow ? 0.34 : 0.3)));
+  const wanted = Math.max(...labels, ...names) + 16;
+  const above = wanted > Math.max(72, width * (narrow ? 0.34 : 0.38));
+  const left = above ? 8 : wanted;
   const values = Math.max(...marks.map((one) => textWidth(told.format(one.m), 13)));
   const bounds = Math.max(...marks.map((one) => textWidth(interval(told, one), 12)));
   const notes = Math.max(...marks.map((one) => textWidth(one.note ?? "", 12)));
   const right = narrow ? Math.max(values, bounds, notes) : values + 14 + bounds + (notes ? notes + 14 : 0);
   const lines = narrow ? (notes ? 3 : 2) : 1;
-  return { narrow, left, right: right + 12, values, bounds, notes, lane: [0, 20, 34, 50][lines] };
+  const named = above && Math.max(...names) > 0; // each lane's name has a line of its own
+  const lane = [0, 20, 42, 58][lines] + (named ? 20 : 0);
+  return { narrow, above, named, left, right: right + 12, bounds, notes, lane };
 }
 
-function laneTops(told, lane) {
+const headOf = (row, { above }) => (row.head !== undefined || (above && !row.marks[0].name) ? HEAD : 0);
+
+function laneTops(told, place) {
+  const { lane } = place;
   let y = 8;
   const tops = [];
   for (const row of told.rows) {
-    y += GAP / 2 + (row.head === undefined ? 0 : HEAD);
+    y += GAP / 2 + headOf(row, place);
     for (const [index] of row.marks.entries()) tops.push(y + index * lane);
     y += row.marks.length * lane + GAP / 2;
   }
@@ -62,8 +69,9 @@ function laneTops(told, lane) {
 }
 
 function nearest(told, y, width) {
-  const { lane } = layout(told, width);
-  const { tops } = laneTops(told, lane);
+  const place = layout(told, width);
+  const { lane } = place;
+  const { tops } = laneTops(told, place);
   const distances = tops.map((top) => Math.abs(top + lane / 2 - y));
   return distances.indexOf(Math.min(...distances));
 }
@@ -71,7 +79,7 @@ function nearest(told, y, width) {
 function draw(told, width, at) {
   const place = layout(told, width);
   const { left, lane } = place;
-  const { tops, end } = laneTops(told, lane);
+  const { tops, end } = laneTops(told, place);
   const plot = Math.max(40, width - left - place.right);
   const { lo, hi } = told.range;
   const x = (value) => left + ((value - lo) / (hi - lo)) * plot;
@@ -85,9 +93,9 @@ function draw(told, width, at) {
   told.rows.forEach((row, number) => {
     const top = tops[index];
     const height = row.marks.length * lane;
-    const head = row.head === undefined ? 0 : HEAD;
+    const head = headOf(row, place);
     if (number) out.push(line(0, top - GAP / 2 - head, width, top - GAP / 2 - head, "gl"));
-    out.push(...rowLabel(row, top, height, left, width));
+    out.push(...rowLabel(row, top, height, place, width));
     if (row.reference !== undefined) out.push(line(x(row.reference), top - 2, x(row.reference), top + height + 2, "rf"));
     for (const one of row.marks) {
       if (index === at) out.push(h("rect", { class: "at", x: 0, y: tops[index], width, height: lane, rx: 3 }));
@@ -98,11 +106,17 @@ function draw(told, width, at) {
   return picture(width, end + 22, out);
 }
 
-function rowLabel(row, top, height, left, width) {
+function rowLabel(row, top, height, place, width) {
+  const { left } = place;
   const bold = row.bold ? "lab b" : "lab";
   if (row.head !== undefined) {
     const shape = h("g", { class: typeClass(row.head) }, mark(row.head, 6, top - 13, 5, "mk"));
     return [shape, text(20, top - 9, fit(row.label, width - 24, 13, 600), "lab b")];
+  }
+  if (headOf(row, place)) {
+    const sub = row.sub ? textWidth(row.sub, 12) + 16 : 0;
+    const label = fit(row.label, width - sub, 13, row.bold ? 600 : 400);
+    return [text(0, top - 7, label, bold), row.sub ? text(width, top - 7, row.sub, "", "end") : []].flat();
   }
   const middle = top + height / 2;
   const label = fit(row.label, left - 12, 13, row.bold ? 600 : 400);
@@ -114,10 +128,13 @@ function rowLabel(row, top, height, left, width) {
 }
 
 function lanePieces(told, one, top, place, x, width) {
-  const { narrow, lane, left, bounds, notes, values } = place;
-  const y = top + lane / 2;
+  const { narrow, named, lane, left, bounds, notes } = place;
+  const y = top + (lane + (named ? 20 : 0)) / 2;
   const group = h("g", { class: typeClass(one.type), "data-mark": one.key });
-  if (one.name) group.append(text(0, y + 4, fit(one.name, left - 12, 13, one.bold ? 600 : 400), one.bold ? "lab b" : "lab"));
+  if (one.name) {
+    const [at, room] = named ? [top + 14, width - 80] : [y + 4, left - 12];
+    group.append(text(0, at, fit(one.name, room, 13, one.bold ? 600 : 400), one.bold ? "lab b" : "lab"));
+  }
   if (one.t !== undefined && one.t !== null) group.append(mark(one.type, x(one.t), y, 6.5, "tr"));
   group.append(line(x(one.lo), y, x(one.hi), y, "wh"), mark(one.type, x(one.m), y, 4, "mk"));
   if (narrow) {
