@@ -74,7 +74,11 @@ def watch(page: Page, complaints: list[str]) -> None:
         "console", lambda message: note(f"console: {message.text}", so=message.type in {"error", "warning"})
     )
     page.on("pageerror", lambda error: note(f"script: {error}"))
-    page.on("requestfailed", lambda request: note(f"failed: {request.url}"))
+    # A page may end its own requests, such as a stream of events when it is paused.
+    page.on(
+        "requestfailed",
+        lambda request: note(f"failed: {request.url}", so=request.failure != "net::ERR_ABORTED"),
+    )
     page.on(
         "request",
         lambda request: note(

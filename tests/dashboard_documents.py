@@ -110,7 +110,9 @@ def make(
             "displays": displays.tolist() if known else np.zeros_like(displays).tolist(),
             "health": _health(rng),
         },
-        series=_series(rng, arrivals, live, means, preferences, truth=truth, n_buckets=N_BUCKETS if known else 0),
+        series=_series(
+            rng, arrivals, live, means, preferences, truth=truth, n_buckets=N_BUCKETS if known else 0
+        ),
         surface={
             "name": name,
             "items": [{"name": item, "retired": item in retired} for item in items],
@@ -160,7 +162,13 @@ def explanation(made: Made, ranking: str) -> Document:
             for name, share in zip(surface["types"], made.dashboard["arrivals"], strict=True)
         ][: None if equal else 1],
         "shown": [
-            {"position": k + 1, "item": name, "look": preferences[k], "mean": 0.61, "value": 0.61 * preferences[k]}
+            {
+                "position": k + 1,
+                "item": name,
+                "look": preferences[k],
+                "mean": 0.61,
+                "value": 0.61 * preferences[k],
+            }
             for k, name in enumerate(names)
         ],
         "left_out": [
@@ -172,12 +180,25 @@ def explanation(made: Made, ranking: str) -> Document:
     }
 
 
+def last_bucket(series: Document) -> Document:
+    """Return a series of the last bucket alone."""
+    count = len(series["visits"])
+    cut = {
+        name: values[-1:] if isinstance(values, list) and len(values) == count else values
+        for name, values in series.items()
+    }
+    return cut | {"start": _time((count - 1) * BUCKET_SECONDS)}
+
+
 def _time(seconds: float) -> str:
     return (START + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
 def _estimates(
-    rng: np.random.Generator, true: Array, width: float, truth: bool  # noqa: FBT001 - a value of a document
+    rng: np.random.Generator,
+    true: Array,
+    width: float,
+    truth: bool,  # noqa: FBT001 - a value of a document
 ) -> list[list[Document]]:
     rows = []
     for row in true.tolist():
@@ -245,9 +266,8 @@ def _now(live: Document, *, equal: bool) -> list[Document]:
                 "hi": pick(live["hi"]),
                 "p_best": 0.638 if equal or i % 2 else 0.996,
                 "shown_last_1000": 0.597 if equal or i % 2 else 0.993,
-                "runner_up": {"ranking": ranking[::-1], "delta": -0.0618} | (
-                    {"lo": -0.13, "hi": 0.01} if equal or i % 2 else {"lo": -0.1, "hi": -0.02}
-                )
+                "runner_up": {"ranking": ranking[::-1], "delta": -0.0618}
+                | ({"lo": -0.13, "hi": 0.01} if equal or i % 2 else {"lo": -0.1, "hi": -0.02})
                 if len(ranking) > 1
                 else None,
             }

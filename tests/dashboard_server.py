@@ -1,5 +1,6 @@
-"""A server of the dashboard's page and of made-up documents, which can be stopped, started and made to fail."""
+"""A server of the dashboard's page and of made-up documents, which can be stopped and made to fail."""
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -10,14 +11,19 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from dashboard_documents import Document, Made, explanation
+from dashboard_documents import Document, Made, explanation, last_bucket
 
 PAGES = files("banditrank.service") / "pages"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-KINDS = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
+}
 ALL_RIGHTS = ("rank", "read", "administer")
 
 
@@ -47,6 +53,7 @@ class Fixture:
     asked: list[str] = field(default_factory=list)
     port: int = 0
     version: int = 0
+    n_closed: int = 0
     changed: threading.Condition = field(default_factory=threading.Condition)
     _server: ThreadingHTTPServer | None = None
     _thread: threading.Thread | None = None
@@ -93,10 +100,21 @@ class Fixture:
             self.version += 1
             self.changed.notify_all()
 
+    def close_bucket(self, name: str) -> None:
+        """Add a bucket like the last one to a surface's series, and tell those who listen."""
+        series = self.made[name].series
+        count = len(series["visits"])
+        with self.changed:
+            for values in series.values():
+                if isinstance(values, list) and len(values) == count:
+                    values.append(values[-1])
+            self.n_closed += 1
+            self.changed.notify_all()
+
 
 class _Handler(BaseHTTPRequestHandler):
     served: Fixture
-    protocol_version = "HTTP/1.1"
+    protocol_version = "HTTP/1.0"  # a connection a request: one kept alive would outlive the server
 
     def log_message(self, *_: object) -> None:
         """Say nothing: tests look at `asked`."""
@@ -197,20 +215,25 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
-        told = -1
+        told, n_closed = -1, served.n_closed
         try:
             while served.listens and self.server is served._server:
                 with served.changed:
+                    if n_closed < served.n_closed:
+                        n_closed = served.n_closed
+                        self._event("series", last_bucket(made.series))
                     if served.slow.is_set() or told == served.version:
                         self.wfile.write(b": alive\n\n")
                         served.changed.wait(1.0)
                         continue
                     told = served.version
-                    text = json.dumps(made.dashboard)
-                self.wfile.write(f"event: state\ndata: {text}\n\n".encode())
-                self.wfile.flush()
+                    self._event("state", made.dashboard)
         except (BrokenPipeError, ConnectionResetError):
             return
+
+    def _event(self, kind: str, document: Document) -> None:
+        self.wfile.write(f"event: {kind}\ndata: {json.dumps(document)}\n\n".encode())
+        self.wfile.flush()
 
     def _rights(self) -> tuple[str, ...]:
         if self.served.rights is None:
@@ -239,8 +262,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("x-content-type-options", "nosniff")
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the page has gone elsewhere
+            self.end_headers()
+            self.wfile.write(body)
 
 
 @contextmanager

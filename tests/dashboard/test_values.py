@@ -1,0 +1,236 @@
+"""What a chart shows, says and has in its table is the same, and is what the service said."""
+
+import re
+from collections.abc import Iterator
+from itertools import starmap
+
+import numpy as np
+import pytest
+from browser import OpenPage
+from dashboard_documents import Made, make
+from dashboard_page import readouts, rows_of, settled
+from dashboard_server import Fixture, serving
+from playwright.sync_api import Page
+
+TWO = make("two")
+THREE = make("three", types=("New", "Returning", "Member"), n_positions=3, treatment="equal", utility="nash")
+UNKNOWN = make("unknown", truth=False)
+SIX = make("six", types=("New", "Returning", "Member", "Guest", "Staff", "Press"), seed=5)
+PIXEL = 1.0  # how far a mark may be from where its number, rounded as it is printed, belongs
+
+# Of a chart with values from left to right: the axis' labels, and where each mark and its interval are.
+_HORIZONTAL = """chart => ({
+  axis: [...chart.querySelectorAll("svg > text[text-anchor=middle]")]
+    .map(t => [+t.getAttribute("x"), t.textContent]),
+  marks: [...chart.querySelectorAll("[data-mark]")].map(mark => {
+    const middle = shape => { const box = shape.getBBox(); return box.x + box.width / 2; };
+    const whisker = mark.querySelector(".wh");
+    const truth = mark.querySelector(".tr");
+    return [middle(mark.querySelector(".mk")), +whisker.getAttribute("x1"), +whisker.getAttribute("x2"),
+      truth && middle(truth)];
+  }),
+})"""
+
+# Of a chart over time: the axis' labels from top to bottom, and the points of its line.
+_VERTICAL = """chart => ({
+  axis: [...chart.querySelectorAll("svg > text[text-anchor=end]")]
+    .map(t => [+t.getAttribute("y") - 4, t.textContent]).filter(([, words]) => /^[\\d.,%]+$/.test(words)),
+  points: [...chart.querySelectorAll(".ln")].flatMap(line =>
+    line.getAttribute("d").slice(1).split("L").map(point => point.split(" ").map(Number))),
+})"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Fixture]:
+    with serving(TWO, THREE, UNKNOWN, SIX) as fixture:
+        yield fixture
+
+
+def number_in(words: str) -> float:
+    found = words.replace(",", "").replace("−", "-").rstrip("%")
+    return float(found) / (100 if words.endswith("%") else 1)
+
+
+def ends_in(words: str) -> tuple[float, float]:
+    low, high = words.split("–")
+    return number_in(low), number_in(high)
+
+
+def placing(axis: list[list[float | str]]) -> np.poly1d:
+    """Return where a value belongs by the labels of an axis."""
+    return np.poly1d(np.polyfit([number_in(str(words)) for _, words in axis], [at for at, _ in axis], 1))
+
+
+def assert_marks_stand_where_the_table_says(
+    page: Page, key: str, rows: list[list[str]], truth: int | None
+) -> None:
+    """Check a chart's marks, in their order, against rows with an estimate, an interval and maybe a truth."""
+    found = page.locator(f"[data-chart={key}]").evaluate(_HORIZONTAL)
+    place = placing(found["axis"])
+    assert len(found["marks"]) == len(rows)
+    for (middle, low, high, true), row in zip(found["marks"], rows, strict=True):
+        told = [number_in(row[1]), *ends_in(row[2])]
+        assert [middle, low, high] == pytest.approx(list(place(told)), abs=PIXEL), row
+        assert (true is None) == (truth is None)
+        if truth is not None:
+            assert true == pytest.approx(place(number_in(row[truth])), abs=PIXEL), row
+
+
+@pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN], ids=lambda made: made.name)
+@pytest.mark.parametrize("width", [390, 1440])
+def test_estimates(made: Made, width: int, server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page(made.name), width=width))
+    types = made.dashboard["surface"]["types"]
+    truth = made.dashboard["truth"]
+    for key, pattern in (("positions", r"[\d.]+%"), ("items", r"[\d.]+")):
+        rows = rows_of(page, key)
+        decimals = 1 if key == "positions" else 3
+        scale = 100 if key == "positions" else 1
+        told = [
+            one
+            for index in range(len(rows) // len(types))
+            for row in made.dashboard[key]
+            for one in [row[index]]
+        ]
+        for row, one in zip(rows, told, strict=True):
+            expected = [f"{scale * one[name]:.{decimals}f}" for name in ("m", "lo", "hi")]
+            assert re.findall(r"\d+\.\d+", f"{row[1]} {row[2]}") == expected
+        said = readouts(page, key)
+        for words, row in zip(said, rows, strict=True):
+            ending = f", true {row[3]}" if truth else ""
+            assert words == f"{row[0]}: {row[1]} ({row[2]}){ending}"
+            assert re.search(pattern, words)
+        assert_marks_stand_where_the_table_says(page, key, rows, 3 if truth else None)
+        printed = page.locator(f"[data-chart={key}]").text_content() or ""
+        for row in rows:
+            assert row[1] in printed
+            assert row[2] in printed
+
+
+def test_estimates_of_many_types_each_in_a_chart_on_one_scale(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("six")))
+    types = SIX.dashboard["surface"]["types"]
+    for key in ("positions", "items"):
+        rows = rows_of(page, key)
+        scales = set()
+        for number, name in enumerate(types):
+            own = [row for row in rows if row[0].endswith(f", {name}")]
+            assert len(own) == len(rows) / len(types)
+            assert_marks_stand_where_the_table_says(page, f"{key}-{number}", own, 3)
+            labels = page.locator(f"[data-chart={key}-{number}] svg > text[text-anchor=middle]")
+            scales.add(tuple(labels.all_inner_texts()))
+        assert len(scales) == 1
+
+
+@pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SIX], ids=lambda made: made.name)
+def test_values_under_each_treatment(made: Made, server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page(made.name)))
+    types, fair = made.dashboard["surface"]["types"], made.dashboard["fair"]
+    rows = rows_of(page, "treatments")
+    told = [(one["value"][i], one["lo"][i], one["hi"][i]) for one in fair for i in range(len(types))]
+    for row, (value, low, high) in zip(rows, told, strict=True):
+        assert row[1:3] == [f"{value:.3f}", f"{low:.3f}–{high:.3f}"]
+    by_type = [rows[treatment * len(types) + i] for i in range(len(types)) for treatment in range(len(fair))]
+    assert_marks_stand_where_the_table_says(
+        page, "treatments", by_type, 5 if made.dashboard["truth"] else None
+    )
+    for words, row in zip(readouts(page, "treatments"), by_type, strict=True):
+        assert words.startswith(f"{row[0]}: {row[1]} ({row[2]})")
+
+
+@pytest.mark.parametrize("made", [TWO, UNKNOWN], ids=lambda made: made.name)
+@pytest.mark.parametrize("who", ["All", "Female"])
+def test_clicks(made: Made, who: str, server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page(made.name)))
+    page.get_by_role("radio", name=who).check(force=True)
+    rows = rows_of(page, "clicks")
+    counts = [
+        [sum(bucket) if who == "All" else bucket[1] for bucket in made.series[name]]
+        for name in ("visits", "clicks")
+    ]
+    for row, visits, clicks in zip(rows, *counts, strict=True):
+        assert row[1:3] == [f"{visits:,}", f"{clicks:,}"]
+        assert number_in(row[3]) == pytest.approx(clicks / visits, abs=0.000501)
+    for words, row in zip(readouts(page, "clicks"), rows, strict=True):
+        assert words == f"{row[0]}: {row[3]} clicks per visit ({row[4]}), {row[1]} visits"
+    found = page.locator("[data-chart=clicks]").evaluate(_VERTICAL)
+    place = placing(found["axis"])
+    values = place([number_in(row[3]) for row in rows])
+    floor, top = sorted(place([number_in(str(words)) for _, words in (found["axis"][0], found["axis"][-1])]))
+    inside = [i for i, y in enumerate(values) if floor <= y <= top]  # others are cut at the edge
+    assert len(inside) > len(rows) / 2
+    assert [found["points"][i][1] for i in inside] == pytest.approx([values[i] for i in inside], abs=PIXEL)
+    series = made.series
+    best = series["optimum"][-1] if who == "All" else series["optimum_by_type"][1]
+    words = "optimum" if made.dashboard["truth"] else "estimated optimum"
+    assert f"{words} {best:.3f}" in page.locator("[data-chart=clicks]").text_content()
+    assert number_in(rows[-1][5]) == pytest.approx(best, abs=5e-4)
+
+
+def test_exploration_and_regret(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("two")))
+    series = TWO.series
+    explored = rows_of(page, "exploration")
+    shares = zip(series["other_item"], series["other_order"], strict=True)
+    assert [row[1:] for row in explored] == [[f"{100 * one:.1f}%" for one in pair] for pair in shares]
+    for words, row in zip(readouts(page, "exploration"), explored, strict=True):
+        assert words == f"{row[0]}: {row[1]} other item, {row[2]} other order"
+    regret = rows_of(page, "regret")
+    visits = np.cumsum([sum(bucket) for bucket in series["visits"]])
+    expected = list(
+        starmap(
+            lambda value, count: [f"{value:.1f}", f"{count:,}"], zip(series["regret"], visits, strict=True)
+        )
+    )
+    assert [row[1:] for row in regret] == expected
+    for words, row in zip(readouts(page, "regret"), regret, strict=True):
+        assert words == f"{row[0]}: {row[1]} clicks in {row[2]} visits"
+    found = page.locator("[data-chart=regret]").evaluate(_VERTICAL)
+    place = placing(found["axis"])
+    assert [y for _, y in found["points"]] == pytest.approx(list(place(series["regret"])), abs=PIXEL)
+
+
+def test_without_a_known_truth_nothing_true_is_shown(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("unknown")))
+    assert page.locator(".tr").count() == 0
+    assert page.locator("[data-chart=regret]").count() == 0
+    assert page.locator(".ob").count() == 1  # the band of the estimated optimum
+    assert "Demo" not in page.inner_text("main")
+
+
+def test_cards_multiply_and_add_up(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("two")))
+    for number, card in enumerate(page.locator(".card").all()):
+        cells = [row.split("\n") for row in card.locator("tbody tr").all_inner_texts()]
+        parts = [float(re.findall(r"= ([\d.]+)", " ".join(row))[0]) for row in cells]
+        shown = float(card.locator("tfoot b").inner_text())
+        assert sum(parts) == pytest.approx(shown, abs=0.0005 * (len(parts) + 1))
+        assert shown == pytest.approx(TWO.dashboard["now"][number]["value"], abs=0.0005)
+
+
+def test_exposure_is_the_share_of_a_types_rankings(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("two")))
+    displays = np.array(TWO.dashboard["displays"])
+    rankings = displays[:, :, 0].sum(axis=1)
+    rows = page.locator(".heat tbody tr").all()
+    for item, row in enumerate(rows):
+        printed = row.locator("td:not(.sh)").all_inner_texts()
+        shares = [displays[i, item, k] / rankings[i] for i in range(2) for k in range(2)]
+        for words, share in zip(printed, shares, strict=True):
+            assert words == ("<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%")
+
+
+def test_the_strip_says_what_the_sections_say(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("two")))
+    strip = page.locator(".sum a")
+    assert [link.get_attribute("href") for link in strip.all()] == [
+        "#shown",
+        "#learned",
+        "#working",
+        "#fair",
+        "#healthy",
+    ]
+    visits, clicks = (sum(map(sum, TWO.series[name][-2:])) for name in ("visits", "clicks"))
+    assert strip.nth(2).locator(".v").inner_text() == f"{clicks / visits:.3f}"
+    assert f"The last hour brought {clicks / visits:.3f} clicks per visit." in page.inner_text("#working")
+    assert strip.nth(4).locator(".v").inner_text() == "1 of 6"
