@@ -51,6 +51,7 @@ MIGRATIONS = (
     )
     """,
     # Rankings that were shown are written by the group: most are settled before anybody asks for them.
+    # Changes are not clustered any more: there, SQLite gives a row of over a kilobyte pages of its own.
     """
     CREATE TABLE outcomes (
         surface BIGINT NOT NULL,
@@ -71,7 +72,17 @@ MIGRATIONS = (
     INSERT INTO shown (surface, first, last, rankings, packed)
         SELECT surface, key, key, 1, CAST(key || ranking AS BYTES) FROM rankings WHERE outcome IS NULL;
     DROP TABLE rankings;
-    ALTER TABLE changes ADD COLUMN at BIGINT NOT NULL DEFAULT 0;
+    CREATE TABLE former_changes AS SELECT surface, version, cells FROM changes;
+    DROP TABLE changes;
+    CREATE TABLE changes (
+        surface BIGINT NOT NULL,
+        version BIGINT NOT NULL,
+        cells BYTES NOT NULL,
+        at BIGINT NOT NULL,
+        PRIMARY KEY (surface, version)
+    );
+    INSERT INTO changes SELECT surface, version, cells, 0 FROM former_changes;
+    DROP TABLE former_changes;
     ALTER TABLE snapshots ADD COLUMN history BYTES
     """,
 )
