@@ -8,7 +8,7 @@ from typing import Any
 from banditrank.engine.ranker import Ranker
 from banditrank.engine.surface import Surface
 from banditrank.errors import StoreUnavailableError
-from banditrank.storage.base import Recorded, Store
+from banditrank.storage.base import Store, Written
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Change, Entry
 
@@ -35,7 +35,7 @@ class FailingStore(MemoryStore):
         self.down = False
         self.loses_answers = False
 
-    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
         self.fail_if_down()
         written = super()._write(entries, at)
         if self.loses_answers:

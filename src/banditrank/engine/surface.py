@@ -112,7 +112,7 @@ class Surface:
     @property
     def shown_items(self) -> tuple[str, ...]:
         """The items that are not retired."""
-        return tuple(item for item in self.items if item not in self.retired)
+        return tuple(self.items[number] for number in self.shown_numbers)
 
     @property
     def shown_numbers(self) -> tuple[int, ...]:
@@ -123,20 +123,27 @@ class Surface:
     def with_items(self, names: Iterable[str]) -> "Surface":
         """Return the surface with more items; retired ones come back."""
         added = _names("items", names, 1, MOST_ITEMS)
+        known, retired = set(self.items), set(self.retired)
         for name in added:
-            if name in self.shown_items:
+            if name in known and name not in retired:
                 raise InvalidInputError("items", "must not be shown already", name)
-        new = tuple(name for name in added if name not in self.items)
-        retired = tuple(name for name in self.retired if name not in added)
-        return replace(self, items=self.items + new, retired=retired)
+        new = tuple(name for name in added if name not in known)
+        back = set(added)
+        return replace(
+            self,
+            items=self.items + new,
+            retired=tuple(name for name in self.retired if name not in back),
+        )
 
     def with_retired(self, names: Iterable[str]) -> "Surface":
         """Return the surface without some items; what was learned of them stays."""
         gone = _names("items", names, 1, MOST_ITEMS)
+        shown = self.shown_items
+        known = set(shown)
         for name in gone:
-            if name not in self.shown_items:
-                raise UnknownNameError("items", name, self.shown_items)
-        left = len(self.shown_items) - len(gone)
+            if name not in known:
+                raise UnknownNameError("items", name, shown)
+        left = len(shown) - len(gone)
         if left < self.n_positions:
             rule = f"must leave at least {self.n_positions}, one for each position"
             raise InvalidInputError("items", rule, f"{left} left")

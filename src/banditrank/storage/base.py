@@ -1,14 +1,16 @@
 """What a store guarantees."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, Self
 
 from banditrank.storage.records import (
     Change,
     Entry,
     KeyRecord,
     Outcome,
+    Place,
     Receipt,
     Snapshot,
     SurfaceRecord,
@@ -17,11 +19,12 @@ from banditrank.storage.records import (
 )
 
 
-class Recorded(NamedTuple):
-    """What a store holds of a ranking after an entry was written."""
+class Written(NamedTuple):
+    """What came of writing entries of different rankings, beside that all of them were written."""
 
-    outcome: Outcome | None  # None while it is open
-    new: bool  # whether this entry settled it
+    changes: list[Change]  # one for each surface to whose counts something was added
+    before: Mapping[Place, Outcome]  # of rankings that had an outcome already: it stays
+    gone: AbstractSet[int]  # surfaces that are not there: nothing was written of theirs
 
 
 class Store(ABC):
@@ -91,31 +94,32 @@ class Store(ABC):
         """
         if not entries:
             return Receipt([], [])
-        unique: dict[Any, Entry] = {}
+        decisive: dict[Place, Entry] = {}  # of each ranking, the first with an outcome
         for entry in entries:
-            place = entry.shown[:2]  # the surface and the key
-            before = unique.setdefault(place, entry)
-            if before.outcome is None:
-                unique[place] = entry
-        recorded, changes = self._write(list(unique.values()), at)
-        if len(unique) == len(entries):  # nearly always
-            told = [_verdict(*both, settled_by=both[0]) for both in zip(entries, recorded, strict=True)]
+            place = entry.shown.place
+            if decisive.setdefault(place, entry).outcome is None:
+                decisive[place] = entry
+        changes, before, gone = self._write(list(decisive.values()), at)
+        if len(decisive) == len(entries) and not before and not gone:  # nearly always
+            told = [Verdict.NOTED if entry.outcome is None else Verdict.COUNTED for entry in entries]
             return Receipt(told, changes)
-        by_place = dict(zip(unique, recorded, strict=True))
-        places = [entry.shown[:2] for entry in entries]
-        verdicts = [
-            _verdict(entry, by_place[place], settled_by=unique[place])
-            for entry, place in zip(entries, places, strict=True)
-        ]
+        verdicts = []
+        for entry in entries:
+            place = entry.shown.place
+            if entry.shown.surface in gone:
+                verdicts.append(Verdict.GONE)
+            elif entry.outcome is None:
+                verdicts.append(Verdict.NOTED)
+            elif entry is decisive[place] and place not in before:
+                verdicts.append(Verdict.COUNTED)
+            else:
+                counted = before.get(place, decisive[place].outcome)
+                verdicts.append(Verdict.REPEATED if entry.outcome == counted else Verdict.CONTRADICTED)
         return Receipt(verdicts, changes)
 
     @abstractmethod
-    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
-        """Write entries of different rankings in one transaction.
-
-        Returns for each what is now recorded, None if its surface is gone; and for each surface with
-        outcomes that are new the change that was added to its counts, if any.
-        """
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+        """Write entries of different rankings in one transaction."""
 
     @abstractmethod
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
@@ -188,13 +192,3 @@ class Store(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _verdict(entry: Entry, recorded: Recorded | None, *, settled_by: Entry) -> Verdict:
-    if recorded is None:
-        return Verdict.GONE
-    if entry.outcome is None:
-        return Verdict.NOTED
-    if recorded.new and entry is settled_by:
-        return Verdict.COUNTED
-    return Verdict.REPEATED if recorded.outcome == entry.outcome else Verdict.CONTRADICTED

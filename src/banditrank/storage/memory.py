@@ -2,13 +2,12 @@
 
 import secrets
 import threading
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from banditrank.errors import NameTakenError
-from banditrank.storage.base import Recorded, Store
+from banditrank.storage.base import Store, Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
     NOTHING,
@@ -16,9 +15,11 @@ from banditrank.storage.records import (
     Entry,
     KeyRecord,
     Outcome,
+    Place,
     Snapshot,
     SurfaceRecord,
     Versions,
+    by_surface,
     first_key,
 )
 
@@ -103,29 +104,28 @@ class MemoryStore(Store):
             del self._learned[record.number]
             return True
 
-    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
         with self._lock:
-            recorded = [self._write_one(entry) for entry in entries]
-            new = defaultdict(list)
-            for entry, result in zip(entries, recorded, strict=True):
-                if result is not None and result.new:
-                    new[entry.shown.surface].append(entry)
+            gone = {entry.shown.surface for entry in entries} - self._learned.keys()
+            before: dict[Place, Outcome] = {}
+            new = []
+            for entry in entries:
+                if entry.shown.surface in gone:
+                    continue
+                rankings = self._learned[entry.shown.surface].rankings
+                known = rankings.setdefault(entry.shown.key, Entry(entry.shown, None)).outcome
+                if known is not None and entry.outcome is not None:
+                    before[entry.shown.place] = known
+                elif entry.outcome is not None:
+                    rankings[entry.shown.key] = entry
+                    new.append(entry)
             changes = []
-            for surface, counted in new.items():
+            for surface, counted in by_surface(new).items():
                 learned = self._learned[surface]
                 if cells := cells_of(counted):
                     changes.append(Change(surface, learned.version + 1, cells, at))
                     learned.changes.append(changes[-1])
-            return recorded, changes
-
-    def _write_one(self, entry: Entry) -> Recorded | None:
-        learned = self._learned.get(entry.shown.surface)
-        if learned is None:
-            return None
-        before = learned.rankings.setdefault(entry.shown.key, entry)
-        if before is not entry and before.outcome is None and entry.outcome is not None:
-            learned.rankings[entry.shown.key] = before = entry
-        return Recorded(before.outcome, before is entry and entry.outcome is not None)
+            return Written(changes, before, gone)
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""

@@ -6,16 +6,16 @@ from typing import NamedTuple
 from banditrank.storage.records import KEY_BYTES, Shown
 
 
-class Packed(NamedTuple):
+class Piece(NamedTuple):
     """Rankings of one surface."""
 
     first: bytes  # the least of their keys
     last: bytes
-    rankings: int  # how many
+    n_rankings: int
     packed: bytes  # of each the key, then what was shown
 
 
-def packed(shown: Sequence[Shown]) -> Packed:
+def packed(shown: Sequence[Shown]) -> Piece:
     """Return rankings in one piece.
 
     Examples
@@ -25,7 +25,7 @@ def packed(shown: Sequence[Shown]) -> Packed:
     True
     """
     keys = [one.key for one in shown]
-    return Packed(
+    return Piece(
         min(keys, default=b""),
         max(keys, default=b""),
         len(keys),
@@ -33,9 +33,9 @@ def packed(shown: Sequence[Shown]) -> Packed:
     )
 
 
-def unpacked(surface: int, piece: Packed) -> list[Shown]:
+def unpacked(surface: int, piece: Piece) -> list[Shown]:
     """Return the rankings that a piece holds."""
-    size = len(piece.packed) // piece.rankings
+    size = len(piece.packed) // piece.n_rankings
     return [
         Shown(
             surface, piece.packed[start : start + KEY_BYTES], piece.packed[start + KEY_BYTES : start + size]

@@ -3,7 +3,7 @@
 import re
 import select
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,8 +13,8 @@ from psycopg.conninfo import conninfo_to_dict
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.addresses import is_relaxed, shown, without_options
 from banditrank.storage.connections import Connections
-from banditrank.storage.records import Entry, Outcome
-from banditrank.storage.sql import Place, Row, SqlStore, Transaction
+from banditrank.storage.records import Outcome, Place
+from banditrank.storage.sql import Row, SqlStore, Transaction
 
 _LOCK = 0x62616E64  # of advisory locks: the first of two numbers, so that ours are told from others'
 _SECRETS = ("password", "sslpassword")
@@ -120,11 +120,11 @@ class PostgresStore(SqlStore):
     def _lock_schema(self, transaction: Transaction) -> None:
         transaction.run("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK, self._schema])
 
-    def _lock_surfaces(self, transaction: Transaction, numbers: Sequence[int]) -> set[int]:
+    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> set[int]:
         # Always in this order: two that lock the same surfaces never wait for each other.
         rows = transaction.run(
             "SELECT number FROM surfaces WHERE number = ANY(%s::bigint[]) ORDER BY number FOR UPDATE",
-            [_array(sorted(set(numbers)))],
+            [_array(sorted(numbers))],
         )
         return {number for (number,) in rows}
 
@@ -138,27 +138,19 @@ class PostgresStore(SqlStore):
             transaction.run(f"CREATE SCHEMA {self._schema}")
         return bool(settings)
 
-    def _settle(self, transaction: Transaction, entries: Sequence[Entry]) -> set[Place]:
-        if not entries:
+    def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
+        if not outcomes:
             return set()
         rows = transaction.run(
             "INSERT INTO outcomes SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bigint[]) "
             "ON CONFLICT DO NOTHING RETURNING surface, key",
             [
-                _array([entry.shown.surface for entry in entries]),
-                _array([entry.shown.key for entry in entries]),
-                _array([entry.outcome.code for entry in entries if entry.outcome is not None]),
+                _array([surface for surface, _ in outcomes]),
+                _array([key for _, key in outcomes]),
+                _array([outcome.code for outcome in outcomes.values()]),
             ],
         )
-        return set(rows)
-
-    def _outcomes(self, transaction: Transaction, places: Sequence[Place]) -> dict[Place, Outcome]:
-        rows = transaction.run(
-            "SELECT surface, key, outcome FROM outcomes "
-            "JOIN unnest(%s::bigint[], %s::bytea[]) AS asked (surface, key) USING (surface, key)",
-            [_array([surface for surface, _ in places]), _array([key for _, key in places])],
-        )
-        return {(surface, key): Outcome.from_code(code) for surface, key, code in rows}
+        return {(surface, key) for surface, key in rows}
 
     def close(self) -> None:
         """Close all connections."""

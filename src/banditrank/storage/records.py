@@ -6,9 +6,10 @@ what lapses, and what may be thrown away, is a range of keys.
 """
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 REWARD_UNITS = 1 << 20
 """Rewards are kept in whole millionths, about: sums of whole numbers do not depend on their order."""
@@ -17,12 +18,21 @@ KEY_BYTES = 14
 _TIME_BYTES = 6
 
 
+Place: TypeAlias = tuple[int, bytes]
+"""What a ranking is found by: the number of its surface, and its key."""
+
+
 class Shown(NamedTuple):
     """A ranking that was shown to a user."""
 
     surface: int
     key: bytes  # KEY_BYTES: when it lapses, then random
     ranking: bytes  # the user type's number and the items' in order of positions, each two bytes
+
+    @property
+    def place(self) -> Place:
+        """What it is found by."""
+        return self[:2]
 
     @property
     def lapses(self) -> int:
@@ -94,6 +104,14 @@ class Entry(NamedTuple):
 
     shown: Shown
     outcome: Outcome | None
+
+
+def by_surface(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+    """Return entries, those of one surface together, surfaces in the order of their numbers."""
+    together: dict[int, list[Entry]] = {}
+    for entry in entries:
+        together.setdefault(entry.shown.surface, []).append(entry)
+    return dict(sorted(together.items()))
 
 
 class Verdict(StrEnum):

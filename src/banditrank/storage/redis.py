@@ -8,7 +8,7 @@ from typing import Any
 from banditrank.errors import NameTakenError, StoreError
 from banditrank.storage import redis_scripts as scripts
 from banditrank.storage.addresses import is_relaxed, without_options
-from banditrank.storage.base import Recorded, Store
+from banditrank.storage.base import Store, Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
     KEY_BYTES,
@@ -110,7 +110,7 @@ class RedisStore(Store):
 
     # Learning
 
-    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
         surfaces = sorted({entry.shown.surface for entry in entries})
         places = {surface: place for place, surface in enumerate(surfaces, start=1)}
         new = [entry.outcome is not None for entry in entries]  # as it nearly always is
@@ -133,11 +133,18 @@ class RedisStore(Store):
             )
             states = found.split(b" ")
             new = [state == b"new" for state in states]
-        recorded = [_recorded(entry, state) for entry, state in zip(entries, states, strict=True)]
-        changes = zip(surfaces, versions, strict=True)
-        return recorded, [
-            Change(surface, version, added[surface], at) for surface, version in changes if version
+        changes = [
+            Change(surface, version, added[surface], at)
+            for surface, version in zip(surfaces, versions, strict=True)
+            if version
         ]
+        told = list(zip(entries, states, strict=True))
+        before = {
+            entry.shown.place: Outcome.from_code(int(state))
+            for entry, state in told
+            if entry.outcome is not None and state.isdigit()
+        }
+        return Written(changes, before, {entry.shown.surface for entry, state in told if state == b"gone"})
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
@@ -154,7 +161,7 @@ class RedisStore(Store):
         """Return changes after a version."""
         found = self._server.call("XRANGE", f"{surface}:changes", f"{after + 1}-0", "+", "COUNT", limit)
         return [
-            Change(surface, int(place.split(b"-")[0]), fields[b"cells"], int(fields[b"at"]))
+            Change(surface, int(place.split(b"-")[0]), fields[b"cells"], int(fields.get(b"at", 0)))
             for place, fields in found
         ]
 
@@ -162,7 +169,7 @@ class RedisStore(Store):
         """Return the latest snapshot that is not after a version."""
         keys = [f"{surface}:{name}" for name in ("snapshots", "sums", "histories")]
         found = self._server.run(scripts.SNAPSHOT, keys, ["+inf" if up_to is None else up_to])
-        return Snapshot(int(found[0]), found[1], int(found[2]), found[3]) if found else NOTHING
+        return Snapshot(int(found[0]), found[1], int(found[2]), found[3] or b"") if found else NOTHING
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
@@ -218,11 +225,3 @@ class RedisStore(Store):
     def close(self) -> None:
         """Close all connections."""
         self._server.close()
-
-
-def _recorded(entry: Entry, state: bytes) -> Recorded | None:
-    if state == b"gone":
-        return None
-    if state in {b"open", b"new"}:
-        return Recorded(entry.outcome, new=state == b"new")
-    return Recorded(Outcome.from_code(int(state)), new=False)

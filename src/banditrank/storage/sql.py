@@ -5,30 +5,30 @@ Statements are written with PostgreSQL's placeholders.
 
 import secrets
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol
 
 from banditrank.errors import NameTakenError, StoreError, StoreUnavailableError
-from banditrank.storage.base import Recorded, Store
+from banditrank.storage.base import Store, Written
 from banditrank.storage.cells import cells_of
-from banditrank.storage.packing import Packed, packed, unpacked
+from banditrank.storage.packing import Piece, packed, unpacked
 from banditrank.storage.records import (
     NOTHING,
     Change,
     Entry,
     KeyRecord,
     Outcome,
-    Shown,
+    Place,
     Snapshot,
     SurfaceRecord,
     Versions,
+    by_surface,
     first_key,
 )
 from banditrank.storage.tables import MIGRATIONS
 
 Row = tuple[Any, ...]
-Place: TypeAlias = tuple[Any, ...]  # of a ranking: its surface and its key
 _PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
 _DELETED = "deleted surface "  # begins the name of a setting: what was learned of it is still to be deleted
 _PIECES = 64  # that are read at once
@@ -62,7 +62,7 @@ class SqlStore(Store):
         """Let nobody else migrate until the transaction ends."""
 
     @abstractmethod
-    def _lock_surfaces(self, transaction: Transaction, numbers: Sequence[int]) -> set[int]:
+    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> set[int]:
         """Let nobody else write to some surfaces until the transaction ends; return those that exist."""
 
     @abstractmethod
@@ -176,53 +176,54 @@ class SqlStore(Store):
 
     # Learning
 
-    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
         with self._transaction() as transaction:
             # Whoever writes to a surface is alone with it until the commit. So versions have no gap and are
             # committed in their order, and what is read below cannot change before it is used.
-            there = self._lock_surfaces(transaction, [entry.shown.surface for entry in entries])
+            surfaces = {entry.shown.surface for entry in entries}
+            there = self._lock_surfaces(transaction, surfaces)
             present = [entry for entry in entries if entry.shown.surface in there]
-            settling = [entry for entry in present if entry.outcome is not None]
-            self._note(transaction, [entry.shown for entry in present if entry.outcome is None])
-            new = self._settle(transaction, settling)
-            old = [place for entry in settling if (place := entry.shown[:2]) not in new]
-            before = self._outcomes(transaction, old) if old else {}
-            recorded = [
-                Recorded(before.get(entry.shown[:2], entry.outcome), entry.shown[:2] in new)
-                if entry.shown.surface in there
-                else None
-                for entry in entries
-            ]
-            counted = [entry for entry in settling if entry.shown[:2] in new]
-            return recorded, self._add_changes(transaction, counted, at)
+            self._note(transaction, [entry for entry in present if entry.outcome is None])
+            outcomes = {one.shown.place: one.outcome for one in present if one.outcome is not None}
+            new = self._settle(transaction, outcomes)
+            before = self._outcomes(transaction, [place for place in outcomes if place not in new])
+            changes = self._add_changes(transaction, [one for one in present if one.shown.place in new], at)
+            return Written(changes, before, surfaces - there)
 
-    def _note(self, transaction: Transaction, shown: Sequence[Shown]) -> None:
-        """Write rankings that were shown."""
-        by_surface: dict[int, list[Shown]] = {}
-        for one in shown:
-            by_surface.setdefault(one.surface, []).append(one)
-        for surface, piece in by_surface.items():
+    def _note(self, transaction: Transaction, entries: Iterable[Entry]) -> None:
+        """Write rankings that were shown, those of a surface in one piece."""
+        for surface, shown in by_surface(entries).items():
             transaction.run(
                 "INSERT INTO shown (surface, first, last, rankings, packed) VALUES (%s, %s, %s, %s, %s)",
-                [surface, *packed(piece)],
+                [surface, *packed([entry.shown for entry in shown])],
             )
 
     @abstractmethod
-    def _settle(self, transaction: Transaction, entries: Sequence[Entry]) -> set[Place]:
+    def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
         """Write outcomes of rankings that have none; return which."""
 
-    @abstractmethod
-    def _outcomes(self, transaction: Transaction, places: Sequence[Place]) -> dict[Place, Outcome]:
-        """Return what became of rankings."""
+    def _outcomes(self, transaction: Transaction, places: Iterable[Place]) -> dict[Place, Outcome]:
+        """Return what became of rankings, of those that have an outcome."""
+        keys: dict[int, list[bytes]] = {}
+        for surface, key in places:
+            keys.setdefault(surface, []).append(key)
+        found = {}
+        for surface, asked in keys.items():
+            for start in range(0, len(asked), _PORTION):
+                some = asked[start : start + _PORTION]
+                marks = ", ".join(["%s"] * len(some))
+                rows = transaction.run(
+                    f"SELECT key, outcome FROM outcomes WHERE surface = %s AND key IN ({marks})",  # noqa: S608
+                    [surface, *some],
+                )
+                found.update({(surface, key): Outcome.from_code(code) for key, code in rows})
+        return found
 
-    def _add_changes(self, transaction: Transaction, entries: Sequence[Entry], at: int) -> list[Change]:
+    def _add_changes(self, transaction: Transaction, entries: Iterable[Entry], at: int) -> list[Change]:
         """Add what outcomes that are new mean for the counts."""
-        by_surface: dict[int, list[Entry]] = {}
-        for entry in entries:
-            by_surface.setdefault(entry.shown.surface, []).append(entry)
         changes = []
-        for surface in sorted(by_surface):
-            if cells := cells_of(by_surface[surface]):
+        for surface, counted in by_surface(entries).items():
+            if cells := cells_of(counted):
                 ((version,),) = transaction.run(
                     "UPDATE surfaces SET version = version + 1 WHERE number = %s RETURNING version", [surface]
                 )
@@ -232,8 +233,8 @@ class SqlStore(Store):
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
-        rows = self._read("SELECT outcome FROM outcomes WHERE surface = %s AND key = %s", [surface, key])
-        return Outcome.from_code(rows[0][0]) if rows else None
+        with self._transaction(writes=False) as transaction:
+            return self._outcomes(transaction, [(surface, key)]).get((surface, key))
 
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is."""
@@ -273,7 +274,7 @@ class SqlStore(Store):
     def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
         """Return rankings without an outcome that lapse within a time; throw away pieces without any."""
         begin, end = first_key(since), first_key(until)
-        found: dict[bytes, Shown] = {}
+        found: dict[bytes, Entry] = {}
         finished: list[int] = []
         for number, piece in self._pieces(surface, begin, end):
             if len(found) >= limit and piece.first > sorted(found)[limit - 1]:
@@ -282,12 +283,12 @@ class SqlStore(Store):
                 still_open = self._still_open(transaction, surface, piece)
             if not still_open:
                 finished.append(number)
-            found.update({one.key: one for one in still_open if begin <= one.key < end})
+            found.update({one.shown.key: one for one in still_open if begin <= one.shown.key < end})
         if finished:
             self._remove_pieces(finished)
-        return [Entry(found[key], None) for key in sorted(found)[:limit]]
+        return [found[key] for key in sorted(found)[:limit]]
 
-    def _pieces(self, surface: int, begin: bytes, end: bytes) -> Iterator[tuple[int, Packed]]:
+    def _pieces(self, surface: int, begin: bytes, end: bytes) -> Iterator[tuple[int, Piece]]:
         """Give pieces of what was shown, with their numbers: those with keys in [begin, end), in order."""
         statement = (
             "SELECT number, first, last, rankings, packed FROM shown WHERE surface = %s "
@@ -296,19 +297,14 @@ class SqlStore(Store):
         after = (b"", 0)
         while rows := self._read(statement, [surface, begin, end, *after, _PIECES]):
             for number, *piece in rows:
-                yield number, Packed(*piece)
+                yield number, Piece(*piece)
             after = (rows[-1][1], rows[-1][0])
 
-    def _still_open(self, transaction: Transaction, surface: int, piece: Packed) -> list[Shown]:
+    def _still_open(self, transaction: Transaction, surface: int, piece: Piece) -> list[Entry]:
         """Return rankings without an outcome."""
         shown = unpacked(surface, piece)
-        marks = ", ".join(["%s"] * len(shown))
-        rows = transaction.run(
-            f"SELECT key FROM outcomes WHERE surface = %s AND key IN ({marks})",  # noqa: S608 - only marks
-            [surface, *(one.key for one in shown)],
-        )
-        settled = {key for (key,) in rows}
-        return [one for one in shown if one.key not in settled]
+        settled = self._outcomes(transaction, [one.place for one in shown])
+        return [Entry(one, None) for one in shown if one.place not in settled]
 
     def _remove_pieces(self, numbers: Sequence[int]) -> None:
         with suppress(StoreUnavailableError), self._transaction() as transaction:  # the next who looks will
@@ -347,10 +343,10 @@ class SqlStore(Store):
             )
             bound = rows[0][0] if rows else bound
             for number, *columns in pieces:
-                piece = Packed(*columns)
+                piece = Piece(*columns)
                 if piece.first < bound:
                     still_open = self._still_open(transaction, surface, piece)
-                    if len(still_open) < piece.rankings:
+                    if len(still_open) < piece.n_rankings:
                         transaction.run("DELETE FROM shown WHERE number = %s", [number])
                         self._note(transaction, still_open)
             deleted = transaction.run(

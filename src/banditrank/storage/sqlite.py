@@ -2,19 +2,19 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.storage.base import Recorded
+from banditrank.storage.base import Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.connections import Connections
 from banditrank.storage.packing import packed
-from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome
-from banditrank.storage.sql import Place, Row, SqlStore, Transaction
+from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome, Place, by_surface
+from banditrank.storage.sql import Row, SqlStore, Transaction
 
 _PASSING = {  # what may be over when it is tried again, or after somebody mended it
     sqlite3.SQLITE_BUSY,
@@ -113,69 +113,48 @@ class SqliteStore(SqlStore):
     def _lock_schema(self, transaction: Transaction) -> None:
         """Do nothing: whoever writes is alone already."""
 
-    def _lock_surfaces(self, transaction: Transaction, numbers: Sequence[int]) -> set[int]:
-        """Return which surfaces there are, in one row; whoever writes is alone already."""
-        ((found,),) = transaction.run(
-            "SELECT json_group_array(number) FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
-            [json.dumps(sorted(set(numbers)))],
+    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> set[int]:
+        """Return which surfaces there are; whoever writes is alone already."""
+        rows = transaction.run(
+            "SELECT number FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
+            [json.dumps(sorted(numbers))],
         )
-        return set(json.loads(found))
+        return {number for (number,) in rows}
 
     def _has_settings(self, transaction: Transaction) -> bool:
         return bool(transaction.run("SELECT 1 FROM sqlite_master WHERE name = %s", ["settings"]))
 
-    def _write(self, entries: Sequence[Entry], at: int) -> tuple[list[Recorded | None], list[Change]]:
-        changes = self._write_at_once(entries, at)
-        if changes is None:
-            return super()._write(entries, at)
-        return [Recorded(entry.outcome, entry.outcome is not None) for entry in entries], changes
-
-    def _write_at_once(self, entries: Sequence[Entry], at: int) -> list[Change] | None:
-        """Write a group as if all of it were new, as it nearly always is; return None if it is not.
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+        """Write a group as if all of it were new, as it nearly always is; if it is not, step by step.
 
         Every statement lets other threads run, and waits until it is its turn again. So there is one for each
         surface, which `_WAY_IN` takes apart; if there is only one, it is a transaction of its own.
         """
-        by_surface: dict[int, list[Entry]] = {}
-        for entry in entries:
-            by_surface.setdefault(entry.shown.surface, []).append(entry)
-        rows = [_group(surface, by_surface[surface], at) for surface in sorted(by_surface)]
+        groups = [_group(surface, some, at) for surface, some in by_surface(entries).items()]
         with self._errors(), self._connections.one() as connection:
             try:
-                if len(rows) > 1:
+                if len(groups) > 1:
                     connection.execute("BEGIN IMMEDIATE")
-                versions = [connection.execute(_WRITE_GROUP, row).fetchall() for row in rows]
+                versions = [connection.execute(_WRITE_GROUP, group).fetchall() for group in groups]
                 is_written = all(versions)  # no surface is gone
             except sqlite3.IntegrityError:
                 is_written = False
             if connection.in_transaction:
                 connection.execute("COMMIT" if is_written else "ROLLBACK")
         if not is_written:
-            return None
-        return [
-            Change(row.surface, version, row.cells, at)
-            for row, ((version,),) in zip(rows, versions, strict=True)
-            if row.cells
+            return super()._write(entries, at)
+        changes = [
+            Change(group.surface, version, group.cells, at)
+            for group, ((version,),) in zip(groups, versions, strict=True)
+            if group.cells
         ]
+        return Written(changes, {}, set())
 
-    def _settle(self, transaction: Transaction, entries: Sequence[Entry]) -> set[Place]:
+    def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
+        statement = "INSERT INTO outcomes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1"
         return {
-            entry.shown[:2]
-            for entry in entries
-            if entry.outcome is not None
-            and transaction.run(
-                "INSERT INTO outcomes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1",
-                [*entry.shown[:2], entry.outcome.code],
-            )
+            place for place, outcome in outcomes.items() if transaction.run(statement, [*place, outcome.code])
         }
-
-    def _outcomes(self, transaction: Transaction, places: Sequence[Place]) -> dict[Place, Outcome]:
-        found = {}
-        for place in places:
-            statement = "SELECT outcome FROM outcomes WHERE surface = %s AND key = %s"
-            ((code,),) = transaction.run(statement, place)
-            found[place] = Outcome.from_code(code)
-        return found
 
     def close(self) -> None:
         """Close all connections."""
