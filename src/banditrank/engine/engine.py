@@ -3,13 +3,15 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
 from banditrank.engine.journal import Answer, Deliver, Journal
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, seeded_bytes
+from banditrank.engine.watch import Watch
 from banditrank.errors import (
     BanditRankError,
     ContradictionError,
@@ -19,6 +21,7 @@ from banditrank.errors import (
     UnknownNameError,
     UnknownRankingError,
 )
+from banditrank.model.problem import Problem
 from banditrank.storage.base import Store
 from banditrank.storage.records import Change, SurfaceRecord, Verdict
 
@@ -45,6 +48,10 @@ class Engine:
     random_bytes
         Where the randomness of rankings comes from: of their ids, and of policies that explore. One of its
         own if left out.
+    bucket_seconds
+        Width of the first buckets of a surface's series.
+    truths
+        The true worlds of surfaces whose users are simulated, by name.
     """
 
     def __init__(
@@ -55,8 +62,12 @@ class Engine:
         clock: Callable[[], float] = time.time,
         deliver: Deliver | None = None,
         random_bytes: RandomBytes | None = None,
+        bucket_seconds: float = 60.0,
+        truths: Mapping[str, Problem] = MappingProxyType({}),
     ) -> None:
         self.store = store
+        self._bucket_seconds = bucket_seconds
+        self._truths = truths
         self.sync_seconds = sync_seconds
         self._clock = clock
         self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
@@ -77,6 +88,10 @@ class Engine:
             raise
         self._keeper = threading.Thread(target=self._keep, name="banditrank-keeper", daemon=True)
         self._keeper.start()
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self._clock()
 
     # Surfaces
 
@@ -192,8 +207,14 @@ class Engine:
         with self._opening:
             live = self._by_number.get(record.number)
             if live is None:
+                watch = Watch(
+                    Surface.from_definition(record.definition),
+                    self._clock,
+                    bucket_seconds=self._bucket_seconds,
+                    problem=self._truths.get(record.name),
+                )
                 live = LiveSurface(
-                    record, self.store, self.journal, self._signer, self._clock, self._random_bytes
+                    record, self.store, self.journal, self._signer, self._clock, self._random_bytes, watch
                 )
                 self._by_number[live.number] = self._surfaces[record.name] = live
             return live

@@ -1,8 +1,11 @@
 """A surface's counts in this process, kept up to date with the store."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from banditrank.engine.activity import Activity
 from banditrank.engine.surface import Surface
 from banditrank.errors import ForgottenError
 from banditrank.statistics.counts import Counts
@@ -35,9 +38,19 @@ class Learned:
         Its definition, for the size.
     up_to
         A version to stay at; the latest if there is none.
+    activity
+        The series that is folded from the changes; None if nobody asks for it.
     """
 
-    def __init__(self, store: Store, number: int, surface: Surface, *, up_to: int | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        number: int,
+        surface: Surface,
+        *,
+        up_to: int | None = None,
+        activity: Activity | None = None,
+    ) -> None:
         self._store = store
         self._number = number
         self._lock = threading.Lock()
@@ -47,9 +60,8 @@ class Learned:
             "n_positions": surface.n_positions,
         }
         self._totals = Totals(**self._size)
-        self._waiting: list[
-            Change
-        ] = []  # to add several takes as long as to add one: they wait till asked for
+        self._waiting: list[Change] = []  # adding several takes as long as one: they wait till asked for
+        self._activity = activity
         self.version = self.snapshot_version = 0
         self._start_from(store.snapshot(number, up_to=up_to))
         self.catch_up(up_to)
@@ -61,6 +73,8 @@ class Learned:
         with self._lock:
             if change.version == self.version + 1:
                 self._waiting.append(change)
+                if self._activity is not None:
+                    self._activity.add(change.at, change.cells)
                 self.version = change.version
                 if len(self._waiting) >= _MOST_WAITING:
                     self._add_up()
@@ -119,11 +133,22 @@ class Learned:
             self._add_up()
             return self.version, self._totals.cells()
 
+    @contextmanager
+    def activity(self) -> Iterator[Activity]:
+        """Give the series to whoever asks, and nobody else meanwhile."""
+        with self._lock:
+            if self._activity is None:
+                raise AssertionError("no series is folded from these changes")
+            yield self._activity
+
     def save(self, saved: int) -> None:
         """Save a snapshot in the store, so that whoever opens it next has less to add up."""
-        version, cells = self.cells()
+        with self._lock:
+            self._add_up()
+            version, cells = self.version, self._totals.cells()
+            history = b"" if self._activity is None else self._activity.to_bytes()
         if version > self.snapshot_version:
-            self._store.save_snapshot(self._number, Snapshot(version, cells, saved))
+            self._store.save_snapshot(self._number, Snapshot(version, cells, saved, history))
             self.snapshot_version = version
 
     def _start_from(self, snapshot: Snapshot) -> None:
@@ -133,5 +158,7 @@ class Learned:
             if snapshot.version > self.version:
                 self._totals = totals
                 self._waiting.clear()
+                if self._activity is not None and snapshot.history:
+                    self._activity.restore(snapshot.history)
                 self.version = snapshot.version
                 self.snapshot_version = max(self.snapshot_version, snapshot.version)

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from banditrank.checks import check_number
+from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.journal import Answer, Journal
 from banditrank.engine.learned import Known, Learned
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, new_key
 from banditrank.engine.view import View
+from banditrank.engine.watch import Watch
 from banditrank.errors import InvalidInputError, LapsedRankingError, UnknownNameError
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
@@ -30,6 +32,7 @@ _GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and co
 _LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, after a store was down
 _FORGET_SECONDS = 3600.0
 _A_SWEEP = 1000
+_SETTLING_SECONDS = 1.0  # after a bucket's end, until which other processes' changes are waited for
 
 
 class ShownRanking(NamedTuple):
@@ -63,6 +66,8 @@ class LiveSurface:
         Gives the time in seconds since 1970.
     random_bytes
         Where the keys of rankings come from, and with them the randomness of policies that explore.
+    watch
+        Where it is noted what becomes of it.
     """
 
     def __init__(
@@ -73,6 +78,7 @@ class LiveSurface:
         signer: Signer,
         clock: Callable[[], float],
         random_bytes: RandomBytes,
+        watch: Watch,
     ) -> None:
         self.number = record.number
         self._store = store
@@ -85,9 +91,12 @@ class LiveSurface:
         self._swept_until = 0.0
         self._next_sweep = self._next_forgetting = 0.0
         self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
-        self._learned = Learned(store, record.number, self.surface)
+        self.watch = watch
+        self._learned = Learned(store, record.number, self.surface, activity=watch.activity)
         self._view = self._new_view()
         self._viewed = time.monotonic()
+        if self.version > 0:
+            watch.note("service started", self._learned)
 
     # Ask and tell
 
@@ -100,17 +109,22 @@ class LiveSurface:
         number = view.type_numbers.get(user_type) if isinstance(user_type, str) else None
         if number is None:
             raise UnknownNameError("user_type", user_type, surface.user_types)
-        expires = self._clock() + surface.attribution_seconds
+        now = self._clock()
+        expires = now + surface.attribution_seconds
         tail, ranking, names = view.rank(number, self._random_bytes)
         shown = Shown(self.number, new_key(int(expires * 1000), tail), ranking)
         if surface.unreported == "not-clicked":
             self._journal.note(Entry(shown, None))
         ranking_id = self._signer.sign(Ticket(shown, view.revision, view.version))
+        watch = self.watch
+        watch.latest.append((ranking_id, now, shown, watch.best))
+        watch.shown.append(ranking)
         return ShownRanking(ranking_id, names, shown.lapses / 1000)
 
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""
         shown = ticket.shown
+        self.watch.reported += 1
         units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         if clicked is None:
             return Entry(shown, NOT_CLICKED)
@@ -152,6 +166,11 @@ class LiveSurface:
         return self._learned.version
 
     @property
+    def is_gone(self) -> bool:
+        """Whether it was deleted."""
+        return self._gone
+
+    @property
     def age(self) -> float:
         """How many seconds the counts behind rankings are behind those in this process."""
         view = self._view
@@ -167,6 +186,12 @@ class LiveSurface:
         """Return the latest counts in this process, of all items."""
         surface, revision = self._defined
         return self._learned.known(surface, revision)
+
+    def series(self) -> tuple[Buckets, list[Note]]:
+        """Return the buckets of the series that are closed, and what happened meanwhile."""
+        now = int((self._clock() - _SETTLING_SECONDS) * 1000)
+        with self._learned.activity() as activity:
+            return activity.closed(now), activity.notes
 
     def refresh(self) -> None:
         """Make rankings from the latest counts from now on."""
@@ -184,7 +209,8 @@ class LiveSurface:
         """Go over to another definition; rankings follow with the next `refresh`."""
         with self._refreshing:
             if record.revision > self.revision:
-                self._defined = _Defined.by(record)
+                before, self._defined = self.surface, _Defined.by(record)
+                self.watch.adopt(before, self.surface, self._learned)
 
     def catch_up(self, version: int) -> None:
         """Take in changes that were committed elsewhere, up to a version at least."""
@@ -206,7 +232,8 @@ class LiveSurface:
 
     def is_due(self) -> bool:
         """Return whether there is anything to be done by `tend`."""
-        return self._is_stale() or self._clock() >= self._next_sweep
+        looks = self.watch.is_due(self.revision, self.version)
+        return looks or self._is_stale() or self._clock() >= self._next_sweep
 
     def _is_stale(self) -> bool:
         if self._view.revision != self.revision:
@@ -218,6 +245,8 @@ class LiveSurface:
         now = self._clock()
         if self._is_stale():
             self.refresh()
+        if self.watch.is_due(self.revision, self.version):
+            self.watch.look(self.known(), self._learned)
         forgets = now >= self._next_forgetting
         if forgets:
             self._swept_until = 0.0  # a store that was down for long may have noted rankings very late
@@ -243,6 +272,7 @@ class LiveSurface:
         )
         for entry in lapsed:
             self._journal.settle(Entry(entry.shown, outcome), _nobody_waits)
+        self.watch.unreported += len(lapsed)
         if len(lapsed) < _A_SWEEP:
             self._swept_until = until
         else:

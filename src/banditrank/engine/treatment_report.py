@@ -6,9 +6,9 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.engine.estimated_world import estimated_world
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
-from banditrank.estimators.likelihood import likelihood_estimate
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.equality import equality_report
@@ -136,22 +136,6 @@ def report_treatments(live: LiveSurface, *, time_limit: float = SOLVER_SECONDS) 
         gap=float(solution.gap) if isfinite(solution.gap) else None,
         user_types=user_types,
         items=_items(surface, counts, world, own, np.broadcast_to(solution.ranking, own.shape)),
-    )
-
-
-def estimated_world(surface: Surface, counts: Counts) -> Problem:
-    """Return the world that counts of all items speak for, with the items that can be shown.
-
-    Chances are at most 1, and a type that has not come yet is expected now and then: each is taken to have
-    come once more than it did.
-    """
-    estimates = likelihood_estimate(counts)
-    arrivals = counts.arrivals + 1.0
-    return Problem(
-        arrivals / arrivals.sum(),
-        estimates.position_preferences,
-        estimates.item_means[:, surface.shown_numbers].clip(0.0, 1.0),
-        name=surface.name,
     )
 
 

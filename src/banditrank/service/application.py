@@ -8,23 +8,27 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.journal import Answer, Done
-from banditrank.engine.keys import Right, rights_of
+from banditrank.engine.keys import RIGHTS, Right, rights_of
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
-from banditrank.service import health, openapi, rankings, reports, surfaces
+from banditrank.model.problem import Problem
+from banditrank.service import access, dashboard, health, openapi, pages, rankings, reports, surfaces
+from banditrank.service.dashboards import Dashboards
 from banditrank.service.messages import (
     JSON,
     BodyTooLargeError,
     BodyTooSlowError,
     Receive,
     Request,
+    Response,
     Scope,
     Send,
     header,
@@ -47,6 +51,8 @@ from banditrank.service.problems import (
     response_to,
 )
 from banditrank.service.settings import Settings
+from banditrank.service.streams import OpenStreams, Stream
+from banditrank.service.vitals import SAMPLE_SECONDS, Vitals
 
 if TYPE_CHECKING:
     from banditrank.storage.records import KeyRecord
@@ -55,7 +61,10 @@ OPERATIONS: tuple[Operation, ...] = (
     *surfaces.OPERATIONS,
     *rankings.OPERATIONS,
     *reports.OPERATIONS,
+    *dashboard.OPERATIONS,
     *health.OPERATIONS,
+    *access.OPERATIONS,
+    *pages.OPERATIONS,
     *openapi.OPERATIONS,
 )
 
@@ -69,14 +78,19 @@ class Application:
     ----------
     settings
         How to.
+    truths
+        The true worlds of surfaces whose users are simulated, by name: dashboards show them beside.
     """
 
     engine: Engine
     metrics: Metrics
+    vitals: Vitals
+    dashboards: Dashboards
     loop: asyncio.AbstractEventLoop
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, truths: Mapping[str, Problem] = MappingProxyType({})) -> None:
         self.settings = settings
+        self._truths = truths
         self.log = logging.getLogger("banditrank.service")
         self._router = Router(OPERATIONS)
         self._decoders = {
@@ -86,7 +100,9 @@ class Application:
         }
         self._keys: dict[str, KeyRecord] = {}
         self._demands_keys = settings.demands_keys
-        self._background: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self.streams = OpenStreams(settings.most_streams)
+        self.stopping = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or begin and end with the server."""
@@ -97,6 +113,7 @@ class Application:
             else:
                 await self._answer(scope, receive, send)
         elif scope["type"] == "lifespan":
+            scope.setdefault("state", {})["stopping"] = self.stopping  # see `PunctualProtocol.shutdown`
             await self._live(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
@@ -104,6 +121,7 @@ class Application:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         name = "none"
+        response: Response | Stream
         try:
             operation, parameters = self._router.find(scope["method"], _raw_path(scope))
             name = operation.name
@@ -111,20 +129,30 @@ class Application:
                 self._check_right(scope, operation.right)
             body = None if operation.body is None else await self._body(operation, scope, receive)
             query = query_of(scope) if operation.query else {}
-            response = await operation.handler(self, Request(parameters, query, body))
+            response = await operation.handler(self, Request(parameters, query, body, scope["headers"]))
         except (ProblemError, BanditRankError) as error:
             response = response_to(error)
         except Exception as error:
             self.log.exception("request failed", extra={"operation": name})
             response = response_to(error)
         if scope["method"] == "HEAD":
-            response = response._replace(body=b"")
-        await response.send(send)
-        seconds = time.perf_counter() - start
+            response = response.head()
+        if isinstance(response, Response):
+            await response.send(send)
+        seconds = time.perf_counter() - start  # of a stream until it begins: it may go on for hours
         self.metrics.request(name, response.status, seconds)
         if response.status >= 500 or self.settings.log_requests:
             details = {"operation": name, "status": response.status, "milliseconds": round(seconds * 1e3, 2)}
             self.log.info("request", extra=details)
+        if isinstance(response, Stream):
+            await self._stream(response, name, receive, send)
+
+    async def _stream(self, stream: Stream, name: str, receive: Receive, send: Send) -> None:
+        try:
+            await stream.send(send, receive, self.stopping)
+        except Exception:  # the client sees that the response has no end, and asks again
+            self.log.exception("stream failed", extra={"operation": name})
+            raise
 
     async def surface(self, request: Request) -> LiveSurface:
         """Return the surface that a path names, or raise a problem."""
@@ -138,7 +166,7 @@ class Application:
             raise ProblemError(UNKNOWN_SURFACE, f"there is no surface {str(error.value)[:80]!r}") from None
 
     async def _body(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
-        content_type = header(scope, b"content-type") or b""
+        content_type = header(scope["headers"], b"content-type") or b""
         if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
             got = content_type.decode("latin-1")[:80]
             raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
@@ -161,9 +189,20 @@ class Application:
         except RecursionError:
             raise ProblemError(MALFORMED, "the body is nested too deeply") from None
 
+    @property
+    def demands_keys(self) -> bool:
+        """Whether a key is needed at present."""
+        return self._demands_keys
+
+    def rights(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, ...]:
+        """Return what whoever sends these headers may do."""
+        if not self._demands_keys:
+            return RIGHTS
+        scheme, _, key = (header(headers, b"authorization") or b"").partition(b" ")
+        return rights_of(key.decode("latin-1"), self._keys) if scheme.lower() == b"bearer" else ()
+
     def _check_right(self, scope: Scope, right: Right) -> None:
-        scheme, _, key = (header(scope, b"authorization") or b"").partition(b" ")
-        rights = rights_of(key.decode("latin-1"), self._keys) if scheme.lower() == b"bearer" else ()
+        rights = self.rights(scope["headers"])
         if not rights:
             ask = ((b"www-authenticate", b"Bearer"),)
             raise ProblemError(NO_KEY, "send a valid key: Authorization: Bearer KEY", ask)
@@ -191,19 +230,27 @@ class Application:
         self.loop = asyncio.get_running_loop()
         store = await asyncio.to_thread(self.settings.open_store)
         self.engine = await asyncio.to_thread(
-            lambda: Engine(store, sync_seconds=self.settings.sync_seconds, deliver=self._deliver)
+            lambda: Engine(
+                store,
+                sync_seconds=self.settings.sync_seconds,
+                deliver=self._deliver,
+                bucket_seconds=self.settings.bucket_seconds,
+                truths=self._truths,
+            )
         )
         self.metrics = Metrics(self.engine)
+        self.vitals = Vitals(self.engine, self.metrics)
+        self.dashboards = Dashboards(self.engine, self.vitals)
         await self._read_keys()
-        self._background = asyncio.create_task(self._keep_keys())
+        self._background = [asyncio.create_task(work) for work in (self._keep_keys(), self._keep_watch())]
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
 
     async def stop(self) -> None:
         """Write what is waiting, and close the store."""
-        if self._background is not None:
-            self._background.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._background
+        self.stopping.set()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.to_thread(self.engine.close)
         await asyncio.to_thread(self.engine.store.close)
         self.log.info("stopped")
@@ -218,6 +265,11 @@ class Application:
             await asyncio.sleep(_KEY_SECONDS)
             with contextlib.suppress(StoreError):  # the engine says so
                 await self._read_keys()
+
+    async def _keep_watch(self) -> None:
+        while True:
+            self.vitals.sample()
+            await asyncio.sleep(SAMPLE_SECONDS)
 
     async def _read_keys(self) -> None:
         keys = await asyncio.to_thread(self.engine.store.api_keys)

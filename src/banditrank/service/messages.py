@@ -1,7 +1,7 @@
 """Requests and responses: as little as the service needs between its server and its operations."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
@@ -15,6 +15,8 @@ JSON = b"application/json"
 
 # What is said with every response: it is neither to be kept nor taken for something else. Pages say more.
 ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+# What may be kept, if it is asked for again each time whether it is still the same.
+REVALIDATED: Headers = ((b"cache-control", b"no-cache"), (b"x-content-type-options", b"nosniff"))
 
 
 class Response(NamedTuple):
@@ -24,15 +26,20 @@ class Response(NamedTuple):
     body: bytes
     content_type: bytes = JSON
     headers: Headers = ()
+    handling: Headers = ALWAYS
 
     async def send(self, send: Send) -> None:
         """Send the response."""
-        headers = [*self.headers, *ALWAYS]
+        headers = [*self.headers, *self.handling]
         if self.body:
             headers.append((b"content-type", self.content_type))
             headers.append((b"content-length", b"%d" % len(self.body)))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
+
+    def head(self) -> "Response":
+        """Return the response to a HEAD request."""
+        return self._replace(body=b"")
 
 
 @dataclass(slots=True)
@@ -42,11 +49,21 @@ class Request:
     parameters: dict[str, str]  # from the path
     query: dict[str, str]
     body: Any  # of the type that the operation asks for
+    headers: Iterable[tuple[bytes, bytes]] = ()  # names in lower case
+
+    def if_changed(self, response: Response, tag: bytes) -> Response:
+        """Return a response under an entity tag; nothing but the tag, if the client has it already."""
+        tagged = response._replace(headers=(*response.headers, (b"etag", tag)))
+        known = header(self.headers, b"if-none-match") or b""
+        given = {one.strip().removeprefix(b"W/") for one in known.split(b",")}
+        if tag.removeprefix(b"W/") in given or b"*" in given:
+            return tagged._replace(status=304, body=b"")
+        return tagged
 
 
-def header(scope: Scope, name: bytes) -> bytes | None:
-    """Return a request's header, by its name in lower case."""
-    for key, value in scope["headers"]:
+def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+    """Return one of a request's headers, by its name in lower case."""
+    for key, value in headers:
         if key == name:
             return bytes(value)
     return None

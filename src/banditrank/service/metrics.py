@@ -4,6 +4,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -14,6 +15,36 @@ from banditrank.engine.engine import Engine
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+_ANSWERS = ("rank", "feedback", "feedbackBatch")
+
+
+class Answers(NamedTuple):
+    """How rankings and feedback were answered: by time, and how many refused; failures are of any kind."""
+
+    by_time: list[int]  # within each of `_BUCKETS`, and beyond
+    refused: int
+    failed: int
+
+    def since(self, before: "Answers") -> "Answers":
+        """Return what came since."""
+        by_time = [now - then for now, then in zip(self.by_time, before.by_time, strict=True)]
+        return Answers(by_time, self.refused - before.refused, self.failed - before.failed)
+
+    def slowest(self, share: float) -> float:
+        """Return the seconds within which a share of the answers came; 0 if there were none.
+
+        Examples
+        --------
+        >>> Answers([90, 9, 1, *[0] * 11], 0, 0).slowest(0.99)
+        0.001
+        """
+        wanted = share * sum(self.by_time)
+        if wanted == 0:
+            return 0.0
+        place = bisect_left(list(accumulate(self.by_time)), wanted)
+        return _BUCKETS[min(place, len(_BUCKETS) - 1)]
 
 
 class Metrics:
@@ -32,6 +63,20 @@ class Metrics:
             alike = self._requests[operation, status] = _Requests()
         alike.seconds += seconds
         alike.buckets[bisect_left(_BUCKETS, seconds)] += 1
+
+    def answers(self) -> "Answers":
+        """Return how rankings and feedback were answered so far."""
+        buckets = [0] * (len(_BUCKETS) + 1)
+        refused = failed = 0
+        for (operation, status), alike in list(self._requests.items()):
+            number = sum(alike.buckets)
+            if status >= 500:
+                failed += number
+            if operation not in _ANSWERS:
+                continue
+            refused += number if 400 <= status < 500 else 0
+            buckets = [before + more for before, more in zip(buckets, alike.buckets, strict=True)]
+        return Answers(buckets, refused, failed)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' format."""

@@ -142,6 +142,13 @@ class BatchAnswer(msgspec.Struct):
     results: list[BatchResult]
 
 
+class Access(msgspec.Struct):
+    """What the key that was sent may do: everything if none is demanded, nothing without a valid one."""
+
+    keys_demanded: bool
+    rights: list[str]
+
+
 class Health(msgspec.Struct):
     """The service is alive, or ready."""
 

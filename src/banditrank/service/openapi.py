@@ -38,13 +38,16 @@ _PARAMETERS = {
     "surface": Parameter("surface", "The surface's name.", {"type": "string"}),
     "item": Parameter("item", "The item's name.", {"type": "string"}),
     "ranking": Parameter("ranking", "The ranking's id.", {"type": "string"}),
+    "file": Parameter("file", "The file's name.", {"type": "string"}),
 }
+_TAG = Parameter("If-None-Match", "Entity tags of what the client has.", {"type": "string"})
 
 
 def document(operations: tuple[Operation, ...]) -> dict[str, Any]:
     """Return the OpenAPI document."""
     described = [operation for operation in operations if operation.path not in ("/openapi.json", "/docs")]
-    types = [kind for one in described for kind in (one.body, one.answer) if kind is not None]
+    told = [kind for one in described for kind in (one.body, one.answer, *one.events.values())]
+    types = [kind for kind in told if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, ProblemDocument], ref_template=_REFERENCE)
     references = dict(zip([*types, ProblemDocument], schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -70,9 +73,12 @@ def _described(operation: Operation, references: dict[Any, Any]) -> dict[str, An
     in_path = [_PARAMETERS[name] for name in re.findall(r"{(\w+)}", operation.path)]
     parameters = [_parameter(one, "path") for one in in_path]
     parameters += [_parameter(one, "query") for one in operation.query]
+    parameters += [_parameter(_TAG, "header")] if operation.conditional else []
     answer: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
     if operation.answer is not None:
         answer["content"] = {operation.content_type: {"schema": references[operation.answer]}}
+    elif operation.events:
+        answer["content"] = {operation.content_type: {"schema": _event(operation, references)}}
     elif operation.content_type != "application/json":
         answer["content"] = {operation.content_type: {"schema": {"type": "string"}}}
     said: dict[str, Any] = {
@@ -81,6 +87,8 @@ def _described(operation: Operation, references: dict[Any, Any]) -> dict[str, An
         "parameters": parameters,
         "responses": {str(operation.status): answer} | _problems(operation, references),
     }
+    if operation.conditional:
+        said["responses"]["304"] = {"description": "The client has it already."}
     if operation.body is not None:
         schema = references[operation.body]
         said["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
@@ -88,6 +96,27 @@ def _described(operation: Operation, references: dict[Any, Any]) -> dict[str, An
         said["security"] = [{"key": []}, {}]
         said["description"] = f"If keys are demanded, one with the right to {operation.right}."
     return said
+
+
+def _event(operation: Operation, references: dict[Any, Any]) -> dict[str, Any]:
+    """Return what an event of a stream is: until OpenAPI 3.2 a stream's schema is that of its events."""
+    return {
+        "oneOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "event": {"const": name},
+                    "data": {
+                        "type": "string",
+                        "contentMediaType": "application/json",
+                        "contentSchema": references[kind],
+                    },
+                },
+                "required": ["event", "data"],
+            }
+            for name, kind in operation.events.items()
+        ]
+    }
 
 
 def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:

@@ -1,18 +1,19 @@
 """What can be asked: a table from which requests are routed and the OpenAPI document is made."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 from banditrank.engine.keys import Right
 from banditrank.service.messages import Request, Response
 from banditrank.service.problems import NOT_FOUND, WRONG_METHOD, Kind, ProblemError
+from banditrank.service.streams import Stream
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
-Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response]]
+Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | Stream]]
 
 
 _REMEMBERED = 10_000  # paths whose operations are not looked for again
@@ -52,6 +53,10 @@ class Operation:
         Parameters that may be given.
     content_type
         Of a response that is not JSON.
+    events
+        Types of the JSON that the events of a stream hold, by their names.
+    conditional
+        Whether a client that sends the entity tag of what it has is told if that is still the same.
     """
 
     method: str
@@ -66,6 +71,8 @@ class Operation:
     problems: tuple[Kind, ...] = ()
     query: tuple[Parameter, ...] = ()
     content_type: str = "application/json"
+    events: Mapping[str, Any] = field(default_factory=dict)
+    conditional: bool = False
 
 
 class Router:

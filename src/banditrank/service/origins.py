@@ -68,12 +68,13 @@ async def answer_across_origins(
     scope, receive, send
         Of the request.
     """
-    origin = header(scope, b"origin")
+    origin = header(scope["headers"], b"origin")
     if origin is None or not is_allowed(origin.decode("latin-1"), allowed):
         agreement: Headers = ((b"vary", b"origin"),)
     else:
         agreement = ((b"access-control-allow-origin", origin), (b"vary", b"origin"))
-        if scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method") is not None:
+        wanted = header(scope["headers"], b"access-control-request-method")
+        if scope["method"] == "OPTIONS" and wanted is not None:
             await Response(204, b"", headers=(*agreement, *_AGREED)).send(send)
             return
 

@@ -54,6 +54,7 @@ WRONG_CONTENT_TYPE = Kind("wrong-content-type", 415, "The body must be JSON")
 INVALID = Kind("invalid", 422, "A value breaks a rule")
 INTERNAL = Kind("internal", 500, "The service made a mistake")
 UNAVAILABLE = Kind("unavailable", 503, "The store cannot be used at present")
+TOO_MANY_STREAMS = Kind("too-many-streams", 503, "As many streams are open as there may be")
 
 _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
     (NameTakenError, NAME_TAKEN),

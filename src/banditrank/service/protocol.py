@@ -1,6 +1,6 @@
-"""Connections that do not get on: uvicorn waits for a request's head for ever, and for any length of it."""
+"""Connections that do not get on: uvicorn waits for a request's head, and for a stream's end, for ever."""
 
-from asyncio import TimerHandle, Transport
+from asyncio import Event, TimerHandle, Transport
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -50,6 +50,13 @@ class PunctualProtocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_waiting()
         super().on_headers_complete()
+
+    def shutdown(self) -> None:
+        """Tell streams that the service stops, which they would go on for ever otherwise."""
+        stopping: Event | None = self.app_state.get("stopping")
+        if stopping is not None:
+            stopping.set()
+        super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""

@@ -34,6 +34,12 @@ class Settings:
         Bytes of a request.
     body_seconds
         Within which a request must arrive.
+    most_streams
+        Dashboards that may be open at a time, in each process.
+    stream_seconds
+        After which a dashboard's stream is ended, for the page to ask for another.
+    bucket_seconds
+        Width of the first buckets of a surface's series.
     log_requests
         Log all requests, not only those that failed.
     allow_origins
@@ -54,6 +60,9 @@ class Settings:
     sync_seconds: float = 0.25
     largest_body: int = 1 << 20
     body_seconds: float = 10.0
+    most_streams: int = 100
+    stream_seconds: float = 3600.0
+    bucket_seconds: float = 60.0
     log_requests: bool = False
     allow_origins: tuple[str, ...] = ()
 
@@ -64,6 +73,9 @@ class Settings:
         check_number("sync_seconds", self.sync_seconds, 0.01, 60.0)
         check_number("body_seconds", self.body_seconds, 0.1, 600.0)
         object.__setattr__(self, "allow_origins", check_origins(self.allow_origins))
+        check_whole("most_streams", self.most_streams, 0, 10_000)
+        check_number("stream_seconds", self.stream_seconds, 0.01, 86_400.0)
+        check_number("bucket_seconds", self.bucket_seconds, 0.1, 86_400.0)
         if self.workers > 1 and self.store.startswith("memory:"):
             raise InvalidInputError("store", "must be shared by all workers", self.store)
 

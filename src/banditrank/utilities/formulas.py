@@ -11,7 +11,7 @@ from numba.core import compiler, ir
 from numba.experimental import function_type  # noqa: F401 - teaches Numba the type of a `_Pointer`
 from numpy.typing import NDArray
 
-from banditrank.compilation import inlined
+from banditrank.compilation import compiled, inlined
 
 LINEAR, LOGARITHM, POWER, MINIMUM, CUSTOM, SIGMOID, RAMP = range(7)
 
@@ -84,6 +84,18 @@ def collective(utility: CompiledUtility, weights: NDArray[np.float64], values: N
         if weights[i] > 0.0:  # 0 · −∞ would be nan
             total += weights[i] * utility_of(utility, values[i])
     return total
+
+
+@compiled
+def collectives(
+    utility: CompiledUtility,
+    weights: NDArray[np.float64],
+    values: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    """Write Γ of each row of weights and values, both of shape (C, N)."""
+    for row in range(totals.size):
+        totals[row] = collective(utility, weights[row], values[row])
 
 
 class _Pointer(numba.types.WrapperAddressProtocol):

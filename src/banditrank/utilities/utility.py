@@ -55,6 +55,23 @@ class Utility:
         self.raise_failure()
         return total
 
+    def collectives(self, weights: ArrayLike, values: ArrayLike) -> NDArray[np.float64]:
+        """Return Γ for many rows of values, shape (C, N), under the same weights (N,) or those of each row.
+
+        Examples
+        --------
+        >>> NASH.collectives([0.5, 0.5], [[0.2, 0.8], [1.0, 1.0]]).round(6)
+        array([-0.916291,  0.      ])
+        """
+        worth = np.ascontiguousarray(values, dtype=np.float64)
+        if worth.ndim != 2:
+            raise InvalidInputError("values", "must be rows of the same length", worth.shape)
+        shares = np.ascontiguousarray(np.broadcast_to(np.asarray(weights, dtype=np.float64), worth.shape))
+        totals = np.empty(len(worth))
+        formulas.collectives(self.compiled(), shares, worth, totals)
+        self.raise_failure()
+        return totals
+
     def of(self, values: ArrayLike) -> NDArray[np.float64]:
         """Return f at each value. For maximin, whose Γ has no f, the value itself."""
         compiled = self.compiled()

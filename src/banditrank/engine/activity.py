@@ -1,0 +1,278 @@
+"""How a surface fared over time: a series of buckets, folded from its changes.
+
+There are never more than `MOST_BUCKETS`. When time goes on beyond the last, buckets become twice as wide,
+each the sum of two. So the series covers all the time since the first change, at any age, in bounded room.
+
+The fold depends on the changes alone, whoever folds them, but for what displays are compared with
+(`Standard`): whatever was best when a change came in, by the estimates of the process that looked.
+"""
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.storage.cells import CELL, Cells, decoded
+from banditrank.storage.records import REWARD_UNITS
+
+MOST_BUCKETS = 240
+MOST_NOTES = 50
+
+_FORMAT = 1
+_PENDING = 256  # changes that are folded at once: one at a time would take as long each
+_BEST, _OTHER_ORDER, _OTHER_ITEM = range(3)
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Note(NamedTuple):
+    """Something that happened to a surface."""
+
+    at: int  # milliseconds since 1970
+    text: str
+
+
+class Standard:
+    """What displays are compared with.
+
+    Parameters
+    ----------
+    rankings
+        The best ranking for each user type, by numbers of items, shape (N, K).
+    n_items
+        How many items there are.
+    """
+
+    def __init__(self, rankings: NDArray[np.intp], n_items: int) -> None:
+        n_user_types, n_positions = rankings.shape
+        self.rankings = rankings
+        self.kinds = np.full((n_user_types, n_positions, n_items), _OTHER_ITEM, dtype=np.int8)
+        types, positions = np.arange(n_user_types)[:, None], np.arange(n_positions)
+        for shown in range(n_positions):  # whatever is in the best ranking, wherever it stands
+            self.kinds[types, positions, rankings[:, [shown]]] = _OTHER_ORDER
+        self.kinds[types, positions, rankings] = _BEST
+
+
+class TrueValues(NamedTuple):
+    """What there is to gain, where that is known."""
+
+    cells: Floats  # (N, K, M) what an item is worth to a type at a position
+    optimum: Floats  # (N,) what is best for a type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buckets:
+    """Buckets that are closed, oldest first.
+
+    Attributes
+    ----------
+    start, width
+        Of the first, in milliseconds since 1970, and of each.
+    doubled
+        Whether buckets were narrower once.
+    visits, clicks
+        Of each type, shape (B, N); clicks are weighed with what they were worth.
+    other_item, other_order
+        Shares of displays that showed an item that is not in the best ranking, or one of its items at
+        another position, shape (B,).
+    regret
+        Clicks given up since the first bucket, shape (B,); None if the truth is not known.
+    """
+
+    start: int
+    width: int
+    doubled: bool
+    visits: Numbers
+    clicks: Floats
+    other_item: Floats
+    other_order: Floats
+    regret: Floats | None
+
+
+class Activity:
+    """The series of one surface. Whoever uses it sees to it that nobody else does at the same time.
+
+    Parameters
+    ----------
+    width
+        Of the first buckets, in milliseconds.
+    n_user_types
+        To begin with; more may come.
+
+    Attributes
+    ----------
+    true_values
+        For the regret, where that is known.
+    notes
+        What happened, oldest first.
+
+    Examples
+    --------
+    >>> from banditrank.storage.cells import cells_of
+    >>> from banditrank.storage.records import Entry, Outcome, Shown, pack_ranking
+    >>> shown = Shown(1, b"", pack_ranking(0, (4, 2)))
+    >>> activity = Activity(1000, n_user_types=1)
+    >>> activity.add(5000, cells_of([Entry(shown, Outcome(1, REWARD_UNITS))]))
+    >>> activity.add(6500, cells_of([Entry(shown, Outcome(-1, 0))]))
+    >>> closed = activity.closed(7000)
+    >>> closed.start, closed.visits.tolist(), closed.clicks.tolist()
+    (5000, [[1], [1]], [[1.0], [0.0]])
+    """
+
+    def __init__(self, width: int, *, n_user_types: int) -> None:
+        self._first_width = self._width = width
+        self._start: int | None = None
+        self._visits = np.zeros((MOST_BUCKETS, n_user_types), dtype=np.int64)
+        self._rewards = np.zeros((MOST_BUCKETS, n_user_types), dtype=np.int64)
+        self._kinds = np.zeros((MOST_BUCKETS, 3), dtype=np.int64)  # displays
+        self._regret = np.zeros(MOST_BUCKETS)
+        self._regret_known = False
+        self._standard: Standard | None = None
+        self._pending: list[tuple[int, bytes]] = []
+        self.true_values: TrueValues | None = None
+        self.notes: list[Note] = []
+
+    def add(self, at: int, cells: bytes) -> None:
+        """Take in a change that was committed at a time: milliseconds since 1970, 0 if that is not known."""
+        if at > 0 and cells:
+            self._pending.append((at, cells))
+            if len(self._pending) >= _PENDING:
+                self.fold()
+
+    def compare_with(self, standard: Standard) -> None:
+        """Compare displays with this from now on."""
+        self.fold()
+        self._standard = standard
+
+    def note(self, at: int, text: str) -> None:
+        """Remember what happened."""
+        self.notes = [*self.notes, Note(at, text)][-MOST_NOTES:]
+
+    @property
+    def rankings(self) -> NDArray[np.intp] | None:
+        """The best rankings that displays are compared with, if there are any."""
+        return None if self._standard is None else self._standard.rankings
+
+    def closed(self, now: int) -> Buckets:
+        """Return the buckets that ended at a time, in milliseconds since 1970, or before."""
+        self.fold()
+        number = 0
+        if self._start is not None:
+            self._make_room(now - 1)  # the last that ended lies before
+            number = max(0, (now - self._start) // self._width)
+        displays = np.maximum(self._kinds[:number].sum(axis=1), 1)
+        return Buckets(
+            start=now if self._start is None else self._start,
+            width=self._width,
+            doubled=self._width > self._first_width,
+            visits=self._visits[:number].copy(),
+            clicks=self._rewards[:number] / REWARD_UNITS,
+            other_item=self._kinds[:number, _OTHER_ITEM] / displays,
+            other_order=self._kinds[:number, _OTHER_ORDER] / displays,
+            regret=np.cumsum(self._regret[:number]) if self._regret_known else None,
+        )
+
+    # Folding
+
+    def fold(self) -> None:
+        """Fold the changes that are waiting."""
+        if not self._pending:
+            return
+        times, parts = zip(*self._pending, strict=True)
+        self._pending = []
+        cells = decoded(b"".join(parts))
+        at = np.repeat(np.array(times, dtype=np.int64), [len(part) // CELL.itemsize for part in parts])
+        if self._start is None:
+            first = min(times)
+            self._start = first - first % self._width
+        self._make_room(max(times))
+        self._grow(int(cells["user_type"].max()) + 1)
+        buckets = ((at - self._start) // self._width).clip(0)  # a clock may have been set back
+        types, displays = cells["user_type"], cells["displays"]
+        first_position = cells["position"] == 0  # whoever comes sees one item there
+        np.add.at(self._visits, (buckets[first_position], types[first_position]), displays[first_position])
+        np.add.at(self._rewards, (buckets, types), cells["rewards"])
+        if self._standard is not None:
+            covered, place = _covered(cells, self._standard.kinds.shape)
+            kinds = np.full(len(cells), _OTHER_ITEM, dtype=np.int8)  # what is new is in no ranking yet
+            kinds[covered] = self._standard.kinds[place]
+            np.add.at(self._kinds, (buckets, kinds), displays)
+        if self.true_values is not None:
+            covered, place = _covered(cells, self.true_values.cells.shape)
+            best = self.true_values.optimum[place[0]] / self.true_values.cells.shape[1]  # a position's part
+            given_up = best - self.true_values.cells[place]
+            np.add.at(self._regret, buckets[covered], displays[covered] * given_up)
+            self._regret_known = True
+
+    def _make_room(self, at: int) -> None:
+        """Widen buckets until there is one for a time."""
+        while self._start is not None and (at - self._start) // self._width >= MOST_BUCKETS:
+            self._width *= 2
+            for table in (self._visits, self._rewards, self._kinds, self._regret):
+                half = MOST_BUCKETS // 2
+                table[:half] = table[::2] + table[1::2]
+                table[half:] = 0
+
+    def _grow(self, n_user_types: int) -> None:
+        missing = n_user_types - self._visits.shape[1]
+        if missing > 0:
+            self._visits = np.pad(self._visits, ((0, 0), (0, missing)))
+            self._rewards = np.pad(self._rewards, ((0, 0), (0, missing)))
+
+    # Keeping
+
+    def to_bytes(self) -> bytes:
+        """Return all of it, to be kept beside the counts."""
+        self.fold()
+        rankings = self.rankings
+        head = {
+            "format": _FORMAT,
+            "start": self._start,
+            "width": self._width,
+            "first_width": self._first_width,
+            "n_user_types": self._visits.shape[1],
+            "regret_known": self._regret_known,
+            "rankings": None if rankings is None else rankings.tolist(),
+            "n_items": None if self._standard is None else self._standard.kinds.shape[2],
+            "notes": self.notes,
+        }
+        text = json.dumps(head).encode()
+        tables = (self._visits, self._rewards, self._kinds, self._regret)
+        raw = b"".join(np.ascontiguousarray(table).tobytes() for table in tables)
+        return zlib.compress(struct.pack("<I", len(text)) + text + raw, level=1)
+
+    def restore(self, kept: bytes) -> None:
+        """Go on from what was kept, unless this version cannot read it."""
+        raw = zlib.decompress(kept)
+        (size,) = struct.unpack_from("<I", raw)
+        head = json.loads(raw[4 : 4 + size])
+        if head["format"] != _FORMAT:
+            return
+        self._pending = []
+        self._start, self._width, self._first_width = head["start"], head["width"], head["first_width"]
+        self._regret_known = head["regret_known"]
+        self.notes = [Note(*note) for note in head["notes"]]
+        if head["rankings"] is not None:
+            self._standard = Standard(np.array(head["rankings"], dtype=np.intp), head["n_items"])
+        n = head["n_user_types"]
+        numbers = np.frombuffer(raw[4 + size :], dtype="<i8")
+        ends = np.cumsum([MOST_BUCKETS * width for width in (n, n, 3)])
+        visits, rewards, kinds, regret = np.split(numbers, ends)
+        self._visits = visits.reshape(MOST_BUCKETS, n).copy()
+        self._rewards = rewards.reshape(MOST_BUCKETS, n).copy()
+        self._kinds = kinds.reshape(MOST_BUCKETS, 3).copy()
+        self._regret = regret.view("<f8").copy()
+
+
+def _covered(
+    cells: Cells, shape: tuple[int, ...]
+) -> tuple[NDArray[np.bool_], tuple[NDArray[np.uint16], ...]]:
+    """Return which cells a table of some shape (N, K, M) has, and where; types and items may be new."""
+    covered = (cells["user_type"] < shape[0]) & (cells["item"] < shape[2])
+    chosen = cells[covered]
+    return covered, (chosen["user_type"], chosen["position"], chosen["item"])

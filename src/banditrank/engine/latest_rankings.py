@@ -1,0 +1,98 @@
+"""The latest rankings that were given out here, and what became of them."""
+
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from banditrank.engine.dashboard_document import RecentDocument, Why
+from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.watch import BestRankings, LatestRanking
+from banditrank.errors import StoreError
+from banditrank.storage.base import Store
+from banditrank.storage.records import Outcome, pack_ranking
+
+
+class LatestRankings:
+    """Tells of a surface's latest rankings; asks the store for each outcome until there is one.
+
+    Parameters
+    ----------
+    live
+        The surface.
+    store
+        What knows the outcomes.
+    """
+
+    def __init__(self, live: LiveSurface, store: Store) -> None:
+        self._live = live
+        self._store = store
+        self._outcomes: dict[bytes, Outcome] = {}
+
+    def documents(self) -> list[RecentDocument]:
+        """Return the latest rankings, the latest first."""
+        latest = [LatestRanking(*one) for one in reversed(self._live.watch.latest.copy())]
+        keys = [one.shown.key for one in latest]
+        known = {key: self._outcomes[key] for key in keys if key in self._outcomes}
+        with suppress(StoreError):  # then they wait; that the store is down is told elsewhere
+            for key in keys:
+                if key not in known and (outcome := self._store.outcome(self._live.number, key)) is not None:
+                    known[key] = outcome
+        self._outcomes = known
+        return [_document(one, known.get(one.shown.key)) for one in latest]
+
+    def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[float | None]:
+        """Return the share of each choice among the latest rankings of its type; None if there are none.
+
+        Parameters
+        ----------
+        choices
+            A ranking for each type, or one for all types under equal treatment.
+        equal
+            Whether it is for all types.
+        """
+        shown = Counter(self._live.watch.shown.copy())
+        n_user_types = len(self._live.surface.user_types)
+        by_type: Counter[int] = Counter()
+        for ranking, number in shown.items():
+            by_type[int.from_bytes(ranking[:2], "little")] += number
+        shares: list[float | None] = []
+        for place, choice in enumerate(choices):
+            types = range(n_user_types) if equal else [place]
+            total = sum(by_type[i] for i in types)
+            ours = sum(shown[pack_ranking(i, choice)] for i in types)
+            shares.append(ours / total if total else None)
+        return shares
+
+
+def _document(latest: LatestRanking, outcome: Outcome | None) -> RecentDocument:
+    user_type, *items = latest.shown.numbers
+    clicked = outcome is not None and outcome.position >= 0
+    return {
+        "id": latest.id,
+        "at": told_time(latest.at),
+        "type": user_type,
+        "ranking": items,
+        "why": _why(user_type, tuple(items), latest.best),
+        "feedback": "waiting" if outcome is None else "clicked" if clicked else "none",
+        "item": items[outcome.position] if outcome is not None and clicked else None,
+    }
+
+
+def _why(user_type: int, items: tuple[int, ...], best: BestRankings | None) -> Why:
+    """Return how a ranking compares with what was best; before anything was, it tries items."""
+    if best is None or user_type >= len(best):
+        return "item"
+    if items == best[user_type]:
+        return "best"
+    return "order" if set(items) == set(best[user_type]) else "item"
+
+
+def told_time(seconds: float) -> str:
+    """Return a time in seconds since 1970 as it is told.
+
+    Examples
+    --------
+    >>> told_time(1e9)
+    '2001-09-09T01:46:40.000Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,134 @@
+"""What is noted of a surface at work, for those who look at it: latest rankings, what is best, the series."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from banditrank.engine.activity import Activity, Standard, TrueValues
+from banditrank.engine.estimated_world import best_rankings, estimated_world
+from banditrank.engine.learned import Known, Learned
+from banditrank.engine.surface import Surface
+from banditrank.engine.truth import Truth
+from banditrank.model.problem import Problem
+from banditrank.storage.records import Shown
+
+MOST_LATEST = 20
+MOST_SHOWN = 1000
+_LEAST_SECONDS = 1.0  # between two looks at what is best
+_SHARE_OF_TIME = 0.02  # that looking may take, if it takes long
+
+BestRankings: TypeAlias = tuple[tuple[int, ...], ...]
+"""The numbers of the items to show to each user type, in order of positions."""
+
+
+class LatestRanking(NamedTuple):
+    """A ranking that was given out here."""
+
+    id: str
+    at: float  # seconds since 1970
+    shown: Shown
+    best: BestRankings | None  # at that time
+
+
+class Watch:
+    """What is noted of a surface.
+
+    Parameters
+    ----------
+    surface
+        Its definition.
+    clock
+        Gives the time in seconds since 1970.
+    bucket_seconds
+        The width of the first buckets of its series.
+    problem
+        The true world, if there is one.
+
+    Attributes
+    ----------
+    latest
+        The latest rankings, as `LatestRanking` takes them: a tuple is quicker to make.
+    shown
+        What was shown by as many of them as shares are told of: `Shown.ranking`.
+    best
+        What is best at present; None until somebody looked.
+    reported, unreported
+        How many rankings' feedback came here, and how many were settled here without any.
+    activity
+        The series, which belongs to the counts that are learned.
+    """
+
+    def __init__(
+        self,
+        surface: Surface,
+        clock: Callable[[], float],
+        *,
+        bucket_seconds: float = 60.0,
+        problem: Problem | None = None,
+    ) -> None:
+        self.latest: deque[tuple[str, float, Shown, BestRankings | None]] = deque(maxlen=MOST_LATEST)
+        self.shown: deque[bytes] = deque(maxlen=MOST_SHOWN)
+        self.best: BestRankings | None = None
+        self.reported = self.unreported = 0
+        self.activity = Activity(round(bucket_seconds * 1000), n_user_types=len(surface.user_types))
+        self._clock = clock
+        self._problem = problem
+        self._truth: Truth | None = None
+        self._know(surface)
+        self._looked_at = (0, 0)
+        self._next_look = 0.0
+
+    def is_due(self, revision: int, version: int) -> bool:
+        """Return whether it is time to look what is best."""
+        return (revision, version) != self._looked_at and time.monotonic() >= self._next_look
+
+    def look(self, known: Known, learned: Learned) -> None:
+        """Find out what is best by the latest counts, and compare what comes with it."""
+        begin = time.monotonic()
+        surface = known.surface
+        rankings = best_rankings(surface, estimated_world(surface, known.counts))
+        numbers = np.asarray(surface.shown_numbers, dtype=np.intp)[rankings]
+        standard = Standard(numbers, len(surface.items))
+        with learned.activity() as activity:
+            activity.compare_with(standard)
+        self.best = tuple(map(tuple, numbers.tolist()))
+        self._looked_at = known.revision, known.version
+        end = time.monotonic()
+        self._next_look = end + max(_LEAST_SECONDS, (end - begin) / _SHARE_OF_TIME)
+
+    def adopt(self, before: Surface, surface: Surface, learned: Learned) -> None:
+        """Take note of another definition."""
+        self.note(_difference(before, surface), learned)
+        with learned.activity() as activity:
+            activity.fold()  # what came before is compared with what was true then
+            self._know(surface)
+
+    def note(self, text: str, learned: Learned) -> None:
+        """Remember that something happened now."""
+        with learned.activity() as activity:
+            activity.note(int(self._clock() * 1000), text)
+
+    def truth_of(self, surface: Surface) -> Truth | None:
+        """Return what there is to learn of a surface as it is or was defined; None if that is not known."""
+        truth = self._truth
+        if truth is None or self._problem is None or truth.surface == surface:
+            return truth
+        return Truth(self._problem, surface)
+
+    def _know(self, surface: Surface) -> None:
+        if self._problem is not None:
+            self._truth = Truth(self._problem, surface)
+            self.activity.true_values = TrueValues(self._truth.cell_values, self._truth.optimum)
+
+
+def _difference(before: Surface, after: Surface) -> str:
+    """Return what was changed about a surface, in a few words."""
+    added = [item for item in after.shown_items if item not in before.shown_items]
+    retired = [item for item in before.shown_items if item not in after.shown_items]
+    said = [
+        f"{' and '.join(names)} {verb}" for names, verb in ((added, "added"), (retired, "retired")) if names
+    ]
+    return ", ".join(said) or "settings changed"

@@ -1,0 +1,148 @@
+"""What open dashboards are told, made once for all of them.
+
+Making it takes some milliseconds, in a thread. However many pages look at a surface, it is made at most once
+a second, and less often where it takes long.
+"""
+
+import asyncio
+import hashlib
+import time
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from banditrank.engine.activity import Buckets, Note
+from banditrank.engine.assessment import Assessment, assess
+from banditrank.engine.dashboard import dashboard_document
+from banditrank.engine.engine import Engine
+from banditrank.engine.latest_rankings import LatestRankings
+from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.series import first_wanted, series_document
+from banditrank.service.vitals import Vitals
+
+_FRESH_SECONDS = 0.9  # for which what was made is told again; less than pages wait
+_LEAST_SECONDS = 1.0  # between two assessments
+_SHARE_OF_TIME = 0.05  # that assessments of a surface may take
+
+_encode = msgspec.json.Encoder().encode
+
+
+class State(NamedTuple):
+    """A dashboard document as it is sent; the tag stays while nothing but ages changes."""
+
+    body: bytes
+    tag: bytes
+
+
+@dataclass(slots=True)
+class _Desk:
+    """What was made for one surface."""
+
+    live: LiveSurface
+    latest: LatestRankings
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    assessment: Assessment | None = None
+    next_assessment: float = 0.0
+    state: State | None = None
+    state_made: float = 0.0
+    series: tuple[Buckets, list[Note]] | None = None
+    series_made: float = 0.0
+
+
+class Dashboards:
+    """Makes documents for pages, off the event loop.
+
+    Parameters
+    ----------
+    engine
+        The surfaces.
+    vitals
+        Whether all is well.
+    """
+
+    def __init__(self, engine: Engine, vitals: Vitals) -> None:
+        self._engine = engine
+        self._vitals = vitals
+        self._desks: dict[int, _Desk] = {}
+
+    async def state(self, live: LiveSurface) -> State:
+        """Return a surface's dashboard document."""
+        desk = self._desk(live)
+        async with desk.lock:
+            if desk.state is None or time.monotonic() - desk.state_made >= _FRESH_SECONDS:
+                desk.state = await asyncio.to_thread(self._make_state, desk)
+                desk.state_made = time.monotonic()
+            return desk.state
+
+    async def closed(self, live: LiveSurface) -> Buckets:
+        """Return the buckets of a surface's series."""
+        desk = self._desk(live)
+        async with desk.lock:
+            return (await self._closed(desk))[0]
+
+    async def series(self, live: LiveSurface, *, since: float | None = None, first: int = 0) -> bytes:
+        """Return a surface's series as it is sent.
+
+        Parameters
+        ----------
+        live
+            The surface.
+        since
+            Leave out what began before, in seconds since 1970.
+        first
+            Leave out as many buckets.
+        """
+        desk = self._desk(live)
+        async with desk.lock:
+            buckets, notes = await self._closed(desk)
+            wanted = max(first, first_wanted(buckets, since))
+            return await asyncio.to_thread(self._make_series, desk, buckets, notes, wanted)
+
+    def _desk(self, live: LiveSurface) -> _Desk:
+        desk = self._desks.get(live.number)
+        if desk is None:
+            present = {one.number for one in self._engine.surfaces()}
+            self._desks = {number: one for number, one in self._desks.items() if number in present}
+            desk = self._desks[live.number] = _Desk(live, LatestRankings(live, self._engine.store))
+        return desk
+
+    async def _closed(self, desk: _Desk) -> tuple[Buckets, list[Note]]:
+        if desk.series is None or time.monotonic() - desk.series_made >= _FRESH_SECONDS:
+            desk.series = await asyncio.to_thread(desk.live.series)
+            desk.series_made = time.monotonic()
+        return desk.series
+
+    def _make_state(self, desk: _Desk) -> State:
+        assessment, live = self._assessed(desk), desk.live
+        truth = live.watch.truth_of(assessment.known.surface)
+        document = dashboard_document(
+            assessment,
+            truth,
+            desk.latest,
+            self._vitals.checks(live),
+            now=self._engine.now(),
+            counts_age=live.age,
+        )
+        ages = {key: document[key] for key in ("as_of", "counts_age_s", "health")}
+        lasting = _encode({key: value for key, value in document.items() if key not in ages})
+        statuses = _encode([check["s"] for check in document["health"]])
+        tag = hashlib.blake2s(lasting + statuses, digest_size=12).hexdigest().encode()
+        return State(lasting[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % tag)
+
+    def _make_series(self, desk: _Desk, buckets: Buckets, notes: list[Note], first: int) -> bytes:
+        assessment = self._assessed(desk)
+        truth = desk.live.watch.truth_of(assessment.known.surface)
+        return _encode(series_document(buckets, notes, assessment, truth, first=first))
+
+    def _assessed(self, desk: _Desk) -> Assessment:
+        """Return what the counts say: the latest, unless finding out takes long and was done just now."""
+        before, live, begin = desk.assessment, desk.live, time.monotonic()
+        if before is not None and before.known.revision == live.revision:  # what was retired is not told
+            rests = begin < desk.next_assessment
+            if rests or before.known.version == live.version:
+                return before
+        desk.assessment = assess(live.known())
+        end = time.monotonic()
+        desk.next_assessment = end + max(_LEAST_SECONDS, (end - begin) / _SHARE_OF_TIME)
+        return desk.assessment

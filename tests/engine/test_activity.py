@@ -1,0 +1,185 @@
+"""The series of a surface: the fold equals a direct count, whoever folds, however often it is kept."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from live import ITEMS, TYPES, Clock, a_ranker, a_surface, play, seeded, wait_until
+
+from banditrank import Problem
+from banditrank.engine.activity import MOST_BUCKETS, Activity, Standard, TrueValues
+from banditrank.engine.engine import Engine
+from banditrank.storage.cells import cells_of
+from banditrank.storage.memory import MemoryStore
+from banditrank.storage.records import REWARD_UNITS, Entry, Outcome, Shown, pack_ranking
+from banditrank.storage.sqlite import SqliteStore
+
+WIDTH = 1000  # milliseconds
+START = 10**12
+
+
+def shown(user_type: int, items: tuple[int, ...], clicked: int | None = None) -> Entry:
+    outcome = Outcome(-1, 0) if clicked is None else Outcome(clicked, REWARD_UNITS)
+    return Entry(Shown(1, b"", pack_ranking(user_type, items)), outcome)
+
+
+def random_changes(rng: random.Random, number: int) -> list[tuple[int, list[Entry]]]:
+    """Return times, and the entries that were committed then."""
+    at, changes = START, []
+    for _ in range(number):
+        at += rng.randrange(3000)
+        entries = [
+            shown(rng.randrange(3), tuple(rng.sample(range(5), 2)), rng.choice([None, 0, 1]))
+            for _ in range(rng.randint(1, 4))
+        ]
+        changes.append((at, entries))
+    return changes
+
+
+def counted(changes: list[tuple[int, list[Entry]]], start: int, width: int, size: int) -> np.ndarray:
+    """Return visits and clicks of each bucket and type, shape (2, B, 3), by counting one by one."""
+    table = np.zeros((2, size, 3))
+    for at, entries in changes:
+        bucket = (at - start) // width
+        for entry in entries if bucket < size else ():
+            table[0, bucket, entry.shown.user_type] += 1
+            table[1, bucket, entry.shown.user_type] += entry.outcome.reward / REWARD_UNITS
+    return table
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 30, 700]), st.booleans())
+def test_the_fold_equals_a_direct_count_at_any_width(seed: int, number: int, keeps: bool) -> None:  # noqa: FBT001
+    rng = random.Random(seed)  # noqa: S311
+    changes = random_changes(rng, number)
+    activity = Activity(WIDTH, n_user_types=1)  # others come later
+    for at, entries in changes:
+        activity.add(at, cells_of(entries))
+        if keeps and rng.random() < 0.02:
+            kept, activity = activity.to_bytes(), Activity(7, n_user_types=2)
+            activity.restore(kept)
+    end = changes[-1][0] + rng.randrange(5000)
+    closed = activity.closed(end)
+    assert len(closed.visits) == (end - closed.start) // closed.width <= MOST_BUCKETS
+    assert closed.start <= changes[0][0] < closed.start + WIDTH
+    assert closed.doubled == (closed.width > WIDTH)
+    assert closed.width == WIDTH or (end - closed.start) > MOST_BUCKETS * closed.width // 2
+    visits, clicks = counted(changes, closed.start, closed.width, len(closed.visits))
+    assert closed.visits.tolist() == visits[:, : closed.visits.shape[1]].tolist()
+    assert closed.clicks.tolist() == clicks[:, : closed.clicks.shape[1]].tolist()
+    assert not visits[:, closed.visits.shape[1] :].any()
+
+
+def test_displays_are_compared_with_what_was_best_when_they_came() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(START, cells_of([shown(0, (4, 3))]))  # compared with nothing
+    activity.compare_with(Standard(np.array([[0, 1]]), 3))
+    activity.add(START + 1000, cells_of([shown(0, (0, 1)), shown(0, (1, 0)), shown(0, (0, 2))]))
+    activity.compare_with(Standard(np.array([[1, 0]]), 3))
+    activity.add(START + 2000, cells_of([shown(0, (0, 1)), shown(0, (4, 0)), shown(1, (1, 0))]))
+    closed = activity.closed(START + 3000)
+    assert closed.other_item.tolist() == [0, 1 / 6, 3 / 6]  # a type and an item that are new are other items
+    assert closed.other_order.tolist() == [0, 2 / 6, 2 / 6]
+
+
+def test_regret_is_what_was_given_up_and_is_only_told_if_the_truth_is_known() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(START, cells_of([shown(0, (0, 1))]))
+    assert activity.closed(START + 1000).regret is None
+    rho, mu = np.array([[0.6, 0.4]]), np.array([[0.5, 0.2, 0.9]])
+    best = 0.6 * 0.9 + 0.4 * 0.5
+    activity.true_values = TrueValues(rho[:, :, None] * mu[:, None, :], np.array([best]))
+    activity.add(START + 1000, cells_of([shown(0, (2, 0)), shown(0, (1, 0))]))
+    activity.add(START + 2000, cells_of([shown(0, (0, 1))]))
+    regret = activity.closed(START + 3000).regret
+    given_up = best - (0.6 * 0.2 + 0.4 * 0.5)
+    assert regret == pytest.approx([0, given_up, given_up + best - (0.6 * 0.5 + 0.4 * 0.2)])
+
+
+def test_what_has_no_time_is_left_out() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(0, cells_of([shown(0, (0, 1))]))
+    assert len(activity.closed(START).visits) == 0
+
+
+def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(START, cells_of([shown(0, (0, 1))]))
+    assert activity.closed(START + 5500).visits.tolist() == [[1], [0], [0], [0], [0]]
+    late = activity.closed(START + 10_000 * WIDTH)
+    assert MOST_BUCKETS // 2 <= len(late.visits) <= MOST_BUCKETS
+    assert late.visits.sum() == 1
+
+
+def test_what_cannot_be_read_is_left_alone() -> None:
+    import json
+    import struct
+    import zlib
+
+    text = json.dumps({"format": 99}).encode()
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(START, cells_of([shown(0, (0, 1))]))
+    activity.restore(zlib.compress(struct.pack("<I", len(text)) + text))
+    assert activity.closed(START + 1000).visits.tolist() == [[1]]
+
+
+def test_a_restart_goes_on_with_the_same_series(tmp_path: Path) -> None:
+    clock = Clock()
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as store, a_ranker(store=store, clock=clock) as ranker:
+        for _ in range(5):
+            play(ranker, 10, seed=1)
+            clock.now += 60
+        wait_until(lambda: ranker._live.watch.best is not None)
+        before, _ = ranker._live.series()
+    with SqliteStore(path) as store, a_ranker(store=store, clock=clock) as ranker:
+        after, notes = ranker._live.series()
+        assert [note.text for note in notes] == ["service started"]
+        for name in ("start", "width", "doubled", "regret"):
+            assert getattr(after, name) == getattr(before, name)
+        for name in ("visits", "clicks", "other_item", "other_order"):
+            assert getattr(after, name).tolist() == getattr(before, name).tolist()
+        assert after.visits.sum(axis=1).tolist() == [10, 10, 10, 10, 10]
+        play(ranker, 10, seed=2)
+        clock.now += 120
+        assert ranker._live.series()[0].visits.sum(axis=1).tolist() == [10, 10, 10, 10, 10, 10, 0]
+
+
+def test_two_replicas_tell_the_same() -> None:
+    store, clock = MemoryStore(), Clock()
+    settings = {"store": store, "clock": clock, "sync_seconds": 0.01}
+    with a_ranker(**settings) as one, a_ranker(**settings, random_bytes=seeded(2)) as two:
+        for _ in range(4):
+            play(one, 10, seed=1)
+            play(two, 5, seed=2)
+            clock.now += 60
+        wait_until(lambda: one._live.version == two._live.version == 60)
+        first, second = one._live.series()[0], two._live.series()[0]
+    assert first.start == second.start
+    assert first.visits.tolist() == second.visits.tolist()
+    assert first.clicks.tolist() == second.clicks.tolist()
+    assert first.visits.sum(axis=1).tolist() == [15, 15, 15, 15]
+
+
+def test_changes_of_the_definition_are_noted_and_the_truth_follows() -> None:
+    clock = Clock()
+    problem = Problem(
+        [0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]], [[0.9, 0.5, 0.1, 0, 0], [0.2, 0.3, 0.8, 0, 0]],
+        user_types=TYPES, items=ITEMS,
+    )  # fmt: skip
+    engine = Engine(MemoryStore(), clock=clock, truths={"home": problem})
+    try:
+        live = engine.create(a_surface())
+        assert live.watch.truth_of(live.surface).optimum == pytest.approx([0.78, 0.6])
+        engine.change("home", lambda surface: surface.with_items(["late"]))
+        engine.change("home", lambda surface: surface.with_retired(["a", "late"]))
+        truth = live.watch.truth_of(live.surface)
+        assert truth.optimum == pytest.approx([0.7 * 0.5 + 0.3 * 0.1, 0.6 * 0.8 + 0.4 * 0.3])
+        assert truth.random == pytest.approx([0.6 / 4, 1.1 / 4])
+        assert truth.item_means[:, 5].tolist() == [0, 0]  # nobody clicks what the world does not have
+        notes = [note.text for note in live.series()[1]]
+        assert notes == ["late added", "a and late retired"]
+    finally:
+        engine.close()

@@ -1,0 +1,273 @@
+"""What a dashboard is told is what was learned, and nothing beyond."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, wait_until
+
+from banditrank import Problem, user_type_values
+from banditrank.engine.assessment import assess
+from banditrank.engine.dashboard import dashboard_document
+from banditrank.engine.latest_rankings import LatestRankings
+from banditrank.engine.ranker import Ranker
+from banditrank.engine.series import first_wanted, series_document
+from banditrank.engine.truth import Truth
+
+WORLD = Problem(
+    [0.5, 0.5],
+    [[0.7, 0.3], [0.4, 0.6]],
+    [[0.9, 0.5, 0.1, 0.2, 0.3], [0.2, 0.3, 0.8, 0.4, 0.1]],
+    user_types=TYPES,
+    items=ITEMS,
+)
+
+
+def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
+    """Return a dashboard's document as it comes out of JSON."""
+    live = ranker._live
+    latest = LatestRankings(live, ranker._engine.store)
+    true = None if truth is None else Truth(truth, live.surface)
+    document = dashboard_document(assess(live.known()), true, latest, [], now=1e9, counts_age=0.0)
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"treatment": "equal", "utility": "nash"}, {"treatment": "equal"}], ids=str
+)
+def test_values_are_those_of_the_reports(settings: dict[str, Any]) -> None:
+    with a_ranker(a_surface(**settings)) as ranker:
+        play(ranker, 120, seed=1)
+        ranker.retire_items(["b"])
+        document, estimates, equality = told(ranker), ranker.estimates(), ranker.equality()
+        counts = ranker._live.known().counts
+    assert (document["rounds"], document["version"], document["level"]) == (120, 120, estimates.level)
+    assert document["surface"]["items"] == list(ITEMS)
+    assert document["surface"]["retired"] == ["b"]
+    assert not document["truth"]
+    for i, one in enumerate(estimates.user_types):
+        assert document["arrivals"][i] == one.share
+        positions = [(row["m"], row["lo"], row["hi"]) for row in document["positions"][i]]
+        assert positions == [(row.estimate, row.low, row.high) for row in one.positions]
+        items = [(row["m"], row["lo"], row["hi"], row["c"]) for row in document["items"][i]]
+        assert items == [(row.estimate, row.low, row.high, row.rewards) for row in one.items]
+        assert document["displays"][i] == counts.displays[i].T.tolist()
+        looks = [row["n"] for row in document["items"][i]]
+        assert looks == pytest.approx(counts.displays[i] @ [row.estimate for row in one.positions])
+        assert "t" not in document["items"][i][0]
+    own = 2 if equality.utility == "nash" else 1
+    personal, utilitarian, third = document["fair"]
+    assert (personal["treatment"], utilitarian["utility"], third["utility"]) == (
+        "personalized",
+        "utilitarian",
+        "nash",
+    )
+    names = [[ITEMS[number] for number in ranking] for ranking in personal["rankings"]]
+    assert names == [one.personalized_ranking for one in equality.user_types]
+    assert personal["value"] == pytest.approx([one.personalized_value for one in equality.user_types])
+    equal = document["fair"][own]
+    assert [ITEMS[number] for number in equal["rankings"][0]] == equality.equal_ranking
+    assert len(equal["rankings"]) == 1
+    assert equal["value"] == pytest.approx([one.equal_value for one in equality.user_types])
+    assert equal["price"]["m"] == pytest.approx(equality.price_of_equality)
+    assert document["fair_price"] == third["price"]
+    for one in document["fair"]:
+        assert all(
+            lo <= value <= hi for lo, value, hi in zip(one["lo"], one["value"], one["hi"], strict=True)
+        )
+        assert "true" not in one
+
+
+def test_products_of_what_is_shown_add_up_to_its_value() -> None:
+    with a_ranker() as ranker:
+        play(ranker, 100, seed=1)
+        document = told(ranker)
+    for i, now in enumerate(document["now"]):
+        products = [
+            document["positions"][i][k]["m"] * document["items"][i][item]["m"]
+            for k, item in enumerate(now["ranking"])
+        ]
+        assert now["value"] == pytest.approx(sum(products))
+        assert now["lo"] <= now["value"] <= now["hi"]
+        assert 0 <= now["p_best"] <= 1
+        runner_up = now["runner_up"]
+        assert runner_up["lo"] <= runner_up["delta"] <= runner_up["hi"]
+        assert runner_up["delta"] <= 0
+        assert runner_up["ranking"] != now["ranking"]
+
+
+def test_under_equal_treatment_there_is_one_ranking_with_a_value_for_each_type() -> None:
+    with a_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
+        play(ranker, 100, seed=1)
+        (now,) = told(ranker)["now"]
+    assert len(now["value"]) == len(now["lo"]) == len(now["hi"]) == len(now["runner_up"]["by_type"]) == 2
+    assert 0 <= now["p_best"] <= 1
+
+
+def test_without_data_nothing_is_claimed() -> None:
+    with a_ranker() as ranker:
+        document = told(ranker, WORLD)
+    assert (document["now"], document["recent"], document["fair"], document["fair_price"]) == (
+        [],
+        [],
+        [],
+        None,
+    )
+    assert document["arrivals"] == [0.5, 0.5]
+    assert {row["hi"] - row["lo"] for rows in document["items"] for row in rows} == {1.0}
+
+
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+def test_a_surface_with_one_type_and_one_item_is_told_of(treatment: str) -> None:
+    surface = a_surface(items=["only"], user_types=["all"], n_positions=1, treatment=treatment)
+    with a_ranker(surface) as ranker:
+        play(ranker, 5, seed=1)
+        (now,) = told(ranker)["now"]
+    assert (now["ranking"], now["p_best"], now["runner_up"], now["shown_last_1000"]) == ([0], 1.0, None, 1.0)
+
+
+def test_rankings_without_any_click_are_no_reason_to_claim_a_price() -> None:
+    with a_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
+        for _ in range(10):
+            ranker.feedback(ranker.rank("new").id)
+        document = told(ranker)
+    assert document["fair_price"] is None
+    assert document["now"][0]["value"] == [0, 0]
+
+
+def test_the_truth_is_told_in_a_demo() -> None:
+    with a_ranker() as ranker:
+        play(ranker, 30, seed=1)
+        document = told(ranker, WORLD)
+    assert document["truth"]
+    assert [[row["t"] for row in rows] for rows in document["items"]] == WORLD.item_means.tolist()
+    assert [
+        [row["t"] for row in rows] for rows in document["positions"]
+    ] == WORLD.position_preferences.tolist()
+    for one in document["fair"]:
+        rankings = one["rankings"] * 2 if len(one["rankings"]) == 1 else one["rankings"]
+        values = [user_type_values(WORLD, ranking)[i] for i, ranking in enumerate(rankings)]
+        assert one["true"] == pytest.approx(values)
+
+
+def test_the_latest_rankings_are_told_with_what_became_of_them() -> None:
+    with a_ranker() as ranker:
+        shown = [ranker.rank("old") for _ in range(30)]
+        ranker.feedback(shown[-1].id, clicked=shown[-1].items[1])
+        ranker.feedback(shown[-2].id)
+        recent = told(ranker)["recent"]
+        assert [one["id"] for one in recent] == [one.id for one in reversed(shown[10:])]
+        assert [ITEMS[number] for number in recent[0]["ranking"]] == list(shown[-1].items)
+        assert {one["type"] for one in recent} == {1}
+        assert [one["feedback"] for one in recent[:3]] == ["clicked", "none", "waiting"]
+        assert ITEMS[recent[0]["item"]] == shown[-1].items[1]
+        assert recent[1]["item"] is None
+
+
+def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:
+    with a_ranker(a_surface(n_positions=2, policy="random")) as ranker:
+        ranker._live.watch.best = ((0, 1), (2, 3))
+        shown = {"new": [], "old": []}
+        for number in range(20):
+            kind = TYPES[number % 2]
+            shown[kind].append(ranker.rank(kind))
+        ranker._live.watch.best = None
+        recent = told(ranker)["recent"]
+    reasons = Counter()
+    for one in recent:
+        best = [(0, 1), (2, 3)][one["type"]]
+        same_items = set(one["ranking"]) == set(best)
+        assert one["why"] == ("best" if tuple(one["ranking"]) == best else "order" if same_items else "item")
+        reasons[one["why"]] += 1
+    assert reasons["item"]
+
+
+def test_shares_are_of_what_was_shown_to_a_type() -> None:
+    with a_ranker(a_surface(policy="random")) as ranker:
+        play(ranker, 40, seed=4)
+        document = told(ranker)
+        shown = ranker._live.watch.shown.copy()
+    rankings = Counter(tuple(np.frombuffer(one, dtype="<u2").tolist()) for one in shown)
+    for i, now in enumerate(document["now"]):
+        of_type = sum(number for ranking, number in rankings.items() if ranking[0] == i)
+        assert now["shown_last_1000"] == rankings[(i, *now["ranking"])] / of_type
+
+
+def test_a_store_that_is_down_leaves_feedback_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FailingStore()
+    with a_ranker(store=store) as ranker:
+        shown = ranker.rank("new")
+        ranker.feedback(shown.id)
+
+        def down(*_: object) -> None:
+            store.down = True
+            store.fail_if_down()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "outcome", down)
+            assert told(ranker)["recent"][0]["feedback"] == "waiting"
+        store.down = False
+        assert told(ranker)["recent"][0]["feedback"] == "none"
+
+
+def test_the_series_tells_what_came_and_what_could_have_come() -> None:
+    clock = Clock(999_999_960.0)
+    with a_ranker(clock=clock) as ranker:
+        play(ranker, 40, seed=1)
+        clock.now += 60
+        play(ranker, 20, seed=2)
+        clock.now += 121
+        live = ranker._live
+        wait_until(lambda: not live.is_due())
+        assessment, (buckets, notes) = assess(live.known()), live.series()
+        estimated = series_document(buckets, notes, assessment, None)
+        true = series_document(buckets, notes, assessment, Truth(WORLD, live.surface), first=1)
+    assert (estimated["start"], estimated["bucket_s"]) == ("2001-09-09T01:46:00.000Z", 60.0)
+    assert [sum(row) for row in estimated["visits"]] == [40, 20, 0]
+    assert "regret" not in estimated
+    values = assessment.treatments[0].values
+    for bucket, visits in enumerate(estimated["visits"][:2]):
+        expected = sum(number * value.estimate for number, value in zip(visits, values, strict=True)) / sum(
+            visits
+        )
+        assert estimated["optimum"][bucket] == pytest.approx(expected)
+        ends = [estimated[name][bucket] for name in ("optimum_lo", "optimum", "optimum_hi")]
+        assert ends == sorted(ends)
+        assert estimated["random"][bucket] < estimated["optimum"][bucket]
+    assert true["start"] == "2001-09-09T01:47:00.000Z"
+    assert true["visits"] == estimated["visits"][1:]
+    assert len(true["regret"]) == 2
+    assert true["optimum_by_type"] == pytest.approx([0.9 * 0.7 + 0.5 * 0.3, 0.8 * 0.6 + 0.4 * 0.4])
+
+
+def test_whoever_has_narrower_buckets_is_told_all() -> None:
+    clock = Clock(999_999_960.0)
+    with a_ranker(clock=clock) as ranker:
+        play(ranker, 1, seed=1)
+        clock.now += 601
+        start = 999_999_960.0
+        buckets, _ = ranker._live.series()
+        wanted = [first_wanted(buckets, since) for since in (None, 0, start, start + 60, start + 61, 2e9)]
+        assert wanted == [0, 0, 0, 1, 2, 10]
+        clock.now += 60 * 240
+        play(ranker, 1, seed=1)
+        buckets, _ = ranker._live.series()
+        assert buckets.width == 120_000
+        assert first_wanted(buckets, start + 120 * 120) == 0
+        assert first_wanted(buckets, start + 122 * 120) == 122
+
+
+def test_types_that_were_added_are_in_the_series() -> None:
+    clock = Clock(999_999_960.0)
+    with a_ranker(clock=clock) as ranker:
+        play(ranker, 5, seed=1)
+        clock.now += 61
+        types = (*TYPES, "late")
+        ranker._engine.change(
+            "home", lambda surface: surface.from_dict(surface.to_dict() | {"user_types": types})
+        )
+        document = series_document(*ranker._live.series(), assess(ranker._live.known()), None)
+    assert [len(row) for row in document["visits"] + document["clicks"]] == [3, 3]
+    assert document["visits"][0][2] == 0

@@ -1,0 +1,266 @@
+"""What pages are told over HTTP: documents, streams, and who may have them."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from running_service import Running, running
+
+from banditrank.engine.keys import create_key
+
+ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
+EVENTS = "/v1/surfaces/ads/events"
+LONGEST_WAIT = 60.0
+
+
+@pytest.fixture
+def service() -> Iterator[Running]:
+    with running(bucket_seconds=0.1, most_streams=2) as service:
+        assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
+        yield service
+
+
+def play(service: Running, rounds: int) -> None:
+    for number in range(rounds):
+        body = {"user_type": ADS["user_types"][number % 2]}
+        ranking = service.ask("POST", "/v1/surfaces/ads/rankings", body).json()
+        clicked = "a" if "a" in ranking["items"] else None
+        service.ask("POST", "/v1/feedback", {"ranking": ranking["id"], "clicked": clicked})
+
+
+def wait_until(holds: object) -> None:
+    end = time.monotonic() + LONGEST_WAIT
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+class Listening:
+    """A client that reads a stream in a thread of its own."""
+
+    def __init__(self, service: Running, **options: object) -> None:
+        self.events: list[tuple[str, dict]] = []
+        self.signs = 0
+        self.ended = threading.Event()
+        self.begun = threading.Event()
+        self.status = 0
+        self._leave = False
+        self._address, self._options = service.address + EVENTS, options
+        self.thread = threading.Thread(target=self._listen)
+        self.thread.start()
+
+    def _listen(self) -> None:
+        with httpx.stream("GET", self._address, timeout=LONGEST_WAIT, **self._options) as response:
+            self.status, self.headers = response.status_code, response.headers
+            self.begun.set()
+            kind = ""
+            for line in response.iter_lines():
+                if self._leave:
+                    break
+                if line.startswith("event: "):
+                    kind = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    self.events.append((kind, json.loads(line.removeprefix("data: "))))
+                elif line.startswith(": alive"):
+                    self.signs += 1
+        self.ended.set()
+
+    def of(self, kind: str) -> list[dict]:
+        return [document for one, document in self.events if one == kind]
+
+    def leave(self) -> None:
+        self._leave = True
+        self.thread.join(LONGEST_WAIT)
+
+
+def test_the_document_is_what_other_operations_say(service: Running) -> None:
+    play(service, 40)
+    document = service.ask("GET", "/v1/surfaces/ads/dashboard").json()
+    estimates = service.ask("GET", "/v1/surfaces/ads/estimates").json()
+    equality = service.ask("GET", "/v1/surfaces/ads/equality").json()
+    assert document["version"] == estimates["version"]
+    for i, told in enumerate(estimates["user_types"]):
+        assert [one["m"] for one in document["items"][i]] == [one["estimate"] for one in told["items"]]
+        assert [one["lo"] for one in document["positions"][i]] == [one["low"] for one in told["positions"]]
+    assert document["fair"][1]["value"] == [one["equal_value"] for one in equality["user_types"]]
+    assert document["fair"][0]["value"] == [one["personalized_value"] for one in equality["user_types"]]
+    assert [check["n"] for check in document["health"]][:2] == ["Ranking age", "Store"]
+    assert {check["s"] for check in document["health"]} <= {"ok", "warn", "bad"}
+    explained = service.ask("GET", f"/v1/rankings/{document['recent'][0]['id']}").json()
+    assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
+
+
+def test_nothing_is_sent_again_while_nothing_changes(service: Running) -> None:
+    path = "/v1/surfaces/ads/dashboard"
+    play(service, 4)
+    first = service.ask("GET", path)
+    tag = first.headers["etag"]
+    for desk in service.application.dashboards._desks.values():
+        desk.state_made = 0.0  # ages have grown; the document is made again
+    for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
+        again = service.ask("GET", path, headers={"if-none-match": known})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert service.ask("GET", path, headers={"if-none-match": '"other"'}).status_code == 200
+    play(service, 1)
+    wait_until(lambda: service.ask("GET", path, headers={"if-none-match": tag}).status_code == 200)
+
+
+def test_the_series_grows_and_is_told_from_a_time_on(service: Running) -> None:
+    assert service.ask("GET", "/v1/surfaces/ads/series").json()["visits"] == []
+    play(service, 6)
+    series: dict = {}
+
+    def all_are_told() -> bool:
+        series.update(service.ask("GET", "/v1/surfaces/ads/series").json())
+        return sum(map(sum, series["visits"])) == 6
+
+    wait_until(all_are_told)
+    end = datetime.fromisoformat(series["start"]).timestamp() + series["bucket_s"] * len(series["visits"])
+    since = datetime.fromtimestamp(end, UTC).isoformat().replace("+00:00", "Z")
+    later = service.ask("GET", f"/v1/surfaces/ads/series?since={since}").json()
+    assert sum(map(sum, later["visits"])) == 0
+    assert datetime.fromisoformat(later["start"]).timestamp() == pytest.approx(end, abs=0.002)
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-11-16T12:00:00", ""])
+def test_a_time_that_is_none_is_refused(service: Running, since: str) -> None:
+    refused = service.ask("GET", f"/v1/surfaces/ads/series?since={since}")
+    assert refused.status_code == 422
+    assert "since" in refused.json()["detail"]
+
+
+def test_a_stream_begins_at_once_goes_on_and_ends_when_the_client_leaves(service: Running) -> None:
+    client = Listening(service)
+    wait_until(lambda: client.of("state"))
+    assert client.headers["content-type"] == "text/event-stream"
+    assert client.headers["cache-control"] == "no-store"
+    assert client.of("state")[0]["rounds"] == 0
+    play(service, 5)
+    wait_until(lambda: client.of("state")[-1]["rounds"] == 5)
+    wait_until(lambda: sum(sum(map(sum, one["visits"])) for one in client.of("series")) == 5)
+    wait_until(lambda: client.signs >= 2)
+    assert service.application.streams.number == 1
+    client.leave()
+    wait_until(lambda: service.application.streams.number == 0)
+
+
+def test_buckets_are_told_once_each_or_all_again_when_they_became_wider(service: Running) -> None:
+    client = Listening(service)
+    play(service, 3)
+    wait_until(lambda: len(client.of("series")) >= 3)
+    first, *others = client.of("series")
+    end = datetime.fromisoformat(first["start"]).timestamp() + first["bucket_s"] * len(first["visits"])
+    for one in others:
+        assert datetime.fromisoformat(one["start"]).timestamp() == pytest.approx(end, abs=0.002)
+        end += one["bucket_s"] * len(one["visits"])
+    live = service.application.engine.surface("ads")
+    with live._learned.activity() as activity:
+        activity._make_room(int((time.time() + 60) * 1000))
+    wait_until(lambda: client.of("series")[-1]["bucket_s"] > 0.1)
+    wider = next(one for one in client.of("series") if one["bucket_s"] > 0.1)
+    assert sum(map(sum, wider["visits"])) == 3
+    client.leave()
+
+
+def test_streams_end_when_the_service_stops() -> None:
+    with running(stream_seconds=3600.0) as service:
+        service.ask("POST", "/v1/surfaces", ADS)
+        clients = [Listening(service) for _ in range(3)]
+        wait_until(lambda: all(client.of("state") for client in clients))
+    # uvicorn waits, and cuts off what has not ended by then: the client would see that
+    for client in clients:
+        client.thread.join(LONGEST_WAIT)
+        assert client.ended.is_set()
+
+
+def test_a_stream_ends_after_its_time() -> None:
+    with running(stream_seconds=0.05) as service:
+        service.ask("POST", "/v1/surfaces", ADS)
+        client = Listening(service)
+        client.thread.join(LONGEST_WAIT)
+        assert [kind for kind, _ in client.events] == ["state"]
+        assert service.application.streams.number == 0
+
+
+def test_a_stream_ends_with_its_surface(service: Running) -> None:
+    client = Listening(service)
+    wait_until(lambda: client.of("state"))
+    assert service.ask("DELETE", "/v1/surfaces/ads").status_code == 204
+    client.thread.join(LONGEST_WAIT)
+    assert client.ended.is_set()
+    assert service.ask("GET", EVENTS).status_code == 404
+
+
+def test_there_are_only_so_many_streams(service: Running) -> None:
+    clients = [Listening(service) for _ in range(2)]
+    wait_until(lambda: all(client.begun.is_set() for client in clients))
+    refused = service.ask("GET", EVENTS)
+    assert refused.status_code == 503
+    assert refused.json()["type"].endswith("too-many-streams")
+    assert refused.headers["retry-after"] == "1"
+    clients[0].leave()
+    wait_until(lambda: service.application.streams.number == 1)
+    another = Listening(service)
+    wait_until(lambda: another.of("state"))
+    for client in (another, clients[1]):
+        client.leave()
+
+
+def test_a_head_request_opens_no_stream(service: Running) -> None:
+    asked = service.ask("HEAD", EVENTS)
+    assert (asked.status_code, asked.content) == (200, b"")
+    assert asked.headers["content-type"] == "text/event-stream"
+    assert service.application.streams.number == 0
+
+
+def test_who_may_not_read_is_told_nothing() -> None:
+    with running(require_keys=True) as service:
+        store = service.application.engine.store
+        keys = {right: create_key(store, right, [right]) for right in ("rank", "read", "administer")}
+
+        def asked(path: str, right: str | None = None) -> httpx.Response:
+            headers = {} if right is None else {"authorization": f"Bearer {keys[right]}"}
+            return service.ask("GET", path, headers=headers)
+
+        wait_until(lambda: asked("/v1/surfaces", "read").status_code == 200)
+        headers = {"authorization": f"Bearer {keys['administer']}"}
+        assert service.ask("POST", "/v1/surfaces", ADS, headers=headers).status_code == 201
+        for path in ("/v1/surfaces/ads/dashboard", "/v1/surfaces/ads/series", EVENTS):
+            assert asked(path).status_code == 401
+            assert asked(path, "rank").status_code == 403
+        assert asked("/v1/surfaces/ads/dashboard", "read").status_code == 200
+        assert asked("/v1/access").json() == {"keys_demanded": True, "rights": []}
+        assert asked("/v1/access", "rank").json() == {"keys_demanded": True, "rights": ["rank"]}
+        keys["wrong"] = "br_0_wrong"
+        assert asked("/v1/access", "wrong").json()["rights"] == []
+        client = Listening(service, headers={"authorization": f"Bearer {keys['read']}"})
+        wait_until(lambda: client.of("state"))
+        store.revoke_key(keys["read"].split("_")[1], at=1)
+        client.thread.join(LONGEST_WAIT)
+        assert client.ended.is_set()
+
+
+def test_without_keys_everybody_may_do_everything(service: Running) -> None:
+    access = service.ask("GET", "/v1/access").json()
+    assert access == {"keys_demanded": False, "rights": ["rank", "read", "administer"]}
+
+
+def test_ten_pages_cost_what_one_costs(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    from banditrank.service import dashboards
+
+    made = []
+    assess = dashboards.assess
+    monkeypatch.setattr(dashboards, "assess", lambda known: made.append(known.version) or assess(known))
+    play(service, 3)
+    asking = [
+        threading.Thread(target=service.ask, args=["GET", "/v1/surfaces/ads/dashboard"]) for _ in range(10)
+    ]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert made == [3]
