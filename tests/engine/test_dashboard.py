@@ -168,6 +168,7 @@ def test_the_latest_rankings_are_told_with_what_became_of_them() -> None:
 
 def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:
     with a_ranker(a_surface(n_positions=2, policy="random")) as ranker:
+        wait_until(lambda: ranker._live.watch.best is not None)  # nobody looks again before there is feedback
         ranker._live.watch.best = ((0, 1), (2, 3))
         shown = {"new": [], "old": []}
         for number in range(20):
