@@ -20,10 +20,11 @@ class Running:
 
     address: str
     application: Application
+    _client: httpx.Client
 
     def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """Send one request."""
-        return httpx.request(method, self.address + path, json=body, timeout=30, **options)
+        return self._client.request(method, self.address + path, json=body, **options)
 
 
 @contextmanager
@@ -39,7 +40,8 @@ def running(**settings: Any) -> Iterator[Running]:
         while not server.started:
             assert thread.is_alive(), "the service did not start"
             thread.join(0.01)
-        yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application)
+        with httpx.Client(timeout=30, verify=False) as client:  # noqa: S501 - nothing to be verified
+            yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application, client)
     finally:
         server.should_exit = True
         thread.join(30)

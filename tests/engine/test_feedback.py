@@ -124,7 +124,23 @@ def test_unknown_and_forged_ids_are_refused() -> None:
         ticket = ranker._engine.ticket(shown.id)[1]
         forged = Signer(bytes(32)).sign(ticket)
         swapped = ("B" if shown.id[-1] == "A" else "A").join([shown.id[:-1], ""])
-        for ranking_id in ("", "?", "é", shown.id + "A", shown.id[:-1], swapped, forged, "A" * 5000, 7, None):
+        letters = [
+            shown.id[:place] + ("B" if shown.id[place] != "B" else "C") + shown.id[place + 1 :]
+            for place in range(len(shown.id))
+        ]
+        for ranking_id in (
+            *letters,
+            "",
+            "?",
+            "é",
+            shown.id + "A",
+            shown.id[:-1],
+            swapped,
+            forged,
+            "A" * 5000,
+            7,
+            None,
+        ):
             with pytest.raises(UnknownRankingError, match="ranking id must be one that was given out here"):
                 ranker.feedback(ranking_id)
         with pytest.raises(UnknownRankingError):

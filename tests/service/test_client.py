@@ -1,13 +1,14 @@
 """The client: what it asks, what it makes of answers, and when it asks again."""
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 from running_service import Running, running
 
-from banditrank.client import AsyncClient, Client, ServiceError
+from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
 from banditrank.client import calls as client_calls
 from banditrank.errors import ContradictionError, LapsedRankingError, UnknownRankingError
 
@@ -143,3 +144,27 @@ def test_waiting_grows_and_heeds_the_service(monkeypatch: pytest.MonkeyPatch) ->
     assert all(0.04 < wait <= 5 for wait in waits)
     assert max(waits) > 2
     assert client_calls.wait_before(0, "3") >= 1.5
+
+
+def test_both_clients_are_the_same_but_for_awaiting() -> None:
+    awaits = {
+        "    def close": "    async def aclose",
+        "_http.close()": "_http.aclose()",
+        "self.close()": "await self.aclose()",
+        "    def __enter__": "    async def __aenter__",
+        "    def __exit__": "    async def __aexit__",
+        "    def ": "    async def ",
+        "    async def __init__": "    def __init__",
+        "self._send(": "await self._send(",
+        "self._http.": "await self._http.",
+        "time.sleep": "await asyncio.sleep",
+        "import time": "import asyncio",
+        "class Client": "class AsyncClient",
+        "httpx.BaseTransport": "httpx.AsyncBaseTransport",
+        "httpx.Client": "httpx.AsyncClient",
+        'service."""': 'service, for programs with an event loop."""',
+    }
+    expected = inspect.getsource(synchronous)
+    for plain, awaited in awaits.items():
+        expected = expected.replace(plain, awaited)
+    assert inspect.getsource(asynchronous) == expected

@@ -62,15 +62,6 @@ def test_a_forged_ranking_is_not_known(service: Running, forged: str) -> None:
     assert rounds(service) == 0
 
 
-def test_a_ranking_changed_by_one_letter_is_not_known(service: Running) -> None:
-    ranking = shown(service)["id"]
-    for place in range(len(ranking)):
-        other = "B" if ranking[place] != "B" else "C"
-        forged = ranking[:place] + other + ranking[place + 1 :]
-        assert service.ask("POST", "/v1/feedback", {"ranking": forged}).status_code == 404
-    assert rounds(service) == 0
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [

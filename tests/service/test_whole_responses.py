@@ -73,11 +73,16 @@ def answer(port: int, request: bytes) -> bytes:
         return received
 
 
-@pytest.mark.parametrize("kind", REQUESTS)
-def test_responses_are_uvicorns(kind: str) -> None:
+@pytest.fixture(scope="module")
+def ports() -> Iterator[tuple[int, int]]:
     with served(PunctualProtocol) as ours, served(HttpToolsProtocol) as uvicorns:
-        got = answer(ours, REQUESTS[kind])
-        assert got == answer(uvicorns, REQUESTS[kind])
+        yield ours, uvicorns
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_responses_are_uvicorns(ports: tuple[int, int], kind: str) -> None:
+    got, expected = (answer(port, REQUESTS[kind]) for port in ports)
+    assert got == expected
     status = {"nothing": b"500", "nonsense after": b"400"}.get(kind, b"200")
     assert got.startswith(b"HTTP/1.1 " + status)
 

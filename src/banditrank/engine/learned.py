@@ -122,6 +122,13 @@ class Learned:
             counts = Counts(displays, rewards, arrivals, int(arrivals.sum()))
         return version, counts
 
+    @property
+    def rounds(self) -> int:
+        """How many rankings were counted."""
+        with self._lock:
+            self._add_up()
+            return self._totals.rounds
+
     def known(self, surface: Surface, revision: int) -> Known:
         """Return the counts of all items of a surface."""
         version, counts = self.counts(surface, tuple(range(len(surface.items))))

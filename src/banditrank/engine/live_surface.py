@@ -171,6 +171,11 @@ class LiveSurface:
         return self._gone
 
     @property
+    def rounds(self) -> int:
+        """How many rankings were counted, of those known in this process."""
+        return self._learned.rounds
+
+    @property
     def age(self) -> float:
         """How many seconds the counts behind rankings are behind those in this process."""
         view = self._view

@@ -17,7 +17,7 @@ Unreported: TypeAlias = Literal["not-clicked", "discarded"]
 MOST_USER_TYPES, MOST_ITEMS, MOST_POSITIONS = 1_000, 10_000, 100
 MOST_CELLS = 2_000_000
 LONGEST_NAME = 200
-_SURFACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+SURFACE_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 _DAY = 86_400.0
 
 
@@ -80,7 +80,7 @@ class Surface:
     made_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _SURFACE_NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not re.fullmatch(SURFACE_NAME, self.name):
             rule = "must be up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first"
             raise InvalidInputError("name", rule, self.name)
         for names, most in (("user_types", MOST_USER_TYPES), ("items", MOST_ITEMS), ("retired", MOST_ITEMS)):

@@ -151,12 +151,12 @@ class _EngineCollector(Collector):
         )
         rounds = GaugeMetricFamily(
             "banditrank_rounds",
-            "Rankings that were counted, of those rankings are made from.",
+            "Rankings that were counted.",
             labels=["surface"],
         )
         for live in self._engine.surfaces():
             name = live.surface.name
             age.add_metric([name], live.age)
             versions.add_metric([name], live.version)
-            rounds.add_metric([name], live.view().counts.rounds)
+            rounds.add_metric([name], live.rounds)
         yield from (age, versions, rounds)

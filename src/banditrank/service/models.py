@@ -5,23 +5,34 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from banditrank.engine.surface import Surface
+from banditrank.engine.surface import (
+    LONGEST_NAME,
+    MOST_ITEMS,
+    MOST_POSITIONS,
+    MOST_USER_TYPES,
+    SURFACE_NAME,
+    Surface,
+    Unreported,
+)
+from banditrank.policies.base import Treatment
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=10_000)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
+Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ITEMS)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """Settings of a surface, any of which may be left out."""
 
-    user_types: Names | msgspec.UnsetType = msgspec.UNSET
+    user_types: (
+        Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_USER_TYPES)] | msgspec.UnsetType
+    ) = msgspec.UNSET
     policy: str | msgspec.UnsetType = msgspec.UNSET
-    treatment: Literal["personalized", "equal"] | msgspec.UnsetType = msgspec.UNSET
+    treatment: Treatment | msgspec.UnsetType = msgspec.UNSET
     utility: str | msgspec.UnsetType = msgspec.UNSET
     coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
     attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
-    unreported: Literal["not-clicked", "discarded"] | msgspec.UnsetType = msgspec.UNSET
+    unreported: Unreported | msgspec.UnsetType = msgspec.UNSET
     refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
     keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
 
@@ -29,9 +40,9 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
 class NewSurface(_Settings, kw_only=True):
     """A surface to be created. What is left out has the default of `Surface`."""
 
-    name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    name: Annotated[str, msgspec.Meta(pattern=f"^{SURFACE_NAME}$")]
     items: Names
-    n_positions: Annotated[int, msgspec.Meta(ge=1, le=100)]
+    n_positions: Annotated[int, msgspec.Meta(ge=1, le=MOST_POSITIONS)]
 
 
 class SurfaceChange(_Settings):

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 def _answer(live: LiveSurface) -> SurfaceAnswer:
-    view = live.view()
-    return SurfaceAnswer.of(
-        live.surface, revision=live.revision, version=live.version, rounds=view.counts.rounds
-    )
+    return SurfaceAnswer.of(live.surface, revision=live.revision, version=live.version, rounds=live.rounds)
 
 
 def _response(live: LiveSurface, status: int = 200) -> Response:

@@ -94,16 +94,21 @@ class Totals:
         if any(missing):
             self._sums = np.pad(self._sums, ((0, 0), (0, missing[0]), (0, 0), (0, missing[1])))
 
+    @property
+    def rounds(self) -> int:
+        """How many rankings were counted: whoever comes sees one item at the first position."""
+        return int(self._sums[0, :, 0, :].sum())
+
     def counts(self, items: Sequence[int]) -> Counts:
         """Return the counts of some items; arrivals and rounds are everybody's."""
         displays, rewards = self._sums
-        arrivals = displays[:, 0, :].sum(axis=1)  # whoever comes sees one item at the first position
+        arrivals = displays[:, 0, :].sum(axis=1)
         chosen = np.asarray(items, dtype=np.intp)
         return Counts(
             np.ascontiguousarray(displays[:, :, chosen], dtype=np.float64),
             np.ascontiguousarray(rewards[:, :, chosen]) / REWARD_UNITS,
             arrivals.astype(np.float64),
-            int(arrivals.sum()),
+            self.rounds,
         )
 
     def cells(self) -> bytes:
@@ -117,10 +122,3 @@ class Totals:
             rewards[types, positions, items],
         )
         return cells.tobytes()
-
-    def copy(self) -> "Totals":
-        """Return totals that can be added to without changing these."""
-        _, types, positions, items = self._sums.shape
-        copy = Totals(n_user_types=types, n_items=items, n_positions=positions)
-        copy._sums[:] = self._sums
-        return copy
