@@ -27,7 +27,7 @@ def service() -> Iterator[Running]:
 
 
 def test_everything_can_be_asked(service: Running) -> None:
-    with Client(service.address) as client:
+    with Client(service.address, timeout=120) as client:
         assert client.create_surface("ads", **ADS)["rounds"] == 0
         shown = client.rank("ads", "new")
         assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "counted"
@@ -54,7 +54,7 @@ def test_everything_can_be_asked(service: Running) -> None:
 
 def test_everything_can_be_awaited(service: Running) -> None:
     async def ask() -> list[str]:
-        async with AsyncClient(service.address) as client:
+        async with AsyncClient(service.address, timeout=120) as client:
             await client.create_surface("ads", **ADS)
             shown = await asyncio.gather(*(client.rank("ads", "new") for _ in range(20)))
             return await asyncio.gather(*(client.feedback(one.id, clicked=one.items[0]) for one in shown))
