@@ -197,7 +197,7 @@ function latestRow(state, one) {
     h("td", null, typeName(state, one.type, true)),
     h("td", { class: "w" }, rankingWords(state, one.ranking)),
     h("td", { class: one.why === "best" ? "m" : null }, reasonWords(state, one)),
-    h("td", { class: "id" }, h("a", { href: `#ranking=${encodeURIComponent(one.id)}`, class: "mono nw" }, h("span", { class: "vh" }, "Explain ranking "), shortId(one.id))),
+    h("td", { class: "id" }, h("a", { href: `#ranking=${encodeURIComponent(one.id)}`, class: "mono nw", "aria-label": `Explain ranking ${shortId(one.id)}` }, shortId(one.id))),
     h("td", { class: one.feedback === "waiting" ? "m" : null }, feedbackWords(state, one)),
   );
 }

@@ -178,13 +178,13 @@ function positionsLearned(state) {
   const told = [];
   for (const top of [...new Set(tops.filter((one) => one !== null))]) {
     const names = types.filter((_, type) => tops[type] === top);
-    told.push(`${shortList(names, MOST_TYPES)} ${told.length ? "" : "look most "}at position ${top + 1}`);
+    told.push(`${whoWords(state, names)} ${told.length ? "" : "look most "}at position ${top + 1}`);
   }
   const open = types.filter((_, type) => tops[type] === null);
   const unknown = open.length
-    ? ` For ${shortList(open, MOST_TYPES)}, the position that draws the most looks cannot be told yet.`
+    ? `For ${shortList(open, MOST_TYPES)}, the position that draws the most looks cannot be told yet.`
     : "";
-  return (told.length ? `${list(told)}.` : "") + unknown;
+  return [told.length ? capital(`${list(told)}.`) : "", unknown].filter(Boolean).join(" ");
 }
 
 function itemsLearned(state) {

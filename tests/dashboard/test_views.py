@@ -1,0 +1,218 @@
+"""The views beside the five sections: the list, creating a surface, its items, one ranking, and keys."""
+
+from collections.abc import Iterator
+
+import pytest
+from browser import OpenPage, watch
+from dashboard_documents import make
+from dashboard_page import settled
+from dashboard_server import Fixture, serving
+from playwright.sync_api import Browser, Page, expect
+
+NASTY = """<script>alert("1 & 'it'")</script>"""
+
+
+@pytest.fixture
+def server() -> Iterator[Fixture]:
+    equal = make("shelf", types=("New", "Old"), treatment="equal", utility="nash", seed=4)
+    with serving(make("ads", retired=("Ad 5",)), equal) as fixture:
+        yield fixture
+
+
+def test_the_list_leads_to_each_surface(server: Fixture, open_page: OpenPage) -> None:
+    page = open_page(server.address)
+    rows = page.locator(".surfaces tbody tr")
+    expect(rows).to_have_count(2)
+    assert rows.nth(0).inner_text().split("\t") == [
+        "ads",
+        "Personalized",
+        "4",
+        "2",
+        "2",
+        "auto",
+        "51,209",
+    ]
+    assert "Equal, Nash" in rows.nth(1).inner_text()
+    page.get_by_role("link", name="shelf").click()
+    settled(page)
+    assert page.url == server.page("shelf")
+    assert page.locator("#surface").input_value() == "shelf"
+    page.locator("#surface").select_option("ads")
+    page.wait_for_url(server.page("ads"))
+    page.get_by_role("link", name="banditrank", exact=True).click()
+    expect(page.locator("h1")).to_have_text("Surfaces")
+
+
+def test_an_empty_list_says_how_to_begin(open_page: OpenPage) -> None:
+    with serving() as server:
+        page = open_page(server.address)
+        expect(page.locator("main")).to_contain_text("There is no surface yet.")
+        assert f"curl -X POST {server.address}/v1/surfaces" in page.inner_text("main pre")
+
+
+def test_an_empty_surface_says_how_to_begin(open_page: OpenPage) -> None:
+    with serving(make("new", rounds=0)) as server:
+        page = settled(open_page(server.page("new")))
+        assert f"curl -X POST {server.address}/v1/surfaces/new/rankings" in page.inner_text("#shown pre")
+        assert page.inner_text("#learned .a") == "Nothing yet."
+        assert page.locator(".plot").count() == 0
+
+
+def test_names_are_text_and_never_markup(open_page: OpenPage) -> None:
+    made = make("nasty", types=(NASTY, "b"), items=(NASTY, "<b>2</b>", "&amp;", '"'))
+    with serving(made) as server:
+        page = settled(open_page(server.page("nasty")))
+        assert NASTY in page.inner_text("#shown")
+        assert page.locator("main script, main b b, .it b").count() == 0
+
+
+def test_a_surface_is_created(server: Fixture, open_page: OpenPage) -> None:
+    page = open_page(server.address)
+    page.get_by_role("link", name="Create a surface").click()
+    expect(page.locator("h1")).to_have_text("Create a surface")
+    page.get_by_label("Name", exact=True).fill("front-page")
+    page.get_by_label("Items").fill("a\n\n b \nc\nd")
+    page.get_by_label("Positions").fill("2")
+    page.get_by_label("User types").fill("new\nold")
+    page.get_by_label("Equal: everyone").check()
+    page.get_by_label("What equal treatment maximises").select_option("Nash")
+    with page.expect_request(lambda request: request.method == "POST") as sent:
+        page.get_by_role("button", name="Create the surface").click()
+    assert sent.value.post_data_json == {
+        "name": "front-page",
+        "items": ["a", "b", "c", "d"],
+        "n_positions": 2,
+        "user_types": ["new", "old"],
+        "treatment": "equal",
+        "utility": "nash",
+        "attribution_seconds": 1800,
+    }
+    page.wait_for_url(server.page("front-page"), wait_until="commit")
+
+
+def away(complaints: list[str]) -> list[str]:
+    """Return what a page complained of beside refused requests, which browsers log by themselves."""
+    return [one for one in complaints if not one.startswith("console: Failed to load resource:")]
+
+
+@pytest.fixture
+def page(browser: Browser, server: Fixture) -> Iterator[Page]:
+    """Open a page that may be refused things."""
+    complaints: list[str] = []
+    with browser.new_context(reduced_motion="reduce") as context:
+        opened = context.new_page()
+        watch(opened, complaints)
+        opened.goto(server.address)
+        yield opened
+    assert away(complaints) == []
+
+
+def test_what_is_refused_is_said_in_the_form(page: Page, server: Fixture) -> None:
+    page.goto(f"{server.address}/#create")
+    page.get_by_label("Name", exact=True).fill("ads")
+    page.get_by_label("Items").fill("a\nb\nc")
+    page.get_by_role("button", name="Create the surface").click()
+    expect(page.locator(".outcome")).to_have_text("there is a surface 'ads' already")
+    assert page.get_by_label("Items").input_value() == "a\nb\nc"
+    expect(page.get_by_role("button", name="Create the surface")).to_be_enabled()
+
+
+def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
+    page.goto(server.page("ads"))
+    settled(page)
+    page.get_by_role("link", name="Add or retire items").click()
+    expect(page.locator("h1")).to_have_text("Items")
+    page.get_by_role("button", name="Retire Ad 1").click()
+    expect(page.locator("main")).to_contain_text("Ad 1 is retired; what was learned of it stays.")
+    row = page.locator(".items tr", has_text="Ad 1")
+    expect(row).to_contain_text("Retired")
+    expect(row.get_by_role("button")).to_be_focused()
+    page.get_by_role("button", name="Bring back Ad 5").click()
+    expect(page.locator("main")).to_contain_text("Ad 5 is shown again.")
+    page.get_by_label("Names").fill("Ad 6\nAd 7")
+    page.get_by_role("button", name="Add them").click()
+    expect(page.locator("main")).to_contain_text("Added Ad 6 and Ad 7.")
+    assert [item["name"] for item in server.made["ads"].surface["items"] if not item["retired"]] == [
+        "Ad 2",
+        "Ad 3",
+        "Ad 4",
+        "Ad 5",
+        "Ad 6",
+        "Ad 7",
+    ]
+    page.get_by_label("Names").fill("Ad 6")
+    page.get_by_role("button", name="Add them").click()
+    expect(page.locator("main")).to_contain_text("items must not be shown already")
+    page.get_by_role("link", name="Back to ads").click()
+    expect(page.locator("#shown")).to_be_visible()
+
+
+def test_no_more_items_can_be_retired_than_positions_leave(page: Page, server: Fixture) -> None:
+    page.goto(server.page("ads") + "#items")
+    for name in ("Ad 1", "Ad 2"):
+        page.get_by_role("button", name=f"Retire {name}").click()
+        expect(page.locator(".items tr", has_text=name)).to_contain_text("Retired")
+    expect(page.locator("main")).to_contain_text("none can be retired before one is added")
+    expect(page.get_by_role("button", name="Retire Ad 3")).to_be_disabled()
+
+
+def test_a_ranking_is_explained_from_the_list(page: Page, server: Fixture) -> None:
+    page.goto(server.page("shelf"))
+    settled(page)
+    page.locator(".latest a").nth(1).click()
+    ranking = server.made["shelf"].dashboard["recent"][1]["id"]
+    expect(page.locator("h1")).to_have_text("Why this ranking?")
+    expect(page.locator("main")).to_contain_text(ranking)
+    expect(page.locator("main")).to_contain_text(
+        "did not enter: everyone would have got this ranking from these counts"
+    )
+    expect(page.locator("main")).to_contain_text("from the same counts, the same ranking comes out")
+    assert page.locator("main table").count() == 3
+    page.go_back()
+    expect(page.locator("#shown")).to_be_visible()
+
+
+def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
+    page.goto(server.page("ads"))
+    settled(page)
+    page.get_by_role("link", name="Explain a ranking").click()
+    page.get_by_label("Id of a ranking").fill("made-up")
+    page.get_by_role("button", name="Explain it").click()
+    expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
+    page.get_by_label("Id of a ranking").fill(server.made["ads"].dashboard["recent"][0]["id"])
+    page.get_by_role("button", name="Explain it").click()
+    expect(page.locator("main")).to_contain_text("mattered: the ranking is the best for this type")
+
+
+def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) -> None:
+    server.rights = {"br_reader": ("read",), "br_pages": ("rank",)}
+    page.goto(server.page("ads"))
+    expect(page.locator("h1")).to_have_text("An API key is needed")
+    page.get_by_label("Key").fill("br_wrong")
+    page.get_by_role("button", name="Use this key").click()
+    expect(page.get_by_role("alert")).to_contain_text("does not have the right to read")
+    page.get_by_label("Key").fill("br_pages")
+    page.get_by_role("button", name="Use this key").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Key").fill("br_reader")
+    page.get_by_role("button", name="Use this key").click()
+    settled(page)
+    assert page.get_by_role("link", name="Add or retire items").count() == 0
+    assert page.evaluate("Object.values(localStorage)") == []
+    page.goto(server.address)
+    expect(page.locator(".surfaces tbody tr")).to_have_count(2)
+    assert page.get_by_role("link", name="Create a surface").count() == 0
+    page.goto(f"{server.address}/#create")
+    expect(page.locator("h1")).to_have_text("Surfaces")
+    page.get_by_role("button", name="Forget the key").click()
+    expect(page.locator("h1")).to_have_text("An API key is needed")
+
+
+def test_the_figures_can_be_downloaded(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("ads")))
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Download JSON").click()
+    assert downloading.value.suggested_filename == "ads.json"
+    content = downloading.value.path().read_text(encoding="utf-8")
+    assert '"rounds": 51209' in content
+    assert '"bucket_s": 1800' in content
