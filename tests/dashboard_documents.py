@@ -77,9 +77,9 @@ def make(
     equal = treatment == "equal"
     live = fair[0] if not equal else fair[1] if utility == "utilitarian" else fair[2]
     known = rounds > 0
-    displays = rng.integers(0, 40, size=(n, len(items), n_positions))
+    displays = rng.integers(0, 40, size=(n, n_positions, len(items)))
     for i, ranking in enumerate(live["rankings"]):
-        displays[i, ranking, range(n_positions)] += 4000
+        displays[i, range(n_positions), ranking] += 4000
     return Made(
         dashboard={
             "surface": {

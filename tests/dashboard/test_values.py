@@ -211,11 +211,11 @@ def test_cards_multiply_and_add_up(server: Fixture, open_page: OpenPage) -> None
 def test_exposure_is_the_share_of_a_types_rankings(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two")))
     displays = np.array(TWO.dashboard["displays"])
-    rankings = displays[:, :, 0].sum(axis=1)
+    rankings = displays[:, 0, :].sum(axis=1)
     rows = page.locator(".heat tbody tr").all()
     for item, row in enumerate(rows):
         printed = row.locator("td:not(.sh)").all_inner_texts()
-        shares = [displays[i, item, k] / rankings[i] for i in range(2) for k in range(2)]
+        shares = [displays[i, k, item] / rankings[i] for i in range(2) for k in range(2)]
         for words, share in zip(printed, shares, strict=True):
             assert words == ("<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%")
 

@@ -35,10 +35,14 @@ export function liveItems(state, types = null) {
 }
 
 // How often an item was shown: once a ranking, at whatever position.
-export const displaysOf = (state, type, item) => sum(state.displays[type][item]);
+export const displaysOf = (state, type, item) => sum(state.displays[type].map((items) => items[item]));
 
 // The rankings that a type was shown: each shows one item at the first position.
-export const rankingsOf = (state, type) => sum(state.displays[type].map((positions) => positions[0]));
+export const rankingsOf = (state, type) => sum(state.displays[type][0]);
+
+// How much an item was looked at by a type: how often it stood at each position, times how much that draws.
+export const looksOf = (state, type, item) =>
+  sum(state.positions[type].map((one, position) => one.m * state.displays[type][position][item]));
 
 // Which of some estimates may be the largest, best estimate first: all whose intervals reach into that of the
 // one with the best estimate. A single one is the largest as surely as the intervals hold the truth.

@@ -4,7 +4,7 @@ import { roundRange } from "./axis.js";
 import { readout } from "./chart.js";
 import { MOST_TYPES } from "./choices.js";
 import { h } from "./element.js";
-import { changeFor, dot, isEmpty, liveTreatment, rankingsOf, sum, treatments } from "./facts.js";
+import { changeFor, isEmpty, liveTreatment, looksOf, rankingsOf, sum, treatments } from "./facts.js";
 import { typeClass, typeName } from "./marks.js";
 import { chosenItems } from "./section-learned.js";
 import { figure, nothing, note, section } from "./section.js";
@@ -128,7 +128,7 @@ const heatNote = () => note("All looks: the share of an item in what all users l
 function heat(state, types, caption, wide) {
   const { items, n_positions: count } = state.surface;
   const shown = types.map((type) => rankingsOf(state, type));
-  const looks = items.map((_, item) => sum(state.surface.types.map((_, type) => dot(state.displays[type][item], state.positions[type].map((one) => one.m)))));
+  const looks = items.map((_, item) => sum(state.surface.types.map((_, type) => looksOf(state, type, item))));
   const total = sum(looks) || 1;
   const one = types.length === 1 && state.surface.types.length > TOGETHER;
   const columns = types.flatMap((type) => Array.from({ length: count }, (_, position) => ({ type, position })));
@@ -161,7 +161,7 @@ function heat(state, types, caption, wide) {
             h("th", { scope: "row" }, items[item]),
             columns.map(({ type, position }) => {
               const rankings = shown[types.indexOf(type)];
-              const share = rankings ? state.displays[type][item][position] / rankings : 0;
+              const share = rankings ? state.displays[type][position][item] / rankings : 0;
               const gap = position === 0 && type !== types[0] ? " gf" : "";
               return h("td", { class: `${typeClass(type)} p${Math.round(share * 20)}${gap}` }, wide ? bare(share) : percent(share));
             }),
