@@ -21,6 +21,8 @@ def test_no_request_is_answered_otherwise_than_described(tmp_path: Path, require
             "--max-examples",
             str(EXAMPLES),
             "--generation-deterministic",
+            "--request-timeout",
+            "300",  # the first of a kind is compiled
             "--exclude-checks",
             BEYOND_TYPES,
         ]
