@@ -29,9 +29,10 @@ def all_received(connection: socket.socket) -> bytes:
     return received
 
 
-def test_a_slow_body_is_given_up(service: Running) -> None:
+@pytest.mark.parametrize("begun", [b"", b"{"])
+def test_a_slow_body_is_given_up(service: Running, begun: bytes) -> None:
     with connect(service) as slow:
-        slow.sendall(HEAD + b"content-length: 100\r\n\r\n{")
+        slow.sendall(HEAD + b"content-length: 100\r\n\r\n" + begun)
         answer = all_received(slow)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"urn:banditrank:problem:too-slow" in answer

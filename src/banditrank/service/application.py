@@ -23,6 +23,7 @@ from banditrank.model.problem import Problem
 from banditrank.service import access, dashboard, health, openapi, pages, rankings, reports, surfaces
 from banditrank.service.dashboards import Dashboards
 from banditrank.service.messages import (
+    BODY_IS_THERE,
     JSON,
     BodyTooLargeError,
     BodyTooSlowError,
@@ -172,7 +173,8 @@ class Application:
             raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
         most = self.settings.largest_body
         try:
-            text = await read_body(receive, most=most, seconds=self.settings.body_seconds)
+            is_there = scope.get(BODY_IS_THERE, False)
+            text = await read_body(receive, most=most, seconds=self.settings.body_seconds, is_there=is_there)
         except BodyTooLargeError:
             close = ((b"connection", b"close"),)
             raise ProblemError(TOO_LARGE, f"a body must be at most {most:,} bytes", close) from None

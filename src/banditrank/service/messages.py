@@ -12,6 +12,8 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
+BODY_IS_THERE = "banditrank.body_is_there"
+"""In a scope: whether the whole body came with the head."""
 
 # What is said with every response: it is neither to be kept nor taken for something else. Pages say more.
 ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
@@ -82,7 +84,7 @@ class BodyTooSlowError(Exception):
     """The body did not come in time, or whoever sent it is gone."""
 
 
-async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes:
+async def read_body(receive: Receive, *, most: int, seconds: float, is_there: bool) -> bytes:
     """Return a request's body.
 
     Parameters
@@ -93,23 +95,19 @@ async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes:
         How long it may be.
     seconds
         Within which it must come.
+    is_there
+        Whether all of it has come: then there is nothing to wait for, and it comes in one part.
     """
-    message = await receive()
-    if not message.get("more_body", False) and message["type"] == "http.request":  # nearly always
-        body: bytes = message.get("body", b"")
+    if is_there:
+        body: bytes = (await receive()).get("body", b"")
         if len(body) > most:
             raise BodyTooLargeError
         return body
-    return await _read_parts(message, receive, most, seconds)
-
-
-async def _read_parts(
-    message: MutableMapping[str, Any], receive: Receive, most: int, seconds: float
-) -> bytes:
     parts, size = [], 0
     try:
         async with asyncio.timeout(seconds):
             while True:
+                message = await receive()
                 if message["type"] == "http.disconnect":
                     raise BodyTooSlowError
                 parts.append(message.get("body", b""))
@@ -118,6 +116,5 @@ async def _read_parts(
                     raise BodyTooLargeError
                 if not message.get("more_body", False):
                     return b"".join(parts)
-                message = await receive()
     except TimeoutError:
         raise BodyTooSlowError from None

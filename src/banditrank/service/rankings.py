@@ -36,9 +36,8 @@ _encode = msgspec.json.Encoder().encode
 
 async def _rank(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
-    if (
-        live.surface.refresh_seconds == 0
-    ):  # it may have to take in counts first, which others shall not wait for
+    if live.surface.refresh_seconds == 0:
+        # It may have to take in counts first, which others shall not wait for.
         shown = await asyncio.to_thread(live.rank, request.body.user_type)
     else:
         shown = live.rank(request.body.user_type)

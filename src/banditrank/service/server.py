@@ -16,9 +16,8 @@ from banditrank.service.settings import Settings
 _SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment
 _BACKLOG = 2048
 _STOP_SECONDS = 10  # for requests under way when the service is told to stop
-_SWITCH_SECONDS = (
-    0.0005  # how long the thread that commits may wait for its turn; commits are what people wait for
-)
+# How long the thread that commits may wait for its turn: commits are what people wait for.
+_SWITCH_SECONDS = 0.0005
 
 
 def make_application() -> Application:

@@ -16,11 +16,13 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from banditrank.service.messages import Receive, Scope, Send
+from banditrank.service.messages import BODY_IS_THERE, Receive, Scope, Send
 
 
 class WholeResponses:
     """An application whose responses are sent in one piece where they can be.
+
+    It is told whether the body of a request has come in one piece, too.
 
     Parameters
     ----------
@@ -34,8 +36,10 @@ class WholeResponses:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a request."""
         cycle = getattr(send, "__self__", None)
-        if isinstance(cycle, RequestResponseCycle) and scope["method"] != "HEAD":
-            send = _Sender(cycle).send
+        if isinstance(cycle, RequestResponseCycle):
+            scope[BODY_IS_THERE] = not cycle.more_body
+            if scope["method"] != "HEAD":
+                send = _Sender(cycle).send
         answered: Awaitable[None] = self._application(scope, receive, send)
         return answered
 
