@@ -1,7 +1,7 @@
 """How fast it is, as ratios within one run: machines are noisy, so both sides take turns, and medians count.
 
 Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py policies``, ``bench.py
-solvers`` and ``bench.py service`` measure these only.
+solvers``, ``bench.py service`` and ``bench.py dashboard`` measure these only.
 """
 
 import ctypes
@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from dashboard import measure_dashboard
 from interleaving import ROUNDS, interleave
 from numpy_versions import NumpyUCB
 from policies import measure_policies
@@ -174,6 +175,7 @@ PARTS = {
     "policies": (measure_policies,),
     "solvers": (measure_solvers, measure_search_loops),
     "service": (measure_service,),
+    "dashboard": (measure_dashboard,),
 }
 
 

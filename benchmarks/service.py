@@ -25,10 +25,10 @@ def measure_service() -> Iterator[dict[str, float]]:
     """Measure all services, taking turns."""
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         ports = {
-            "ours": stack.enter_context(_ours(Path(directory) / "personalized.db", _surface(20, 4))),
+            "ours": stack.enter_context(our_service(Path(directory) / "personalized.db", surface(20, 4))),
             "Nash": stack.enter_context(
-                _ours(
-                    Path(directory) / "nash.db", _surface(200, 20) | {"treatment": "equal", "utility": "nash"}
+                our_service(
+                    Path(directory) / "nash.db", surface(200, 20) | {"treatment": "equal", "utility": "nash"}
                 )
             ),
             "ASGI": stack.enter_context(_noop("asgi")),
@@ -38,31 +38,34 @@ def measure_service() -> Iterator[dict[str, float]]:
         half: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
         for _ in range(ROUNDS):
             for name, port in ports.items():
-                full[name].append(_load(port))
+                full[name].append(load(port))
                 if name in ("ours", "ASGI"):
-                    half[name].append(_load(port, rate=full[name][-1]["requests_a_second"] / 2))
+                    half[name].append(load(port, rate=full[name][-1]["requests_a_second"] / 2))
     for name, rounds in full.items():
         yield {f"{name}, requests a second": statistics.median(one["requests_a_second"] for one in rounds)}
     rates = {name: [one["requests_a_second"] for one in rounds] for name, rounds in full.items()}
-    yield {"service / raw ASGI that does nothing (at least 0.40)": _ratio(rates["ours"], rates["ASGI"])}
-    yield {"service / FastAPI that does nothing (at least 1.5)": _ratio(rates["ours"], rates["FastAPI"])}
+    yield {"service / raw ASGI that does nothing (at least 0.40)": ratio(rates["ours"], rates["ASGI"])}
+    yield {"service / FastAPI that does nothing (at least 1.5)": ratio(rates["ours"], rates["FastAPI"])}
     slower = "service, Nash, 200 items, 20 positions / 20 items, 4 positions (at least 0.5)"
-    yield {slower: _ratio(rates["Nash"], rates["ours"])}
+    yield {slower: ratio(rates["Nash"], rates["ours"])}
     slowest = {name: [one["p99_ms"] for one in rounds] for name, rounds in half.items()}
     yield {"service, 99th percentile at half load, ms": statistics.median(slowest["ours"])}
-    yield {"the same / raw ASGI's at its half load (at most 5)": _ratio(slowest["ours"], slowest["ASGI"])}
+    yield {"the same / raw ASGI's at its half load (at most 5)": ratio(slowest["ours"], slowest["ASGI"])}
 
 
-def _ratio(above: list[float], below: list[float]) -> float:
+def ratio(above: list[float], below: list[float]) -> float:
+    """Return the median over rounds of one side's figure over the other's."""
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
-def _surface(n_items: int, n_positions: int) -> dict[str, Any]:
+def surface(n_items: int, n_positions: int) -> dict[str, Any]:
+    """Return a surface to be created."""
     items = [f"item-{number}" for number in range(n_items)]
     return {"name": "bench", "items": items, "n_positions": n_positions, "user_types": USER_TYPES}
 
 
-def _load(port: int, rate: float | None = None) -> dict[str, float]:
+def load(port: int, rate: float | None = None) -> dict[str, float]:
+    """Load a service, and return what was measured."""
     command = [sys.executable, str(HERE / "load.py"), str(port), str(SECONDS), str(CONNECTIONS)]
     command += [] if rate is None else [str(rate)]
     measured: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -71,7 +74,8 @@ def _load(port: int, rate: float | None = None) -> dict[str, float]:
 
 
 @contextmanager
-def _ours(store: Path, surface: dict[str, Any]) -> Iterator[int]:
+def our_service(store: Path, surface: dict[str, Any]) -> Iterator[int]:
+    """Run a service with a surface; give its port."""
     program = "from banditrank.cli.main import main; main()"
     with _running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
         _ask(port, "/v1/surfaces", surface)

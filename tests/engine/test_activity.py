@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from live import ITEMS, TYPES, Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank import Problem
-from banditrank.engine.activity import MOST_BUCKETS, Activity, Standard, TrueValues
+from banditrank.engine.activity import MOST_BUCKETS, Activity, Standard
 from banditrank.engine.engine import Engine
-from banditrank.storage.cells import cells_of
+from banditrank.engine.truth import Truth
+from banditrank.simulation.regret import equal_regret, personalized_regret
+from banditrank.storage.cells import cells_of, decoded
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import REWARD_UNITS, Entry, Outcome, Shown, pack_ranking
 from banditrank.storage.sqlite import SqliteStore
+from banditrank.utilities.utility import NASH
 
 WIDTH = 1000  # milliseconds
 START = 10**12
@@ -84,18 +87,43 @@ def test_displays_are_compared_with_what_was_best_when_they_came() -> None:
     assert closed.other_order.tolist() == [0, 2 / 6, 2 / 6]
 
 
-def test_regret_is_what_was_given_up_and_is_only_told_if_the_truth_is_known() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+def test_regret_is_that_of_the_simulator_and_is_only_told_if_the_truth_is_known(treatment: str) -> None:
+    rng = np.random.default_rng(5)
+    world = Problem(
+        [0.3, 0.7], rng.dirichlet([3, 3], 2), rng.random((2, 5)), user_types=TYPES, items=ITEMS
+    )  # fmt: skip
+    rankings = [tuple(rng.permutation(5)[:2].tolist()) for _ in range(40)]
+    types = rng.integers(2, size=40).tolist()
+    activity = Activity(WIDTH, n_user_types=2)
     activity.add(START, cells_of([shown(0, (0, 1))]))
     assert activity.closed(START + 1000).regret is None
-    rho, mu = np.array([[0.6, 0.4]]), np.array([[0.5, 0.2, 0.9]])
-    best = 0.6 * 0.9 + 0.4 * 0.5
-    activity.true_values = TrueValues(rho[:, :, None] * mu[:, None, :], np.array([best]))
-    activity.add(START + 1000, cells_of([shown(0, (2, 0)), shown(0, (1, 0))]))
-    activity.add(START + 2000, cells_of([shown(0, (0, 1))]))
-    regret = activity.closed(START + 3000).regret
-    given_up = best - (0.6 * 0.2 + 0.4 * 0.5)
-    assert regret == pytest.approx([0, given_up, given_up + best - (0.6 * 0.5 + 0.4 * 0.2)])
+    activity.given_up = Truth(world, a_surface(treatment=treatment, utility="nash")).given_up
+    for number, (user_type, ranking) in enumerate(zip(types, rankings, strict=True), start=1):
+        activity.add(START + number * WIDTH, cells_of([shown(user_type, ranking)]))
+    told = activity.closed(START + 41 * WIDTH).regret[1:]
+    expected = (
+        personalized_regret(world, types, rankings)
+        if treatment == "personalized"
+        else equal_regret(world, rankings, NASH)
+    )
+    assert told == pytest.approx(expected)
+
+
+def test_rankings_that_share_a_commit_are_told_apart_by_how_often_they_were_shown() -> None:
+    world = Problem(
+        [0.5, 0.5], [[0.6, 0.4]] * 2, np.random.default_rng(1).random((2, 5)), user_types=TYPES, items=ITEMS
+    )
+    truth = Truth(world, a_surface(treatment="equal", utility="nash"))
+    entries = [shown(0, (0, 1)), shown(1, (0, 1)), shown(1, (0, 1)), shown(0, (1, 2))]
+    alone = [truth.given_up(decoded(cells_of([entry]))) for entry in entries]
+    assert truth.given_up(decoded(cells_of(entries))) == pytest.approx(sum(alone))
+
+
+def test_a_ranking_that_is_worth_nothing_does_not_make_regret_endless() -> None:
+    world = Problem([0.5, 0.5], [[0.6, 0.4]] * 2, [[0.5, 0.4, 0, 0, 0]] * 2, user_types=TYPES, items=ITEMS)
+    truth = Truth(world, a_surface(treatment="equal", utility="nash"))
+    assert 0 < truth.given_up(decoded(cells_of([shown(0, (3, 4))]))) < 100
 
 
 def test_what_has_no_time_is_left_out() -> None:

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
+from flit_core import buildapi
 from running_service import Running, running
 
 from banditrank.service import pages
 
+ROOT = Path(__file__).parents[2]
 SCRIPT = "export const greeting = 'é';\n"
 
 
@@ -97,3 +100,11 @@ def test_the_pages_that_are_shipped_are_whole() -> None:
     for file in pages._files().values():
         for name in re.findall(rb'(?:/assets/|from "\./|import "\./)([\w.-]+)', file.content):
             assert name.decode() in names
+
+
+def test_the_package_contains_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    with ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
+        packed = set(wheel.namelist())
+    shipped = [file.name for file in (ROOT / "src/banditrank/service/pages").iterdir()]
+    assert {f"banditrank/service/pages/{name}" for name in shipped} <= packed

@@ -10,8 +10,9 @@ The fold depends on the changes alone, whoever folds them, but for what displays
 import json
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ _BEST, _OTHER_ORDER, _OTHER_ITEM = range(3)
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+GivenUp: TypeAlias = Callable[[Cells], float]
 
 
 class Note(NamedTuple):
@@ -58,13 +60,6 @@ class Standard:
         self.kinds[types, positions, rankings] = _BEST
 
 
-class TrueValues(NamedTuple):
-    """What there is to gain, where that is known."""
-
-    cells: Floats  # (N, K, M) what an item is worth to a type at a position
-    optimum: Floats  # (N,) what is best for a type
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Buckets:
     """Buckets that are closed, oldest first.
@@ -81,7 +76,7 @@ class Buckets:
         Shares of displays that showed an item that is not in the best ranking, or one of its items at
         another position, shape (B,).
     regret
-        Clicks given up since the first bucket, shape (B,); None if the truth is not known.
+        What was given up since the first bucket, shape (B,); None if the truth is not known.
     """
 
     start: int
@@ -106,8 +101,8 @@ class Activity:
 
     Attributes
     ----------
-    true_values
-        For the regret, where that is known.
+    given_up
+        Returns what a change gave up by not showing what is best, where the truth is known.
     notes
         What happened, oldest first.
 
@@ -134,7 +129,7 @@ class Activity:
         self._regret_known = False
         self._standard: Standard | None = None
         self._pending: list[tuple[int, bytes]] = []
-        self.true_values: TrueValues | None = None
+        self.given_up: GivenUp | None = None
         self.notes: list[Note] = []
 
     def add(self, at: int, cells: bytes) -> None:
@@ -202,12 +197,10 @@ class Activity:
             kinds = np.full(len(cells), _OTHER_ITEM, dtype=np.int8)  # what is new is in no ranking yet
             kinds[covered] = self._standard.kinds[place]
             np.add.at(self._kinds, (buckets, kinds), displays)
-        if self.true_values is not None:
-            covered, place = _covered(cells, self.true_values.cells.shape)
-            best = self.true_values.optimum[place[0]] / self.true_values.cells.shape[1]  # a position's part
-            given_up = best - self.true_values.cells[place]
-            np.add.at(self._regret, buckets[covered], displays[covered] * given_up)
+        if self.given_up is not None:
             self._regret_known = True
+            for time, part in zip(times, parts, strict=True):
+                self._regret[max(0, (time - self._start) // self._width)] += self.given_up(decoded(part))
 
     def _make_room(self, at: int) -> None:
         """Widen buckets until there is one for a time."""

@@ -140,8 +140,9 @@ class SeriesDocument(TypedDict):
     """How a surface fared over time, in buckets of the same width that are closed, oldest first.
 
     Clicks are weighed with what they were worth; other_item and other_order are shares of displays; optimum
-    and random are what the best ranking and a random order give to those who came, and regret the clicks
-    given up since the first bucket. optimum_by_type and random_by_type are as of now.
+    and random are what the best ranking and a random order give to those who came, and regret what was
+    given up since the first bucket: clicks, or under equal treatment the utility. optimum_by_type and
+    random_by_type are as of now.
     """
 
     start: str

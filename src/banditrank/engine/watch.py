@@ -1,15 +1,15 @@
 """What is noted of a surface at work, for those who look at it: latest rankings, what is best, the series."""
 
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from banditrank.engine.activity import Activity, Standard, TrueValues
+from banditrank.engine.activity import Activity, Standard
 from banditrank.engine.estimated_world import best_rankings, estimated_world
 from banditrank.engine.learned import Known, Learned
+from banditrank.engine.pace import Pace
 from banditrank.engine.surface import Surface
 from banditrank.engine.truth import Truth
 from banditrank.model.problem import Problem
@@ -17,8 +17,7 @@ from banditrank.storage.records import Shown
 
 MOST_LATEST = 20
 MOST_SHOWN = 1000
-_LEAST_SECONDS = 1.0  # between two looks at what is best
-_SHARE_OF_TIME = 0.02  # that looking may take, if it takes long
+_SHARE_OF_TIME = 0.02  # that looking for what is best may take
 
 BestRankings: TypeAlias = tuple[tuple[int, ...], ...]
 """The numbers of the items to show to each user type, in order of positions."""
@@ -79,25 +78,23 @@ class Watch:
         self._truth: Truth | None = None
         self._know(surface)
         self._looked_at = (0, 0)
-        self._next_look = 0.0
+        self._pace = Pace(_SHARE_OF_TIME)
 
     def is_due(self, revision: int, version: int) -> bool:
         """Return whether it is time to look what is best."""
-        return (revision, version) != self._looked_at and time.monotonic() >= self._next_look
+        return (revision, version) != self._looked_at and self._pace.is_due
 
     def look(self, known: Known, learned: Learned) -> None:
         """Find out what is best by the latest counts, and compare what comes with it."""
-        begin = time.monotonic()
         surface = known.surface
-        rankings = best_rankings(surface, estimated_world(surface, known.counts))
-        numbers = np.asarray(surface.shown_numbers, dtype=np.intp)[rankings]
-        standard = Standard(numbers, len(surface.items))
+        with self._pace:
+            rankings = best_rankings(surface, estimated_world(surface, known.counts))
+            numbers = np.asarray(surface.shown_numbers, dtype=np.intp)[rankings]
+            standard = Standard(numbers, len(surface.items))
         with learned.activity() as activity:
             activity.compare_with(standard)
         self.best = tuple(map(tuple, numbers.tolist()))
         self._looked_at = known.revision, known.version
-        end = time.monotonic()
-        self._next_look = end + max(_LEAST_SECONDS, (end - begin) / _SHARE_OF_TIME)
 
     def adopt(self, before: Surface, surface: Surface, learned: Learned) -> None:
         """Take note of another definition."""
@@ -121,7 +118,7 @@ class Watch:
     def _know(self, surface: Surface) -> None:
         if self._problem is not None:
             self._truth = Truth(self._problem, surface)
-            self.activity.true_values = TrueValues(self._truth.cell_values, self._truth.optimum)
+            self.activity.given_up = self._truth.given_up
 
 
 def _difference(before: Surface, after: Surface) -> str:

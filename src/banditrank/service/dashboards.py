@@ -18,11 +18,11 @@ from banditrank.engine.dashboard import dashboard_document
 from banditrank.engine.engine import Engine
 from banditrank.engine.latest_rankings import LatestRankings
 from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.pace import Pace
 from banditrank.engine.series import first_wanted, series_document
 from banditrank.service.vitals import Vitals
 
 _FRESH_SECONDS = 0.9  # for which what was made is told again; less than pages wait
-_LEAST_SECONDS = 1.0  # between two assessments
 _SHARE_OF_TIME = 0.05  # that assessments of a surface may take
 
 _encode = msgspec.json.Encoder().encode
@@ -43,7 +43,7 @@ class _Desk:
     latest: LatestRankings
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     assessment: Assessment | None = None
-    next_assessment: float = 0.0
+    pace: Pace = field(default_factory=lambda: Pace(_SHARE_OF_TIME))
     state: State | None = None
     state_made: float = 0.0
     series: tuple[Buckets, list[Note]] | None = None
@@ -137,12 +137,11 @@ class Dashboards:
 
     def _assessed(self, desk: _Desk) -> Assessment:
         """Return what the counts say: the latest, unless finding out takes long and was done just now."""
-        before, live, begin = desk.assessment, desk.live, time.monotonic()
+        before, live = desk.assessment, desk.live
         if before is not None and before.known.revision == live.revision:  # what was retired is not told
-            rests = begin < desk.next_assessment
-            if rests or before.known.version == live.version:
+            is_latest = before.known.version == live.version
+            if is_latest or not desk.pace.is_due:
                 return before
-        desk.assessment = assess(live.known())
-        end = time.monotonic()
-        desk.next_assessment = end + max(_LEAST_SECONDS, (end - begin) / _SHARE_OF_TIME)
+        with desk.pace:
+            desk.assessment = assess(live.known())
         return desk.assessment

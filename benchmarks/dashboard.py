@@ -1,0 +1,58 @@
+"""What open dashboards cost the service: rankings and feedback with ten pages open, beside none."""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from interleaving import interleave
+from service import load, our_service, ratio, surface
+
+HERE = Path(__file__).parent
+PAGES = 10
+NASH = {"treatment": "equal", "utility": "nash"}
+
+
+def measure_dashboard() -> Iterator[dict[str, float]]:
+    """Measure a personalized surface and an equal one, with and without pages, taking turns."""
+    surfaces = {
+        "personalized, 20 items, 4 positions": surface(20, 4),
+        "Nash, 6 items, 3 positions": surface(6, 3) | NASH,
+    }
+    for name, body in surfaces.items():
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            our_service(Path(directory) / "store.db", body) as port,
+        ):
+            rates = interleave({"none": lambda: _rate(port), "ten": lambda: _rate_with_pages(port)})
+        yield {f"{name}, requests a second": statistics.median(rates["none"])}
+        yield {
+            f"{name}, with {PAGES} dashboards / without (at least 0.9)": ratio(rates["ten"], rates["none"])
+        }
+
+
+def _rate(port: int) -> float:
+    return load(port)["requests_a_second"]
+
+
+def _rate_with_pages(port: int) -> float:
+    with _open_pages(port):
+        return _rate(port)
+
+
+@contextmanager
+def _open_pages(port: int) -> Iterator[None]:
+    command = [sys.executable, str(HERE / "open_pages.py"), str(port), str(PAGES)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101
+            if process.stdout.readline() != "open\n":
+                raise ConnectionError("the pages could not be opened")
+            yield
+            if process.poll() is not None:
+                raise ConnectionError("the pages did not stay open")
+        finally:
+            process.terminate()

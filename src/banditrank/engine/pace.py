@@ -1,0 +1,46 @@
+"""How often something is done that may take long: not too often, and not for too much of the time."""
+
+import time
+
+_LEAST_SECONDS = 1.0
+_MOST_SECONDS = 10.0
+
+
+class Pace:
+    """Says when something may be done again.
+
+    Parameters
+    ----------
+    share
+        Of the time that it may take, unless it takes more than so much of ten seconds.
+
+    Examples
+    --------
+    >>> pace = Pace(0.05)
+    >>> pace.is_due
+    True
+    >>> with pace:
+    ...     pass
+    >>> pace.is_due
+    False
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._begin = self._next = 0.0
+        self._is_first = True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time."""
+        return time.monotonic() >= self._next
+
+    def __enter__(self) -> None:
+        self._begin = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        end = time.monotonic()
+        # The first time on a machine formulas are compiled, which says nothing of the next.
+        took = 0.0 if self._is_first else end - self._begin
+        self._is_first = False
+        self._next = end + min(max(_LEAST_SECONDS, took / self._share), _MOST_SECONDS)
