@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
 
-.PHONY: setup run test lint types layers unit coverage browser servers bench certify crash requirements clean
+.PHONY: setup run test lint types layers unit coverage browser servers pictures bench certify crash requirements clean
 
 setup: .venv/ready
 
@@ -15,10 +15,9 @@ setup: .venv/ready
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+# The demo, until Ctrl-C; `make run ROUNDS=2000` ends by itself.
 run: setup
-	mkdir -p output
-	$(BIN)/banditrank simulate kdd2012 --plot output/kdd2012.png
-	@echo "figure: output/kdd2012.png"
+	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
 test: lint types layers unit
 
@@ -45,6 +44,10 @@ unit: setup browser servers
 # The same tests with branch coverage, which takes a third longer: tracing slows the compiler down.
 coverage: setup browser servers
 	$(BIN)/pytest --numprocesses=auto --cov --cov-report=term:skip-covered
+
+# The pictures of the demo in docs/images.
+pictures: setup browser
+	$(BIN)/python tools/take_pictures.py
 
 bench: setup
 	$(BIN)/python benchmarks/bench.py

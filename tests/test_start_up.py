@@ -30,7 +30,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     "command",
     [
         *([], ["simulate"], ["solve"], ["frontier"], ["problem", "generate"], ["data", "kdd2012"]),
-        *(["reproduce"], ["compare"], ["state", "show"], ["state", "import"]),
+        *(["reproduce"], ["compare"], ["demo"], ["state", "show"], ["state", "import"]),
     ],
     ids=" ".join,
 )

@@ -43,7 +43,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False
 _INLINED: Any = {**_OPTIONS, "forceinline": True}
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 
-WITHOUT_FORMULAS = ("cli", "client", "engine", "experiments", "logs", "service", "storage", "testing")
+WITHOUT_FORMULAS = ("cli", "client", "demo", "engine", "experiments", "logs", "service", "storage", "testing")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

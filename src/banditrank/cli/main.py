@@ -13,6 +13,7 @@ from banditrank import __version__
 from banditrank.cli.command import Command, Group, Interruption
 from banditrank.cli.compare import compare_command
 from banditrank.cli.data import data_commands
+from banditrank.cli.demo import demo_command
 from banditrank.cli.frontier import frontier_command
 from banditrank.cli.keys import key_commands
 from banditrank.cli.problem import problem_commands
@@ -39,6 +40,7 @@ application.command("frontier", cls=Command)(frontier_command)
 application.command("reproduce", cls=Command)(reproduce_command)
 application.command("compare", cls=Command)(compare_command)
 application.command("serve", cls=Command)(serve_command)
+application.command("demo", cls=Command)(demo_command)
 application.add_typer(key_commands, name="keys")
 application.add_typer(problem_commands, name="problem")
 application.add_typer(data_commands, name="data")

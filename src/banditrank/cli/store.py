@@ -27,7 +27,7 @@ def opened(store: str | None) -> "Store":
     return open_store(DEFAULT_STORE if store is None else store)
 
 
-def service_is_installed() -> None:
+def service_is_installed(command: str = "banditrank serve") -> None:
     """Raise an error unless what the service is made of is there."""
     missing = [
         name
@@ -35,6 +35,4 @@ def service_is_installed() -> None:
         if not find_spec(name)
     ]
     if missing:
-        raise InvalidInputError(
-            "banditrank serve", 'needs pip install "banditrank[service]"', f"no {missing[0]}"
-        )
+        raise InvalidInputError(command, 'needs pip install "banditrank[service]"', f"no {missing[0]}")
