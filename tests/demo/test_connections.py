@@ -17,10 +17,11 @@ RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length
 
 async def _ask_twice(*, closing: bool) -> int:
     """Ask a server two things; return on how many connections they came."""
-    connections = []
+    connections, ended = [], []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(writer)
+        ended.append(asyncio.current_task())
         while await reader.readline():
             await reader.readuntil(b"\r\n\r\n")
             writer.write(RESPONSE)
@@ -37,6 +38,7 @@ async def _ask_twice(*, closing: bool) -> int:
                 await connections[0].wait_closed()
                 await asyncio.sleep(0)  # what was closed there is seen here
             assert await client.surfaces() == []
+        await asyncio.gather(*ended)
     return len(connections)
 
 

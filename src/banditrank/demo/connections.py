@@ -6,6 +6,7 @@ httpx's own way looks at every connection for each request, which takes longer t
 import asyncio
 import time
 from asyncio import StreamReader, StreamWriter
+from contextlib import suppress
 
 import httpx
 
@@ -40,9 +41,11 @@ class KeptConnections(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for _, (_, writer) in self._idle:
+        while self._idle:
+            _, (_, writer) = self._idle.pop()
             writer.close()
-        self._idle.clear()
+            with suppress(OSError):  # the service was there first
+                await writer.wait_closed()
 
     async def _connection(self, url: httpx.URL) -> _Connection:
         while self._idle:
