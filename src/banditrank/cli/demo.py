@@ -105,7 +105,7 @@ class _Progress:
 
     def show(self, accounts: "Sequence[Account]") -> None:
         """Tell what became of users so far."""
-        line = "; ".join(map(_in_short, accounts)) or "compiling and waiting for the first visit"
+        line = _in_short(accounts)
         if self._terminal:
             line = line[: shutil.get_terminal_size().columns - 1]
             sys.stderr.write("\r" + line.ljust(self._width))
@@ -123,11 +123,17 @@ class _Progress:
             self._width = 0
 
 
-def _in_short(account: "Account") -> str:
-    rate = f"{account.latest_rate:.3f} of {account.optimum:.3f} clicks a visit"
-    return f"{account.known.name} {account.visits:,} visits, {rate}" + (
-        ", deleted" if account.deleted else ""
-    )
+def _in_short(accounts: "Sequence[Account]") -> str:
+    """Return a line that a narrow terminal has room for."""
+    if not any(account.visits for account in accounts):
+        return "waiting for the first visit"
+    rates = [
+        f"{account.known.name} "
+        + ("deleted" if account.deleted else f"{account.latest_rate:.2f} of {account.optimum:.2f}")
+        for account in accounts
+    ]
+    visits = sum(account.visits for account in accounts)
+    return f"{visits:,} visits; click rate {', '.join(rates)}"
 
 
 def _print_result(result: "DemoResult") -> None:
