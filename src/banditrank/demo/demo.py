@@ -123,10 +123,11 @@ def run_demo(
             ]
         return DemoResult(seed, rounds, speed, __version__, not finished, tuple(learned))
 
+    truths = {known.name: known.world for known in (make() for make in _MADE)}
     with (
         _told_to_stop_as_by_a_key(),
         _store_or_temporary(store) as place,
-        running_service(port=port, store=place) as address,
+        running_service(port=port, store=place, truths=truths) as address,
     ):
         ready(address)
         return asyncio.run(play(address))

@@ -2,24 +2,29 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 
 import uvicorn
 
 from banditrank.errors import BanditRankError, InvalidInputError
+from banditrank.model.problem import Problem
 from banditrank.service.application import Application
 from banditrank.service.origins import LOOPBACK
 from banditrank.service.server import bind, server_config
 from banditrank.service.settings import Settings
 from banditrank.storage.addresses import shown
 
+_BUCKET_SECONDS = 1.0  # of the learning curve: there is one to see within seconds
 _PORTS = 20  # that are tried, from the usual one on, unless one is asked for
 
 
 @contextmanager
-def running_service(*, port: int | None, store: str) -> Iterator[str]:
+def running_service(
+    *, port: int | None, store: str, truths: Mapping[str, Problem] = MappingProxyType({})
+) -> Iterator[str]:
     """Run a service on the loopback address until the block ends; give its address.
 
     Parameters
@@ -28,11 +33,13 @@ def running_service(*, port: int | None, store: str) -> Iterator[str]:
         Where to listen; None for the usual one, or the next that is free.
     store
         Address of the store.
+    truths
+        The worlds of surfaces, by their names, for the page to show.
     """
-    wanted = Settings(store=store, allow_origins=(LOOPBACK,))
+    wanted = Settings(store=store, allow_origins=(LOOPBACK,), bucket_seconds=_BUCKET_SECONDS)
     _check_store(wanted)
     settings, bound = _bind_next(wanted) if port is None else _bind(wanted, port)
-    server = uvicorn.Server(server_config(Application(settings), settings))
+    server = uvicorn.Server(server_config(Application(settings, truths=truths), settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="banditrank-service")
     thread.start()
     try:

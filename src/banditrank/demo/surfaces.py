@@ -32,7 +32,8 @@ class KnownSurface:
         """What the service is told.
 
         Reports get lost whatever they would have said: to count those users as not clicking would teach click
-        rates that are too low, so they count for nothing.
+        rates that are too low, so they count for nothing. Every ranking follows all that was reported, so that
+        what is learned from so many users does not depend on how fast they come and the machine is.
         """
         return {
             "name": self.name,
@@ -43,6 +44,7 @@ class KnownSurface:
             "utility": self.utility,
             "attribution_seconds": _ATTRIBUTION_SECONDS,
             "unreported": "discarded",
+            "refresh_seconds": 0.0,
         }
 
 
