@@ -32,8 +32,8 @@ class KnownSurface:
         """What the service is told.
 
         Reports get lost whatever they would have said: to count those users as not clicking would teach click
-        rates that are too low, so they count for nothing. Every ranking follows all that was reported, so that
-        what is learned from so many users does not depend on how fast they come and the machine is.
+        rates that are too low, so they count for nothing. Every ranking follows all that was reported: what
+        is learned from so many users does not depend on how fast they come and the machine is.
         """
         return {
             "name": self.name,
