@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ class Fixture:
     streams: bool = True
     broken_series: bool = False
     slow: threading.Event = field(default_factory=threading.Event)  # set: the dashboard is never told
+    slow_surface: threading.Event = field(default_factory=threading.Event)  # set: a surface is not told
     asked: list[str] = field(default_factory=list)
     port: int = 0
     version: int = 0
@@ -182,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         if name not in made:
             self._problem(404, f"there is no surface {name!r}")
         elif not rest:
-            self._json(made[name].surface)
+            self._surface(made[name])
         elif rest == ["dashboard"]:
             self._dashboard(made[name])
         elif rest == ["series"] and self.served.broken_series:
@@ -193,6 +195,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(made[name])
         elif rest == ["events"]:
             self._problem(406, "there is no stream")
+
+    def _surface(self, made: Made) -> None:
+        while self.served.slow_surface.is_set() and self.served.listens:
+            time.sleep(0.01)
+        self._json(made.surface)
 
     def _explain(self, ranking: str) -> None:
         for made in self.served.made.values():

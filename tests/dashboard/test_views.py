@@ -147,6 +147,17 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
     expect(page.locator("#shown")).to_be_visible()
 
 
+def test_items_are_asked_for_once_however_often_the_page_is_drawn(page: Page, server: Fixture) -> None:
+    server.slow_surface.set()  # it is told when the test says so
+    page.goto(server.page("ads") + "#items")
+    for number in range(3):
+        server.change("ads", rounds=60_000 + number)
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    server.slow_surface.clear()
+    expect(page.locator("h1")).to_have_text("Items")
+    assert server.asked.count("GET /v1/surfaces/ads") == 1
+
+
 def test_no_more_items_can_be_retired_than_positions_leave(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#items")
     for name in ("Ad 1", "Ad 2"):

@@ -106,11 +106,23 @@ function title(state) {
 }
 
 function items() {
-  if (!definition) {
-    read(surfacePath(name)).then((read) => ((definition = read), soon()), () => (location.hash = ""));
-    return loading(name, 0).slice(0, 1);
+  if (definition) return itemsView(definition, (changed) => (definition = changed), soon);
+  readDefinition();
+  return loading(name, 0).slice(0, 1);
+}
+
+// One question at a time: an answer that comes late must not undo what was changed since.
+let reading = false;
+async function readDefinition() {
+  if (reading) return;
+  reading = true;
+  try {
+    definition = await read(surfacePath(name));
+  } catch {
+    location.hash = ""; // the page of the surface says what is wrong
   }
-  return itemsView(definition, (changed) => (definition = changed), soon);
+  reading = false;
+  soon();
 }
 
 function footer() {
