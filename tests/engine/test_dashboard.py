@@ -30,7 +30,8 @@ def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
     live = ranker._live
     latest = LatestRankings(live, ranker._engine.store)
     true = None if truth is None else Truth(truth, live.surface)
-    document = dashboard_document(assess(live.known()), true, latest, [], now=1e9, counts_age=0.0)
+    now = ranker._engine.now()
+    document = dashboard_document(assess(live.known()), true, latest, [], now=now, counts_age=0.0)
     return json.loads(json.dumps(document, allow_nan=False))
 
 
@@ -164,6 +165,15 @@ def test_the_latest_rankings_are_told_with_what_became_of_them() -> None:
         assert [one["feedback"] for one in recent[:3]] == ["clicked", "none", "waiting"]
         assert ITEMS[recent[0]["item"]] == shown[-1].items[1]
         assert recent[1]["item"] is None
+
+
+def test_feedback_is_not_awaited_when_its_time_is_over() -> None:
+    clock = Clock()
+    with a_ranker(a_surface(unreported="discarded", attribution_seconds=60.0), clock=clock) as ranker:
+        ranker.rank("new")
+        assert told(ranker)["recent"][0]["feedback"] == "waiting"
+        clock.now += 60
+        assert told(ranker)["recent"][0]["feedback"] == "none"
 
 
 def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:

@@ -1,6 +1,7 @@
 """What pages are told over HTTP: documents, streams, and who may have them."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ import pytest
 from running_service import Running, running
 
 from banditrank.engine.keys import create_key
+from banditrank.engine.pace import Pace
+from banditrank.service.dashboards import Dashboards, State
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
 EVENTS = "/v1/surfaces/ads/events"
@@ -100,7 +103,7 @@ def test_nothing_is_sent_again_while_nothing_changes(service: Running) -> None:
     first = service.ask("GET", path)
     tag = first.headers["etag"]
     for desk in service.application.dashboards._desks.values():
-        desk.state_made = 0.0  # ages have grown; the document is made again
+        desk.pace = Pace(1.0)  # ages have grown; the document is made again
     for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
         again = service.ask("GET", path, headers={"if-none-match": known})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
@@ -175,6 +178,22 @@ def test_streams_end_when_the_service_stops() -> None:
     for client in clients:
         client.thread.join(LONGEST_WAIT)
         assert client.ended.is_set()
+
+
+def test_a_client_that_does_not_read_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def endless(*_: object) -> State:
+        return State(b"x" * 100_000_000, b"tag")
+
+    monkeypatch.setattr(Dashboards, "state", endless)
+    with socket.socket() as client, running() as service:
+        service.ask("POST", "/v1/surfaces", ADS)
+        host, port = service.address.removeprefix("http://").split(":")
+        client.connect((host, int(port)))
+        client.sendall(f"GET {EVENTS} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        assert client.recv(15) == b"HTTP/1.1 200 OK"  # and no more
+    assert not [record for record in caplog.records if "Cancel" in record.message]  # uvicorn gave up waiting
 
 
 def test_a_stream_ends_after_its_time() -> None:

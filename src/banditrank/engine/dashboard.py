@@ -63,7 +63,7 @@ def dashboard_document(
         "truth": truth is not None,
         "arrivals": [one.share for one in assessment.estimates.user_types],
         "now": _now(assessment, latest) if something else [],
-        "recent": latest.documents(),
+        "recent": latest.documents(now),
         "positions": _positions(assessment, truth),
         "items": _items(assessment, truth),
         "fair": fair,

@@ -28,8 +28,8 @@ class LatestRankings:
         self._store = store
         self._outcomes: dict[bytes, Outcome] = {}
 
-    def documents(self) -> list[RecentDocument]:
-        """Return the latest rankings, the latest first."""
+    def documents(self, now: float) -> list[RecentDocument]:
+        """Return the latest rankings, the latest first, as of a time in seconds since 1970."""
         latest = [LatestRanking(*one) for one in reversed(self._live.watch.latest.copy())]
         keys = [one.shown.key for one in latest]
         known = {key: self._outcomes[key] for key in keys if key in self._outcomes}
@@ -38,7 +38,7 @@ class LatestRankings:
                 if key not in known and (outcome := self._store.outcome(self._live.number, key)) is not None:
                     known[key] = outcome
         self._outcomes = known
-        return [_document(one, known.get(one.shown.key)) for one in latest]
+        return [_document(one, known.get(one.shown.key), now) for one in latest]
 
     def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[float | None]:
         """Return the share of each choice among the latest rankings of its type; None if there are none.
@@ -64,16 +64,17 @@ class LatestRankings:
         return shares
 
 
-def _document(latest: LatestRanking, outcome: Outcome | None) -> RecentDocument:
+def _document(latest: LatestRanking, outcome: Outcome | None, now: float) -> RecentDocument:
     user_type, *items = latest.shown.numbers
     clicked = outcome is not None and outcome.position >= 0
+    waits = outcome is None and now * 1000 < latest.shown.lapses
     return {
         "id": latest.id,
         "at": told_time(latest.at),
         "type": user_type,
         "ranking": items,
         "why": _why(user_type, tuple(items), latest.best),
-        "feedback": "waiting" if outcome is None else "clicked" if clicked else "none",
+        "feedback": "waiting" if waits else "clicked" if clicked else "none",
         "item": items[outcome.position] if outcome is not None and clicked else None,
     }
 

@@ -24,6 +24,8 @@ ALIVE_SECONDS = 5.0
 
 _TICK_SECONDS = 1.0  # all streams look at the same moments, so that one document serves all of them
 
+_STUCK_SECONDS = 30.0  # beyond its time, after which a stream that cannot be sent is cut off
+
 _SINCE = Parameter(
     "since",
     "Leave out buckets that began before this time. Buckets are all told again after they became wider.",
@@ -58,7 +60,10 @@ async def _series(application: "Application", request: Request) -> Response:
 async def _events(application: "Application", request: Request) -> Stream:
     live = await application.surface(request)
     application.streams.add()
-    return Stream(200, _told(application, live, request), b"text/event-stream", application.streams.remove)
+    told, seconds = _told(application, live, request), application.settings.stream_seconds
+    return Stream(
+        200, told, b"text/event-stream", ended=application.streams.remove, seconds=seconds + _STUCK_SECONDS
+    )
 
 
 async def _told(application: "Application", live: LiveSurface, request: Request) -> AsyncIterator[bytes]:

@@ -22,8 +22,8 @@ from banditrank.engine.pace import Pace
 from banditrank.engine.series import first_wanted, series_document
 from banditrank.service.vitals import Vitals
 
-_FRESH_SECONDS = 0.9  # for which what was made is told again; less than pages wait
-_SHARE_OF_TIME = 0.05  # that assessments of a surface may take
+_FRESH_SECONDS = 0.9  # for which buckets are told again; less than pages wait
+_SHARE_OF_TIME = 0.05  # that the documents of a surface may take
 
 _encode = msgspec.json.Encoder().encode
 
@@ -45,9 +45,14 @@ class _Desk:
     assessment: Assessment | None = None
     pace: Pace = field(default_factory=lambda: Pace(_SHARE_OF_TIME))
     state: State | None = None
-    state_made: float = 0.0
     series: tuple[Buckets, list[Note]] | None = None
     series_made: float = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a state is to be made: at once if the surface was changed, to show nothing that is gone."""
+        made_of = None if self.assessment is None else self.assessment.known.revision
+        return self.pace.is_due or made_of != self.live.revision
 
 
 class Dashboards:
@@ -70,9 +75,8 @@ class Dashboards:
         """Return a surface's dashboard document."""
         desk = self._desk(live)
         async with desk.lock:
-            if desk.state is None or time.monotonic() - desk.state_made >= _FRESH_SECONDS:
+            if desk.state is None or desk.is_due:
                 desk.state = await asyncio.to_thread(self._make_state, desk)
-                desk.state_made = time.monotonic()
             return desk.state
 
     async def closed(self, live: LiveSurface) -> Buckets:
@@ -114,7 +118,12 @@ class Dashboards:
         return desk.series
 
     def _make_state(self, desk: _Desk) -> State:
-        assessment, live = self._assessed(desk), desk.live
+        with desk.pace:
+            return self._made_state(desk)
+
+    def _made_state(self, desk: _Desk) -> State:
+        live = desk.live
+        assessment = self._assessed(desk)
         truth = live.watch.truth_of(assessment.known.surface)
         document = dashboard_document(
             assessment,
@@ -131,17 +140,14 @@ class Dashboards:
         return State(lasting[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % tag)
 
     def _make_series(self, desk: _Desk, buckets: Buckets, notes: list[Note], first: int) -> bytes:
-        assessment = self._assessed(desk)
+        assessment = desk.assessment or self._assessed(desk)
         truth = desk.live.watch.truth_of(assessment.known.surface)
         return _encode(series_document(buckets, notes, assessment, truth, first=first))
 
     def _assessed(self, desk: _Desk) -> Assessment:
-        """Return what the counts say: the latest, unless finding out takes long and was done just now."""
-        before, live = desk.assessment, desk.live
-        if before is not None and before.known.revision == live.revision:  # what was retired is not told
-            is_latest = before.known.version == live.version
-            if is_latest or not desk.pace.is_due:
-                return before
-        with desk.pace:
-            desk.assessment = assess(live.known())
-        return desk.assessment
+        """Return what the latest counts say."""
+        live, before = desk.live, desk.assessment
+        latest = live.revision, live.version
+        if before is None or (before.known.revision, before.known.version) != latest:
+            desk.assessment = before = assess(live.known())
+        return before

@@ -9,6 +9,7 @@ from banditrank.service.whole_responses import WholeResponses
 
 HEAD_SECONDS = 10.0
 LARGEST_HEAD = 1 << 16
+STUCK_SECONDS = 2.0  # for a client to read what it is sent, when the service stops
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -57,6 +58,12 @@ class PunctualProtocol(HttpToolsProtocol):
         if stopping is not None:
             stopping.set()
         super().shutdown()
+        self.loop.call_later(STUCK_SECONDS, self._drop_if_stuck)
+
+    def _drop_if_stuck(self) -> None:
+        """Close a connection to a client that does not read what it is sent."""
+        if self.flow.write_paused:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""

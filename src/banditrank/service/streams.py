@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from banditrank.service.messages import ALWAYS, Headers, Receive, Response, Send
 from banditrank.service.problems import TOO_MANY_STREAMS, ProblemError
 
+_LAST_SECONDS = 1.0  # for the end of a stream to be sent
+
 
 class OpenStreams:
     """How many streams there are; each holds a connection, and is worked for every few seconds.
@@ -45,12 +47,15 @@ class Stream:
         What is sent, as it comes.
     ended
         Called once, whatever it ends by.
+    seconds
+        After which it is ended in any case: a client that does not read holds up what is sent.
     """
 
     status: int
     parts: AsyncIterator[bytes]
     content_type: bytes
     ended: Callable[[], None]
+    seconds: float
     headers: Headers = ()
 
     def head(self) -> Response:
@@ -65,7 +70,7 @@ class Stream:
         try:
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
             tasks = [asyncio.create_task(work) for work in (self._feed(send), _gone(receive), _set(stopping))]
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
@@ -73,8 +78,9 @@ class Stream:
             self.ended()
         if not tasks[0].cancelled():
             tasks[0].result()  # raises what it failed with
-        with contextlib.suppress(OSError):
-            await send({"type": "http.response.body", "body": b""})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_SECONDS):
+                await send({"type": "http.response.body", "body": b""})
 
     async def _feed(self, send: Send) -> None:
         async for part in self.parts:
