@@ -6,7 +6,15 @@ from live import Clock, a_ranker, a_surface, play, wait_until
 from banditrank.engine.learned import Learned
 from banditrank.errors import ForgottenError, LapsedRankingError
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Snapshot
+from banditrank.storage.records import (
+    NOT_CLICKED,
+    Entry,
+    Shown,
+    Snapshot,
+    Verdict,
+    first_key,
+    pack_ranking,
+)
 
 
 def test_closing_saves_a_snapshot_and_the_next_begins_there() -> None:
@@ -75,3 +83,43 @@ def test_a_clock_near_1970_does_no_harm() -> None:
         shown = ranker.rank("new")
         ranker._live.tend()
         assert ranker.feedback(shown.id) == "counted"
+
+
+def test_what_was_never_reported_is_counted_before_it_is_forgotten() -> None:
+    store, clock = MemoryStore(), Clock()
+    surface = a_surface(keep_seconds=1000.0, attribution_seconds=10.0)
+    with a_ranker(surface, store, clock=clock) as ranker:
+        for _ in range(3):
+            ranker.rank("new")
+    clock.now += 5000.0
+    with a_ranker(surface, store, clock=clock) as ranker:
+        wait_until(lambda: ranker.counts().rounds == 3)
+
+        def is_forgotten() -> bool:
+            clock.now += 1.0
+            return store.commit([Entry(old, NOT_CLICKED)]).verdicts == [Verdict.FORGOTTEN]
+
+        old = Shown(1, first_key(int(clock.now - 4000.0) * 1000), pack_ranking(0, (0, 1)))
+        store.commit([Entry(old, NOT_CLICKED)])
+        wait_until(is_forgotten)
+
+
+def test_a_clock_that_was_set_forgets_nothing() -> None:
+    store, clock = MemoryStore(), Clock()
+    surface = a_surface(keep_seconds=1000.0, attribution_seconds=10.0)
+    with a_ranker(surface, store, clock=clock) as ranker:
+        shown = ranker.rank("new")
+        ranker.feedback(shown.id)
+        ranker._live._steady = lambda: 0.0
+        clock.now += 5000.0
+        ranker._live.tend()
+        clock.now -= 5000.0
+        ranker._live.tend()
+        assert ranker.feedback(shown.id) == "repeated"
+        ranker.rank("new")
+
+        def is_settled() -> bool:
+            clock.now += 1.0
+            return ranker.counts().rounds == 2
+
+        wait_until(is_settled)

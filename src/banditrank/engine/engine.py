@@ -16,6 +16,7 @@ from banditrank.errors import (
     BanditRankError,
     ContradictionError,
     InvalidInputError,
+    LapsedRankingError,
     StoreError,
     StoreUnavailableError,
     UnknownNameError,
@@ -293,6 +294,8 @@ def verdict_told(answer: Answer) -> str:
         raise answer
     if answer is Verdict.CONTRADICTED:
         raise ContradictionError("another feedback was counted for this ranking before")
+    if answer is Verdict.FORGOTTEN:
+        raise LapsedRankingError("the ranking's attribution window closed long ago")
     if answer is Verdict.GONE:
         raise UnknownRankingError("the surface of the ranking was deleted")
     return str(answer)

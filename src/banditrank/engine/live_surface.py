@@ -31,6 +31,7 @@ _SWEEP_SECONDS = 1.0
 _GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and commits take time
 _LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, after a store was down
 _FORGET_SECONDS = 3600.0
+_JUMP_SECONDS = 30.0  # by which a clock that is not set differs from another between two looks at it
 _A_SWEEP = 1000
 _SETTLING_SECONDS = 1.0  # after a bucket's end, until which other processes' changes are waited for
 
@@ -90,6 +91,9 @@ class LiveSurface:
         self._refreshing = threading.Lock()
         self._swept_until = 0.0
         self._next_sweep = self._next_forgetting = 0.0
+        # A clock that is not the machine's is as steady as it is.
+        self._steady = time.monotonic if clock is time.time else clock
+        self._ahead = clock() - self._steady()
         self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
         self.watch = watch
         self._learned = Learned(store, record.number, self.surface, activity=watch.activity)
@@ -238,7 +242,7 @@ class LiveSurface:
     def is_due(self) -> bool:
         """Return whether there is anything to be done by `tend`."""
         looks = self.watch.is_due(self.revision, self.version)
-        return looks or self._is_stale() or self._clock() >= self._next_sweep
+        return looks or self._is_stale() or self._is_to_sweep(self._clock())
 
     def _is_stale(self) -> bool:
         if self._view.revision != self.revision:
@@ -252,25 +256,39 @@ class LiveSurface:
             self.refresh()
         if self.watch.is_due(self.revision, self.version):
             self.watch.look(self.known(), self._learned)
+        if self._has_jumped(now):  # what is forgotten cannot be counted any more: wait until that is sure
+            self._next_forgetting = now + _FORGET_SECONDS
         forgets = now >= self._next_forgetting
         if forgets:
             self._swept_until = 0.0  # a store that was down for long may have noted rankings very late
-        if now >= self._next_sweep:
+        if self._is_to_sweep(now):
             self._next_sweep = now + _SWEEP_SECONDS
-            self._sweep(now - _GRACE_SECONDS)
+            old = _milliseconds(now - self.surface.keep_seconds)
+            if self._sweep(now - _GRACE_SECONDS) >= old and forgets:  # all that is old was settled before
+                self._next_forgetting = now + _FORGET_SECONDS
+                self._store.forget(self.number, before=old)
         if self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT:
             self._learned.save(int(now * 1000))
-        if forgets:
-            self._next_forgetting = now + _FORGET_SECONDS
-            self._store.forget(self.number, before=_milliseconds(now - self.surface.keep_seconds))
+
+    def _is_to_sweep(self, now: float) -> bool:
+        return not 0.0 < self._next_sweep - now <= _SWEEP_SECONDS  # more if the clock was set back
+
+    def _has_jumped(self, now: float) -> bool:
+        """Return whether the clock was set since it was asked the last time."""
+        ahead = now - self._steady()
+        jump, self._ahead = ahead - self._ahead, ahead
+        return abs(jump) > _JUMP_SECONDS
 
     def save(self) -> None:
         """Save a snapshot."""
         self._learned.save(int(self._clock() * 1000))
 
-    def _sweep(self, until: float) -> None:
-        """Settle rankings whose window closed without feedback."""
-        since = _milliseconds(self._swept_until - _LATEST_NOTE_SECONDS)
+    def _sweep(self, until: float) -> int:
+        """Settle rankings whose window closed without feedback; return when the first of them lapsed.
+
+        In milliseconds since 1970; if there is none, until when it was looked for them.
+        """
+        since = _milliseconds(min(self._swept_until, until) - _LATEST_NOTE_SECONDS)
         outcome = NOT_CLICKED if self.surface.unreported == "not-clicked" else DISCARDED
         lapsed = self._store.open_entries(
             self.number, since=since, until=_milliseconds(until), limit=_A_SWEEP
@@ -282,6 +300,7 @@ class LiveSurface:
             self._swept_until = until
         else:
             self._next_sweep = 0.0
+        return lapsed[0].shown.lapses if lapsed else _milliseconds(until)
 
 
 class _Defined(NamedTuple):

@@ -25,6 +25,7 @@ class Written(NamedTuple):
     changes: list[Change]  # one for each surface to whose counts something was added
     before: Mapping[Place, Outcome]  # of rankings that had an outcome already: it stays
     gone: AbstractSet[int]  # surfaces that are not there: nothing was written of theirs
+    forgotten: AbstractSet[Place]  # rankings that had an outcome perhaps: nothing was written of these either
 
 
 class Store(ABC):
@@ -36,7 +37,8 @@ class Store(ABC):
     the death of the process and of the machine. Only the memory store is gone with its process.
 
     *Once.* A ranking is settled by the first outcome committed for it, in whichever process; its counts are
-    added in the same transaction. Repeating a commit, in part or as a whole, adds nothing.
+    added in the same transaction. Repeating a commit, in part or as a whole, adds nothing, also after
+    outcomes were forgotten.
 
     *All or nothing.* A call that raises has changed nothing, or all that it was to change: it is safe to
     repeat it.
@@ -99,8 +101,8 @@ class Store(ABC):
             place = entry.shown.place
             if decisive.setdefault(place, entry).outcome is None:
                 decisive[place] = entry
-        changes, before, gone = self._write(list(decisive.values()), at)
-        if len(decisive) == len(entries) and not before and not gone:  # nearly always
+        changes, before, gone, forgotten = self._write(list(decisive.values()), at)
+        if len(decisive) == len(entries) and not (before or gone or forgotten):  # nearly always
             told = [Verdict.NOTED if entry.outcome is None else Verdict.COUNTED for entry in entries]
             return Receipt(told, changes)
         verdicts = []
@@ -110,6 +112,8 @@ class Store(ABC):
                 verdicts.append(Verdict.GONE)
             elif entry.outcome is None:
                 verdicts.append(Verdict.NOTED)
+            elif place in forgotten:
+                verdicts.append(Verdict.FORGOTTEN)
             elif entry is decisive[place] and place not in before:
                 verdicts.append(Verdict.COUNTED)
             else:
@@ -152,9 +156,9 @@ class Store(ABC):
     def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is older than a time in milliseconds since 1970, and stays in the counts.
 
-        Settled rankings that lapsed before it: a repeated feedback is no longer known as such. Changes up to
-        the latest snapshot that was saved before it, and snapshots before that one; but never the latest
-        change, so that whoever is behind sees a gap.
+        Rankings that lapsed before it: nothing that comes for them is counted any more, for nobody knows
+        whether it was before. Changes up to the latest snapshot that was saved before it, and snapshots
+        before that one; but never the latest change, so that whoever is behind sees a gap.
 
         This is done in portions, for others not to wait: if it raises, a part may have been done.
         """

@@ -32,6 +32,7 @@ class _Learned:
     rankings: dict[bytes, Entry] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=lambda: [NOTHING])
+    forgotten: int = 0  # rankings that lapsed before this time, in milliseconds since 1970
 
     @property
     def version(self) -> int:
@@ -108,11 +109,16 @@ class MemoryStore(Store):
         with self._lock:
             gone = {entry.shown.surface for entry in entries} - self._learned.keys()
             before: dict[Place, Outcome] = {}
+            forgotten: set[Place] = set()
             new = []
             for entry in entries:
                 if entry.shown.surface in gone:
                     continue
-                rankings = self._learned[entry.shown.surface].rankings
+                learned = self._learned[entry.shown.surface]
+                if entry.shown.lapses < learned.forgotten:
+                    forgotten.add(entry.shown.place)
+                    continue
+                rankings = learned.rankings
                 known = rankings.setdefault(entry.shown.key, Entry(entry.shown, None)).outcome
                 if known is not None and entry.outcome is not None:
                     before[entry.shown.place] = known
@@ -125,7 +131,7 @@ class MemoryStore(Store):
                 if cells := cells_of(counted):
                     changes.append(Change(surface, learned.version + 1, cells, at))
                     learned.changes.append(changes[-1])
-            return Written(changes, before, gone)
+            return Written(changes, before, gone, forgotten)
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
@@ -181,11 +187,8 @@ class MemoryStore(Store):
         last = first_key(before)
         with self._lock:
             if learned := self._learned.get(surface):
-                learned.rankings = {
-                    key: entry
-                    for key, entry in learned.rankings.items()
-                    if entry.outcome is None or key >= last
-                }
+                learned.forgotten = max(learned.forgotten, before)
+                learned.rankings = {key: entry for key, entry in learned.rankings.items() if key >= last}
                 version = max((one.version for one in learned.snapshots if one.saved < before), default=0)
                 latest = learned.changes[-1:]
                 learned.changes = [one for one in learned.changes if one.version > version] or latest

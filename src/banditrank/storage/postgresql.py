@@ -120,13 +120,14 @@ class PostgresStore(SqlStore):
     def _lock_schema(self, transaction: Transaction) -> None:
         transaction.run("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK, self._schema])
 
-    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> set[int]:
+    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> dict[int, int]:
         # Always in this order: two that lock the same surfaces never wait for each other.
         rows = transaction.run(
-            "SELECT number FROM surfaces WHERE number = ANY(%s::bigint[]) ORDER BY number FOR UPDATE",
+            "SELECT number, forgotten FROM surfaces WHERE number = ANY(%s::bigint[]) "
+            "ORDER BY number FOR UPDATE",
             [_array(sorted(numbers))],
         )
-        return {number for (number,) in rows}
+        return dict(rows)
 
     def _has_settings(self, transaction: Transaction) -> bool:
         ((schema, settings),) = transaction.run(

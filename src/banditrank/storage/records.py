@@ -37,7 +37,7 @@ class Shown(NamedTuple):
     @property
     def lapses(self) -> int:
         """When its attribution window closes, in milliseconds since 1970."""
-        return int.from_bytes(self.key[:_TIME_BYTES], "big")
+        return time_of(self.key)
 
     @property
     def user_type(self) -> int:
@@ -69,6 +69,17 @@ def pack_ranking(user_type: int, items: tuple[int, ...]) -> bytes:
 def first_key(milliseconds: int) -> bytes:
     """Return the least key of rankings that lapse at a time or later."""
     return milliseconds.to_bytes(_TIME_BYTES, "big") + bytes(KEY_BYTES - _TIME_BYTES)
+
+
+def time_of(key: bytes) -> int:
+    """Return when a ranking lapses, in milliseconds since 1970.
+
+    Examples
+    --------
+    >>> time_of(first_key(1000))
+    1000
+    """
+    return int.from_bytes(key[:_TIME_BYTES], "big")
 
 
 class Outcome(NamedTuple):
@@ -122,6 +133,7 @@ class Verdict(StrEnum):
     REPEATED = "repeated"  # was counted before, with the same outcome
     CONTRADICTED = "contradicted"  # was counted before, with another outcome
     GONE = "gone"  # the surface was deleted
+    FORGOTTEN = "forgotten"  # it lapsed so long ago that nobody knows whether it was counted
 
 
 class Change(NamedTuple):

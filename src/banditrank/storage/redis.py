@@ -70,7 +70,7 @@ class RedisStore(Store):
     # Surfaces
 
     def _run_on_surfaces(self, script: str, *values: Any) -> Any:
-        keys = ["surfaces", "revisions", "versions", "numbers"]
+        keys = ["surfaces", "revisions", "versions", "numbers", "forgotten"]
         return self._server.run(script, keys, [self._server.prefix, *values])
 
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
@@ -129,7 +129,7 @@ class RedisStore(Store):
             values = [part for surface in surfaces for part in (surface, added[surface])]
             keys = [f"{surface}:{name}" for surface in surfaces for name in ("open", "settled", "changes")]
             written, found, versions = self._server.run(
-                scripts.WRITE, ["versions", *keys], [len(surfaces), *values, b"".join(parts), at]
+                scripts.WRITE, ["versions", *keys, "forgotten"], [len(surfaces), *values, b"".join(parts), at]
             )
             states = found.split(b" ")
             new = [state == b"new" for state in states]
@@ -144,7 +144,10 @@ class RedisStore(Store):
             for entry, state in told
             if entry.outcome is not None and state.isdigit()
         }
-        return Written(changes, before, {entry.shown.surface for entry, state in told if state == b"gone"})
+        gone = {entry.shown.surface for entry, state in told if state == b"gone"}
+        return Written(
+            changes, before, gone, {entry.shown.place for entry, state in told if state == b"forgotten"}
+        )
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
@@ -185,7 +188,7 @@ class RedisStore(Store):
     def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
         names = ("settled", "changes", "snapshots", "sums", "histories")
-        keys = ["versions", *(f"{surface}:{name}" for name in names)]
+        keys = ["versions", *(f"{surface}:{name}" for name in names), f"{surface}:open", "forgotten"]
         while self._server.run(scripts.FORGET, keys, [surface, before, first_key(before), _PORTION]):
             pass
 

@@ -12,6 +12,7 @@ Keys, all after the store's prefix:
 `surfaces`          hash: name → number
 `revisions`         hash: number → revision of the definition
 `versions`          hash: number → version of the counts; what is in here exists
+`forgotten`         hash: number → time in milliseconds since 1970; rankings that lapsed before are forgotten
 `keys`, `revoked`   hashes: id of an API key → what it is, and when it was revoked
 `N:definitions`     hash of surface N: revision → definition
 `N:open`            sorted set: key + ranking of those without an outcome
@@ -44,7 +45,7 @@ redis.call('SET', KEYS[1], ARGV[1] + 1)
 return 1
 """
 
-# KEYS   surfaces, revisions, versions, numbers
+# KEYS   surfaces, revisions, versions, numbers, forgotten
 # ARGV   the prefix of all keys: those of a surface have its number, which only the script knows; then a name
 CREATE_SURFACE = """
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then return 0 end
@@ -89,6 +90,7 @@ if not number then return 0 end
 redis.call('HDEL', KEYS[1], ARGV[2])
 redis.call('HDEL', KEYS[2], number)
 redis.call('HDEL', KEYS[3], number)
+redis.call('HDEL', KEYS[5], number)
 for _, name in ipairs({'definitions', 'open', 'settled', 'changes', 'snapshots', 'sums', 'histories'}) do
     redis.call('UNLINK', ARGV[1] .. number .. ':' .. name)
 end
@@ -102,12 +104,12 @@ return {redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2])}
 # Whoever calls assumes which outcomes are new, and has added those up: cells are computed in one place. If he
 # is wrong nothing is written, and he is told what is so.
 #
-# KEYS   versions; of each surface the open, the settled, the changes
+# KEYS   versions; of each surface the open, the settled, the changes; at last forgotten
 # ARGV   how many surfaces; of each its number and the cells to add; then all entries in one string, which the
 #        driver is much sooner done with than with many: of each what `ENTRY` says, key, code of the outcome
 #        and ranking; then the time
-# Gives  1 if it was written; of each entry 'gone', 'open', 'new' or the code of the outcome that was there
-#        before, with a space between; of each surface the new version or 0
+# Gives  1 if it was written; of each entry 'gone', 'forgotten', 'open', 'new' or the code of the outcome that
+#        was there before, with a space between; of each surface the new version or 0
 
 ENTRY = struct.Struct("<HBBBH")
 """Of an entry: the place of its surface, counted from 1; 1 if it is assumed to be new; how many bytes its
@@ -116,9 +118,10 @@ key, its code (none if it is open) and its ranking have."""
 WRITE = """
 local surfaces = tonumber(ARGV[1])
 local data = ARGV[2 * surfaces + 2]
-local there, entries, found, agreed = {}, {}, {}, 1
+local there, since, entries, found, agreed = {}, {}, {}, {}, 1
 for place = 1, surfaces do
     there[place] = redis.call('HEXISTS', KEYS[1], ARGV[2 * place]) == 1
+    since[place] = tonumber(redis.call('HGET', KEYS[#KEYS], ARGV[2 * place]) or 0)
 end
 local at = 1
 while at <= #data do
@@ -130,6 +133,8 @@ while at <= #data do
     local state = codes == 0 and 'open' or 'new'
     if not there[place] then
         state = 'gone'
+    elseif struct.unpack('>I6', key) < since[place] then
+        state = 'forgotten'
     else
         -- A code is of digits, and ':' is what comes after '9'.
         local before = redis.call(
@@ -182,13 +187,16 @@ local version, saved = string.match(found[1], '(%d+):(%d+)')
 return {version, redis.call('HGET', KEYS[2], version), saved, redis.call('HGET', KEYS[3], version)}
 """
 
-# KEYS   versions, settled, changes, snapshots, sums, histories
+# KEYS   versions, settled, changes, snapshots, sums, histories, open, forgotten
 # ARGV   number, the time before which all is old, the first key of that time, how many rankings at most:
 #        for others not to wait
 # Gives  how many rankings are left to be forgotten
 FORGET = """
 local latest = redis.call('HGET', KEYS[1], ARGV[1])
 if not latest then return 0 end
+if tonumber(redis.call('HGET', KEYS[8], ARGV[1]) or 0) < tonumber(ARGV[2]) then
+    redis.call('HSET', KEYS[8], ARGV[1], ARGV[2])
+end
 local kept
 for _, one in ipairs(redis.call('ZREVRANGE', KEYS[4], 0, -1)) do
     local version, saved = string.match(one, '(%d+):(%d+)')
@@ -202,10 +210,14 @@ for _, one in ipairs(redis.call('ZREVRANGE', KEYS[4], 0, -1)) do
 end
 -- Versions have no gap: it is known how many changes stay, at least the latest.
 if kept then redis.call('XTRIM', KEYS[3], 'MAXLEN', math.max(1, latest - kept)) end
-local old = redis.call('ZLEXCOUNT', KEYS[2], '-', '(' .. ARGV[3])
-local portion = math.min(old, tonumber(ARGV[4]))
-if portion > 0 then redis.call('ZREMRANGEBYRANK', KEYS[2], 0, portion - 1) end
-return old - portion
+local left = 0
+for _, rankings in ipairs({KEYS[2], KEYS[7]}) do
+    local old = redis.call('ZLEXCOUNT', rankings, '-', '(' .. ARGV[3])
+    local portion = math.min(old, tonumber(ARGV[4]))
+    if portion > 0 then redis.call('ZREMRANGEBYRANK', rankings, 0, portion - 1) end
+    left = left + old - portion
+end
+return left
 """
 
 REVOKE_KEY = """

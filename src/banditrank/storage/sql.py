@@ -29,6 +29,7 @@ from banditrank.storage.records import (
 from banditrank.storage.tables import MIGRATIONS
 
 Row = tuple[Any, ...]
+_NEVER = 1 << 62  # a time that no ranking lapses at
 _PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
 _DELETED = "deleted surface "  # begins the name of a setting: what was learned of it is still to be deleted
 _PIECES = 64  # that are read at once
@@ -62,8 +63,11 @@ class SqlStore(Store):
         """Let nobody else migrate until the transaction ends."""
 
     @abstractmethod
-    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> set[int]:
-        """Let nobody else write to some surfaces until the transaction ends; return those that exist."""
+    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> dict[int, int]:
+        """Let nobody else write to some surfaces until the transaction ends.
+
+        Returns of those that exist the time before which rankings are forgotten.
+        """
 
     @abstractmethod
     def _has_settings(self, transaction: Transaction) -> bool:
@@ -182,13 +186,18 @@ class SqlStore(Store):
             # committed in their order, and what is read below cannot change before it is used.
             surfaces = {entry.shown.surface for entry in entries}
             there = self._lock_surfaces(transaction, surfaces)
-            present = [entry for entry in entries if entry.shown.surface in there]
+            present = [
+                entry for entry in entries if entry.shown.lapses >= there.get(entry.shown.surface, _NEVER)
+            ]
             self._note(transaction, [entry for entry in present if entry.outcome is None])
             outcomes = {one.shown.place: one.outcome for one in present if one.outcome is not None}
             new = self._settle(transaction, outcomes)
             before = self._outcomes(transaction, [place for place in outcomes if place not in new])
             changes = self._add_changes(transaction, [one for one in present if one.shown.place in new], at)
-            return Written(changes, before, surfaces - there)
+            gone = surfaces - there.keys()
+            written = {entry.shown.place for entry in present}
+            places = {entry.shown.place for entry in entries if entry.shown.surface not in gone}
+            return Written(changes, before, gone, places - written)
 
     def _note(self, transaction: Transaction, entries: Iterable[Entry]) -> None:
         """Write rankings that were shown, those of a surface in one piece."""
@@ -279,11 +288,13 @@ class SqlStore(Store):
         for number, piece in self._pieces(surface, begin, end):
             if len(found) >= limit and piece.first > sorted(found)[limit - 1]:
                 break
+            shown = unpacked(surface, piece)
             with self._transaction(writes=False) as transaction:
-                still_open = self._still_open(transaction, surface, piece)
+                settled = self._outcomes(transaction, [one.place for one in shown])
+            still_open = [one for one in shown if one.place not in settled]
             if not still_open:
                 finished.append(number)
-            found.update({one.shown.key: one for one in still_open if begin <= one.shown.key < end})
+            found.update({one.key: Entry(one, None) for one in still_open if begin <= one.key < end})
         if finished:
             self._remove_pieces(finished)
         return [found[key] for key in sorted(found)[:limit]]
@@ -300,12 +311,6 @@ class SqlStore(Store):
                 yield number, Piece(*piece)
             after = (rows[-1][1], rows[-1][0])
 
-    def _still_open(self, transaction: Transaction, surface: int, piece: Piece) -> list[Entry]:
-        """Return rankings without an outcome."""
-        shown = unpacked(surface, piece)
-        settled = self._outcomes(transaction, [one.place for one in shown])
-        return [Entry(one, None) for one in shown if one.place not in settled]
-
     def _remove_pieces(self, numbers: Sequence[int]) -> None:
         with suppress(StoreUnavailableError), self._transaction() as transaction:  # the next who looks will
             for number in numbers:
@@ -318,41 +323,28 @@ class SqlStore(Store):
         )
         version = rows[0][0] or 0
         summed = "version <= %s AND version < (SELECT version FROM surfaces WHERE number = %s)"
-        while self._forget_outcomes(surface, first_key(before)):
-            pass
+        self._forget_rankings(surface, before)
         self._delete(surface, "snapshots", "version", "version < %s", [version])
         self._delete(surface, "changes", "version", summed, [version, surface])
 
-    def _forget_outcomes(self, surface: int, end: bytes) -> bool:
-        """Throw away a portion of outcomes; return whether there is another.
-
-        A ranking is open if it was shown and has no outcome. So it must not be among those shown any more
-        when its outcome goes.
-        """
+    def _forget_rankings(self, surface: int, before: int) -> None:
+        end = first_key(before)
         with self._transaction() as transaction:
             self._lock_surfaces(transaction, [surface])
-            pieces = transaction.run(
-                "SELECT number, first, last, rankings, packed FROM shown WHERE surface = %s AND first < %s "
-                "ORDER BY first LIMIT %s",
-                [surface, end, _PIECES + 1],
+            transaction.run(
+                "UPDATE surfaces SET forgotten = %s WHERE number = %s AND forgotten < %s",
+                [before, surface, before],
             )
-            bound = end if len(pieces) <= _PIECES else pieces[-1][1]
-            rows = transaction.run(
-                "SELECT key FROM outcomes WHERE surface = %s AND key < %s ORDER BY key LIMIT 1 OFFSET %s",
-                [surface, bound, _PORTION],
-            )
-            bound = rows[0][0] if rows else bound
-            for number, *columns in pieces:
-                piece = Piece(*columns)
-                if piece.first < bound:
-                    still_open = self._still_open(transaction, surface, piece)
-                    if len(still_open) < piece.n_rankings:
-                        transaction.run("DELETE FROM shown WHERE number = %s", [number])
-                        self._note(transaction, still_open)
-            deleted = transaction.run(
-                "DELETE FROM outcomes WHERE surface = %s AND key < %s RETURNING 1", [surface, bound]
-            )
-        return bool(deleted) and bound != end
+            for number, *columns in transaction.run(
+                "SELECT number, first, last, rankings, packed FROM shown "
+                "WHERE surface = %s AND first < %s AND last >= %s",
+                [surface, end, end],
+            ):
+                transaction.run("DELETE FROM shown WHERE number = %s", [number])
+                left = [Entry(one, None) for one in unpacked(surface, Piece(*columns)) if one.key >= end]
+                self._note(transaction, left)
+        self._delete(surface, "shown", "number", "last < %s", [end])
+        self._delete(surface, "outcomes", "key", "key < %s", [end])
 
     # Secrets and keys
 

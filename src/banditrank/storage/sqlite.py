@@ -13,7 +13,7 @@ from banditrank.storage.base import Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.connections import Connections
 from banditrank.storage.packing import packed
-from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome, Place, by_surface
+from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome, Place, by_surface, time_of
 from banditrank.storage.sql import Row, SqlStore, Transaction
 
 _PASSING = {  # what may be over when it is tried again, or after somebody mended it
@@ -52,7 +52,7 @@ _WAY_IN = f"""
 """  # noqa: S608 - only a number of ours
 _WRITE_GROUP = (
     "INSERT INTO groups SELECT number, version + 1, ?, ?, ?, ?, ?, ?, ?, ? "
-    "FROM surfaces WHERE number = ? RETURNING version"
+    "FROM surfaces WHERE number = ? AND forgotten <= ? RETURNING version"
 )
 
 
@@ -113,13 +113,13 @@ class SqliteStore(SqlStore):
     def _lock_schema(self, transaction: Transaction) -> None:
         """Do nothing: whoever writes is alone already."""
 
-    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> set[int]:
-        """Return which surfaces there are; whoever writes is alone already."""
+    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> dict[int, int]:
+        """Do not lock: whoever writes is alone already."""
         rows = transaction.run(
-            "SELECT number FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
+            "SELECT number, forgotten FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
             [json.dumps(sorted(numbers))],
         )
-        return {number for (number,) in rows}
+        return dict(rows)
 
     def _has_settings(self, transaction: Transaction) -> bool:
         return bool(transaction.run("SELECT 1 FROM sqlite_master WHERE name = %s", ["settings"]))
@@ -136,7 +136,7 @@ class SqliteStore(SqlStore):
                 if len(groups) > 1:
                     connection.execute("BEGIN IMMEDIATE")
                 versions = [connection.execute(_WRITE_GROUP, group).fetchall() for group in groups]
-                is_written = all(versions)  # no surface is gone
+                is_written = all(versions)  # no surface is gone, no ranking forgotten
             except sqlite3.IntegrityError:
                 is_written = False
             if connection.in_transaction:
@@ -148,7 +148,7 @@ class SqliteStore(SqlStore):
             for group, ((version,),) in zip(groups, versions, strict=True)
             if group.cells
         ]
-        return Written(changes, {}, set())
+        return Written(changes, {}, set(), set())
 
     def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
         statement = "INSERT INTO outcomes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1"
@@ -186,6 +186,7 @@ class _Group(NamedTuple):
     rankings: int
     packed: bytes
     surface: int
+    earliest: int  # when the first of them lapses
 
 
 def _group(surface: int, entries: Sequence[Entry], at: int) -> _Group:
@@ -193,4 +194,5 @@ def _group(surface: int, entries: Sequence[Entry], at: int) -> _Group:
     keys = b"".join([entry.shown.key for entry in settled])
     codes = ",".join([str(entry.outcome.code) for entry in settled if entry.outcome is not None])
     shown = [entry.shown for entry in entries if entry.outcome is None]
-    return _Group(at, keys, f"[{codes}]", cells_of(settled), *packed(shown), surface)
+    earliest = time_of(min([entry.shown.key for entry in entries]))
+    return _Group(at, keys, f"[{codes}]", cells_of(settled), *packed(shown), surface, earliest)

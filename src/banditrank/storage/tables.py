@@ -83,6 +83,7 @@ MIGRATIONS = (
     );
     INSERT INTO changes SELECT surface, version, cells, 0 FROM former_changes;
     DROP TABLE former_changes;
-    ALTER TABLE snapshots ADD COLUMN history BYTES
+    ALTER TABLE snapshots ADD COLUMN history BYTES;
+    ALTER TABLE surfaces ADD COLUMN forgotten BIGINT NOT NULL DEFAULT 0
     """,
 )

@@ -1,6 +1,6 @@
 """What every store must satisfy when it sums up, forgets and deletes."""
 
-from banditrank.storage.records import NOTHING, Entry, Snapshot, Verdict
+from banditrank.storage.records import NOT_CLICKED, NOTHING, Entry, Snapshot, Verdict
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
 
 
@@ -25,7 +25,7 @@ def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
     later = store.commit([Entry(shown(surface, 3, lapses=30), CLICK)])
     assert later.verdicts == [Verdict.REPEATED], "a ranking that lapses later was forgotten"
     earlier = store.commit([Entry(shown(surface, 1, lapses=10), CLICK)])
-    assert earlier.verdicts == [Verdict.COUNTED], "an old ranking was not forgotten"
+    assert earlier.verdicts == [Verdict.FORGOTTEN], "an old ranking may be counted twice"
 
 
 def check_snapshots_are_kept_once(open_store: OpenStore) -> None:
@@ -56,15 +56,35 @@ def check_who_is_behind_sees_a_gap(open_store: OpenStore) -> None:
 
 
 def check_much_is_forgotten(open_store: OpenStore) -> None:
-    """However much there is that is old, all of it goes, but for rankings without an outcome."""
+    """However much there is that is old, all of it goes, and nothing that is not."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    entries = [Entry(shown(surface, number), CLICK if number % 3 else None) for number in range(3400)]
+    entries = [
+        Entry(shown(surface, number, lapses=1000 + number % 2), CLICK if number % 3 else None)
+        for number in range(3400)
+    ]
     store.commit(entries)
-    store.forget(surface, before=2000)
-    assert all(store.outcome(surface, entry.shown.key) is None for entry in entries[::97])
-    left = store.open_entries(surface, since=0, until=2000, limit=5000)
-    assert left == [entry for entry in entries if entry.outcome is None]
+    store.forget(surface, before=1001)
+    left = [entry for entry in entries if entry.shown.lapses > 1000]
+    found = {entry.shown.key: store.outcome(surface, entry.shown.key) for entry in entries[::97]}
+    expected = {entry.shown.key: entry.outcome if entry in left else None for entry in entries[::97]}
+    assert found == expected
+    still_open = store.open_entries(surface, since=0, until=2000, limit=5000)
+    assert still_open == [entry for entry in left if entry.outcome is None]
+
+
+def check_what_is_forgotten_is_not_counted_again(open_store: OpenStore) -> None:
+    """Feedback for a ranking that is forgotten counts for nothing, whoever brings it, beside what counts."""
+    store, other = open_store(), open_store()
+    surface = store.create_surface("home", "{}").number
+    old, new = shown(surface, 1, lapses=1000), shown(surface, 2, lapses=3000)
+    store.commit([Entry(old, CLICK)])
+    other.forget(surface, before=2000)
+    other.forget(surface, before=1500)
+    told = store.commit([Entry(old, CLICK), Entry(new, CLICK), Entry(old, None), Entry(old, NOT_CLICKED)])
+    assert told.verdicts == [Verdict.FORGOTTEN, Verdict.COUNTED, Verdict.NOTED, Verdict.FORGOTTEN]
+    assert store.open_entries(surface, since=0, until=5000) == []
+    assert rounds_of(other, surface) == 2
 
 
 def check_nothing_is_left_of_a_deleted_surface(open_store: OpenStore) -> None:
@@ -92,5 +112,6 @@ FORGETTING_CHECKS = (
     check_snapshots_are_kept_once,
     check_who_is_behind_sees_a_gap,
     check_much_is_forgotten,
+    check_what_is_forgotten_is_not_counted_again,
     check_nothing_is_left_of_a_deleted_surface,
 )
