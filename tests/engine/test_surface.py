@@ -19,6 +19,8 @@ from banditrank.errors import InvalidInputError, UnknownNameError
         ({"items": ["a", "a"]}, "items must all be different, got 'a'"),
         ({"items": ["a", "b\n"]}, "items must be 1 to 200 printable characters each"),
         ({"items": ["a", 5]}, "items must be 1 to 200 printable"),
+        ({"items": ["a", "b", ".."]}, "items must not be . or .., got '..'"),
+        ({"user_types": ["new", "."]}, "user_types must not be . or .., got '.'"),
         ({"items": [str(n) for n in range(MOST_ITEMS + 1)]}, "items must be 1 to 10,000 names"),
         ({"n_positions": 0}, "n_positions must be a whole number from 1 to 5"),
         ({"n_positions": 6}, "n_positions must be a whole number from 1 to 5"),
@@ -51,7 +53,7 @@ def test_what_is_no_surface_is_refused(settings: dict, message: str) -> None:
         a_surface(**settings)
 
 
-@pytest.mark.parametrize("name", ["", "Home", "a b", "-a", "a" * 65, None, 5])
+@pytest.mark.parametrize("name", ["", "Home", "a b", "-a", ".", "..", "a" * 65, None, 5])
 def test_names_fit_into_addresses(name: object) -> None:
     with pytest.raises(InvalidInputError, match="name must be up to 64"):
         Surface(name, items=["a"], n_positions=1)

@@ -10,7 +10,7 @@ from running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
 from banditrank.client import calls as client_calls
-from banditrank.errors import ContradictionError, LapsedRankingError, UnknownRankingError
+from banditrank.errors import ContradictionError, InvalidInputError, LapsedRankingError, UnknownRankingError
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
@@ -68,6 +68,33 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
         return answer(len(asked))
 
     return Client("http://service", retries=3, transport=httpx.MockTransport(handle))
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+@pytest.mark.parametrize(
+    ("call", "before"),
+    [
+        ("rank", ()),
+        ("surface", ()),
+        ("change_surface", ()),
+        ("delete_surface", ()),
+        ("add_items", ()),
+        ("retire_item", ()),
+        ("retire_item", ("ads",)),
+        ("estimates", ()),
+        ("equality", ()),
+        ("explain", ()),
+    ],
+)
+def test_names_that_stand_for_other_places_are_not_sent(call: str, before: tuple, name: str) -> None:
+    asked: list[httpx.Request] = []
+    after = ("x",) if call in ("rank", "add_items") or (call == "retire_item" and not before) else ()
+    with (
+        client_of(lambda _: httpx.Response(200, json={}), asked) as client,
+        pytest.raises(InvalidInputError, match=r"must not be empty, \. or \.\., got"),
+    ):
+        getattr(client, call)(*before, name, *after)
+    assert asked == []
 
 
 def unreachable(error: type[httpx.TransportError]) -> Callable[[int], httpx.Response]:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from banditrank.errors import (
     BanditRankError,
     ContradictionError,
+    InvalidInputError,
     LapsedRankingError,
     UnknownRankingError,
 )
@@ -79,8 +80,7 @@ def rank(surface: str, user_type: str) -> Call[ShownRanking]:
 
     A ranking that was given out and got lost would count as not clicked: it is not asked for twice.
     """
-    path = f"/v1/surfaces/{quote(surface, safe='')}/rankings"
-    return Call("POST", path, _shown, {"user_type": user_type}, repeatable=False)
+    return Call("POST", f"{_surface(surface)}/rankings", _shown, {"user_type": user_type}, repeatable=False)
 
 
 def feedback(ranking: str, clicked: str | None, reward: float) -> Call[str]:
@@ -127,7 +127,7 @@ def add_items(surface: str, items: Iterable[str]) -> Call[dict[str, Any]]:
 
 def retire_item(surface: str, item: str) -> Call[dict[str, Any]]:
     """Show an item no more."""
-    return Call("DELETE", f"{_surface(surface)}/items/{quote(item, safe='')}", dict, repeatable=False)
+    return Call("DELETE", f"{_surface(surface)}/items/{_segment('item', item)}", dict, repeatable=False)
 
 
 def estimates(surface: str, level: float) -> Call[dict[str, Any]]:
@@ -142,11 +142,27 @@ def equality(surface: str) -> Call[dict[str, Any]]:
 
 def explain(ranking: str) -> Call[dict[str, Any]]:
     """Ask why a ranking was made as it was."""
-    return Call("GET", f"/v1/rankings/{quote(ranking, safe='')}", dict)
+    return Call("GET", f"/v1/rankings/{_segment('ranking', ranking)}", dict)
 
 
 def _surface(name: str) -> str:
-    return f"/v1/surfaces/{quote(name, safe='')}"
+    return f"/v1/surfaces/{_segment('surface', name)}"
+
+
+def _segment(what: str, name: str) -> str:
+    """Return a name as a segment of a path, or raise an error if it would stand for another place.
+
+    Examples
+    --------
+    >>> _segment("item", "ad/2")
+    'ad%2F2'
+    >>> _segment("item", "..")
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: item must not be empty, . or .., got '..'
+    """
+    if name in ("", ".", ".."):
+        raise InvalidInputError(what, "must not be empty, . or ..", name)
+    return quote(name, safe="")
 
 
 def _shown(answer: Any) -> ShownRanking:

@@ -17,6 +17,9 @@ Unreported: TypeAlias = Literal["not-clicked", "discarded"]
 MOST_USER_TYPES, MOST_ITEMS, MOST_POSITIONS = 1_000, 10_000, 100
 MOST_CELLS = 2_000_000
 LONGEST_NAME = 200
+NO_NAMES = (".", "..")
+"""What a name must not be: in the path of an address these stand for other places."""
+
 SURFACE_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 _DAY = 86_400.0
 
@@ -200,6 +203,8 @@ def _names(what: str, given: Iterable[str], least: int, most: int) -> tuple[str,
     for name in names:
         if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= LONGEST_NAME:
             raise InvalidInputError(what, f"must be 1 to {LONGEST_NAME} printable characters each", name)
+        if name in NO_NAMES:
+            raise InvalidInputError(what, f"must not be {' or '.join(NO_NAMES)}", name)
     seen: set[str] = set()
     for name in names:
         if name in seen:
