@@ -1,12 +1,15 @@
 """Feedback counts once and for good, whenever and however often it comes; what is no feedback is refused."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from live import Clock, a_ranker, a_surface, seeded, wait_until
 
+from banditrank.engine.engine import Engine
 from banditrank.engine.ranker import Ranker
-from banditrank.engine.tokens import Signer
+from banditrank.engine.surface import Surface
+from banditrank.engine.tokens import Signer, Ticket, new_key
 from banditrank.errors import (
     ContradictionError,
     InvalidInputError,
@@ -15,6 +18,7 @@ from banditrank.errors import (
     UnknownRankingError,
 )
 from banditrank.storage.memory import MemoryStore
+from banditrank.storage.records import Shown, pack_ranking
 from banditrank.storage.sqlite import SqliteStore
 
 
@@ -146,6 +150,96 @@ def test_unknown_and_forged_ids_are_refused() -> None:
         with pytest.raises(UnknownRankingError):
             ranker.feedback(other.rank("new").id)
         assert totals(ranker) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "revision"),
+    [
+        ((0, (0,)), 3),
+        ((0, (0, 1, 2)), 3),
+        ((2, (0, 1)), 3),
+        ((0, (0, 5)), 1),  # came later
+        ((0, (0, 1)), 3),  # was retired
+        ((0, (0, 6)), 3),
+        ((0, (0, 2)), 4),
+        ((0, (0, 2)), 2**31),
+    ],
+)
+def test_what_a_surface_cannot_have_shown_is_unknown(
+    ranking: tuple[int, tuple[int, ...]], revision: int
+) -> None:
+    store = MemoryStore()
+    with a_ranker(store=store) as ranker:
+        ranker.add_items(["f"])
+        ranker.retire_items(["b"])
+
+        def signed(ranking: tuple[int, tuple[int, ...]], revision: int, tail: bytes) -> str:
+            lapses = int((ranker._engine.now() + 60) * 1000)
+            shown = Shown(ranker._live.number, new_key(lapses, tail), pack_ranking(*ranking))
+            return Signer(store.secret()).sign(Ticket(shown, revision, 0))
+
+        for wanted in (ranker.feedback, ranker.explain):
+            with pytest.raises(UnknownRankingError, match="must be of a ranking that its surface has shown"):
+                wanted(signed(ranking, revision, bytes(8)))
+        assert totals(ranker) == (0, 0.0)
+        fitting = [((0, (0, 1)), 1), ((1, (4, 3)), 1), ((0, (0, 5)), 2), ((0, (5, 2)), 3)]
+        for number, fits in enumerate(fitting):
+            assert ranker.feedback(signed(*fits, number.to_bytes(8))) == "counted"
+        assert totals(ranker) == (4, 0.0)
+
+
+def test_ids_from_after_a_back_up_do_no_harm_to_a_surface_that_got_their_number(tmp_path: Path) -> None:
+    path, kept = tmp_path / "store.db", tmp_path / "kept.db"
+    SqliteStore(path).close()
+    shutil.copy(path, kept)
+    with SqliteStore(path) as store, a_ranker(a_surface(items=list("abcdefg"), n_positions=3), store) as one:
+        given_out = [one.rank("new").id for _ in range(4)]
+    shutil.copy(kept, path)
+    with (
+        SqliteStore(path) as store,
+        Ranker(Surface("other", items=["x", "y"], n_positions=2), store) as other,
+    ):
+        for ranking_id in given_out:
+            with pytest.raises(UnknownRankingError):
+                other.feedback(ranking_id)
+        assert other.feedback(other.rank("everybody").id) == "counted"
+        assert other.estimates().rounds == 1
+
+
+def test_rankings_of_a_deleted_surface_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    with a_ranker(store=store) as ranker, a_ranker(store=store, random_bytes=seeded(2)) as other:
+        shown = other.rank("new")
+        ranker._engine.delete("home")
+        fresh = Engine(store)
+        asked: list[None] = []
+        surfaces = store.surfaces
+        monkeypatch.setattr(store, "surfaces", lambda: (asked.append(None), surfaces())[1])
+        for engine, times in ((ranker._engine, 0), (fresh, 1)):
+            asked.clear()
+            for _ in range(3):
+                with pytest.raises(UnknownRankingError, match="was deleted"):
+                    engine.ticket(shown.id)
+            with pytest.raises(UnknownRankingError, match="was deleted"):
+                engine.known_ticket(shown.id)
+            assert len(asked) == times
+        fresh.close()
+
+
+def test_what_takes_a_look_into_the_store_is_told_beforehand() -> None:
+    store = MemoryStore()
+    with a_ranker(store=store, sync_seconds=60.0) as ranker:
+        before = ranker.rank("new").id
+        assert ranker._engine.known_ticket(before) == ranker._engine.ticket(before)
+        ranker.add_items(["f"])
+        with a_ranker(store=store, random_bytes=seeded(2)) as other:
+            assert other._engine.known_ticket(before) is None, "its revision is not the latest"
+            assert other.feedback(before) == "counted"
+            assert other._engine.known_ticket(before) is not None
+            other.add_items(["g"])
+            later = other.rank("new").id
+        assert ranker._engine.known_ticket(later) is None
+        assert ranker.feedback(later) == "counted"
 
 
 def test_rewards_are_graded_to_a_millionth() -> None:

@@ -29,6 +29,8 @@ from banditrank.storage.records import Change, SurfaceRecord, Verdict
 _TICK_SECONDS = 0.02
 _TENDERS = 4  # threads that make views: one surface's costly solver does not hold up the others'
 _MOST_ATTEMPTS = 20  # to change a definition while others change it, too
+_SURFACE_GONE = "the surface of the ranking was deleted"
+_MOST_GONE = 10_000  # numbers of surfaces that are not looked for again
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +77,7 @@ class Engine:
         self._signer = Signer(store.secret())
         self._surfaces: dict[str, LiveSurface] = {}
         self._by_number: dict[int, LiveSurface] = {}
+        self._gone: set[int] = set()  # numbers, which are not given to other surfaces
         self._opening = threading.RLock()
         self.journal = Journal(store, learn=self._learn, deliver=deliver, clock=clock)
         self.last_sync = time.monotonic()
@@ -157,16 +160,22 @@ class Engine:
 
     def ticket(self, ranking_id: str) -> tuple[LiveSurface, Ticket]:
         """Return the surface of a ranking and what its id says, or raise an error if it was not given out."""
-        try:
-            ticket = self._signer.read(ranking_id)
-        except InvalidInputError as error:
-            raise UnknownRankingError(str(error)) from None
-        live = self._by_number.get(ticket.shown.surface)
-        if live is None:
-            live = self._find_number(ticket.shown.surface)
+        ticket = self._read(ranking_id)
+        live = self._by_number.get(ticket.shown.surface) or self._find_number(ticket.shown.surface)
         if ticket.revision > live.revision:  # given out by a replica that knows more items
             self._renew(live)
-        return live, ticket
+        return live, live.shapes.check(ticket)
+
+    def known_ticket(self, ranking_id: str) -> tuple[LiveSurface, Ticket] | None:
+        """Do what `ticket` does, but without asking the store: return None if it must be asked."""
+        ticket = self._read(ranking_id)
+        number = ticket.shown.surface
+        live = self._by_number.get(number)
+        if live is None:
+            if number in self._gone:
+                raise UnknownRankingError(_SURFACE_GONE)
+            return None
+        return (live, live.shapes.check(ticket)) if live.shapes.remembers(ticket.revision) else None
 
     def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
         """Count feedback, and wait until that is durable.
@@ -191,6 +200,12 @@ class Engine:
         self.journal.settle(entry, answered)
         finished.wait()
         return verdict_told(answers[0])
+
+    def _read(self, ranking_id: str) -> Ticket:
+        try:
+            return self._signer.read(ranking_id)
+        except InvalidInputError as error:
+            raise UnknownRankingError(str(error)) from None
 
     def close(self) -> None:
         """Write what is waiting, save snapshots, and stop."""
@@ -218,12 +233,14 @@ class Engine:
                     record, self.store, self.journal, self._signer, self._clock, self._random_bytes, watch
                 )
                 self._by_number[live.number] = self._surfaces[record.name] = live
+                self._gone.discard(live.number)
             return live
 
     def _drop(self, live: LiveSurface) -> None:
         with self._opening:
             live.drop()
             self._by_number.pop(live.number, None)
+            self._remember_gone(live.number)
             if self._surfaces.get(live.surface.name) is live:
                 del self._surfaces[live.surface.name]
 
@@ -233,10 +250,16 @@ class Engine:
             live.adopt(record)
 
     def _find_number(self, number: int) -> LiveSurface:
-        for record in self.store.surfaces():
+        for record in self.store.surfaces() if number not in self._gone else ():
             if record.number == number:
                 return self._open(record)
-        raise UnknownRankingError("the surface of the ranking was deleted")
+        self._remember_gone(number)
+        raise UnknownRankingError(_SURFACE_GONE)
+
+    def _remember_gone(self, number: int) -> None:
+        if len(self._gone) >= _MOST_GONE:
+            self._gone.clear()
+        self._gone.add(number)
 
     def _learn(self, change: Change) -> None:
         live = self._by_number.get(change.surface)
@@ -265,8 +288,9 @@ class Engine:
                     self._tenders.submit(self._tend, live)
 
     def _sync(self) -> None:
+        known = list(self._by_number.values())  # before it is asked which there are: none is new since
         versions = self.store.versions()
-        for live in list(self._by_number.values()):
+        for live in known:
             theirs = versions.get(live.number)
             if theirs is None:
                 self._drop(live)

@@ -9,6 +9,7 @@ from banditrank.checks import check_number
 from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.journal import Answer, Journal
 from banditrank.engine.learned import Known, Learned
+from banditrank.engine.shapes import Shapes
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, new_key
 from banditrank.engine.view import View
@@ -95,6 +96,7 @@ class LiveSurface:
         self._steady = time.monotonic if clock is time.time else clock
         self._ahead = clock() - self._steady()
         self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
+        self.shapes = Shapes(store, record.number, record.revision, self.surface)
         self.watch = watch
         self._learned = Learned(store, record.number, self.surface, activity=watch.activity)
         self._view = self._new_view()
@@ -218,7 +220,9 @@ class LiveSurface:
         """Go over to another definition; rankings follow with the next `refresh`."""
         with self._refreshing:
             if record.revision > self.revision:
-                before, self._defined = self.surface, _Defined.by(record)
+                before, defined = self.surface, _Defined.by(record)
+                self.shapes.remember(record.revision, defined.surface)
+                self._defined = defined
                 self.watch.adopt(before, self.surface, self._learned)
 
     def catch_up(self, version: int) -> None:

@@ -48,7 +48,10 @@ async def _rank(application: "Application", request: Request) -> Response:
 async def _count(application: "Application", feedback: Feedback) -> str:
     """Return ``counted`` or ``repeated`` once feedback is durable, or raise an error."""
     engine = application.engine
-    live, ticket = engine.ticket(feedback.ranking)
+    found = engine.known_ticket(feedback.ranking)
+    if found is None:  # the store is asked: others shall not wait for that
+        found = await asyncio.to_thread(engine.ticket, feedback.ranking)
+    live, ticket = found
     entry = live.entry(ticket, feedback.clicked, feedback.reward)
     if live.has_lapsed(ticket):
         await asyncio.to_thread(live.check_lapsed, entry)
