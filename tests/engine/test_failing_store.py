@@ -1,13 +1,14 @@
 """A store that is down for a while: whoever waits is told, and nothing is lost or counted twice."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from live import Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
 from banditrank.engine.journal import Answer, Journal
 from banditrank.errors import StoreError, StoreUnavailableError
+from banditrank.storage.base import Written
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Change, Entry, Verdict
 from banditrank.testing.stores import CLICK, shown
@@ -127,6 +128,70 @@ def test_closing_writes_what_is_waiting_and_refuses_the_rest() -> None:
     with pytest.raises(StoreUnavailableError, match="the journal is closed"):
         journal.settle(entry(99), answers.append)
     assert journal.waiting == 0
+
+
+class SlowStore(FailingStore):
+    """A store whose commits wait until they may go on, and that fails at an entry of a bad number."""
+
+    bad: int | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.create_surface("home", "{}")
+        self.may_go_on = threading.Event()
+
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+        assert self.may_go_on.wait(60)
+        if any(one.shown.key[-1] == self.bad for one in entries):
+            raise ValueError("bad")
+        return super()._write(entries, at)
+
+
+def test_an_entry_that_cannot_be_written_does_no_harm_to_others(caplog: pytest.LogCaptureFixture) -> None:
+    store = SlowStore()
+    store.bad = 7
+    journal = Journal(store, learn=DONE)
+    journal.settle(entry(0), DONE)
+    wait_until(lambda: journal.waiting == 0)  # the others make up the next group
+    answers: dict[int, Answer] = {}
+    for number in range(1, 20):
+        journal.settle(entry(number), lambda answer, number=number: answers.update({number: answer}))
+        journal.note(Entry(shown(1, 256 + number), None))
+    store.may_go_on.set()
+    journal.close()
+    assert str(answers.pop(7)).startswith("could not write: ValueError('bad')")
+    assert answers == {number: Verdict.COUNTED for number in range(1, 20) if number != 7}
+    assert len(store.open_entries(1, since=0, until=2**47)) == 18
+    assert journal.dropped == 1
+    assert caplog.text.count("an entry could not be written") == 2
+
+
+def test_closing_writes_all_that_was_shown() -> None:
+    store = SlowStore()
+    journal = Journal(store, learn=DONE)
+    for number in range(5001):
+        journal.note(Entry(shown(1, number), None))
+    store.may_go_on.set()
+    journal.close()
+    assert (journal.waiting, journal.dropped) == (0, 0)
+    assert len(store.open_entries(1, since=0, until=2**47, limit=10_000)) == 5001
+    journal.note(entry(1))
+    assert (journal.waiting, journal.dropped) == (0, 1)
+
+
+def test_closing_ends_if_the_store_fails() -> None:
+    store = SlowStore()
+    store.down = True
+    journal = Journal(store, learn=DONE)
+    answers: list[Answer] = []
+    for number in range(5000):
+        journal.note(Entry(shown(1, number), None))
+        journal.settle(entry(number), answers.append)
+    store.may_go_on.set()
+    journal.close()
+    assert journal.dropped == 5000
+    assert len(answers) == 5000
+    assert {str(answer) for answer in answers} <= {"the store is down", "the journal is closed"}
 
 
 def test_who_comes_while_the_journal_closes_is_answered() -> None:

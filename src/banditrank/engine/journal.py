@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 Answer: TypeAlias = Verdict | BanditRankError
 Done: TypeAlias = Callable[[Answer], None]
+S = TypeVar("S")
 T = TypeVar("T")
 Deliver: TypeAlias = Callable[[Sequence[tuple[Done, Answer]]], None]
 
@@ -78,7 +79,7 @@ class Journal:
 
     def note(self, entry: Entry) -> None:
         """Hand over a ranking that was shown; nobody waits for it."""
-        if len(self._shown) < MOST_WAITING:
+        if len(self._shown) < MOST_WAITING and not self._closing:
             self._shown.append(entry)
         else:
             self.dropped += 1
@@ -98,7 +99,7 @@ class Journal:
             self._refuse_the_rest()
 
     def close(self) -> None:
-        """Write what is waiting, and stop."""
+        """Write what is waiting, and stop; also if the store fails, in which case the rest is not written."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -115,35 +116,42 @@ class Journal:
                 time.sleep(_GATHERING_SECONDS)
             shown = _taken(self._shown)
             settled = _taken(self._settled)
-            if shown or settled:
-                self._write(shown, settled)
-            if self._closing and not self._settled:
-                self.dropped += len(self._shown)
+            written = self._write(shown, settled) if shown or settled else True
+            if self._closing and not (written and self.waiting):
                 break
+        self.dropped += len(self._shown)
         self._ended = True
         self._refuse_the_rest()
 
-    def _write(self, shown: list[Entry], settled: list[tuple[Entry, Done]]) -> None:
+    def _write(self, shown: list[Entry], settled: list[tuple[Entry, Done]]) -> bool:
+        """Write a group, and answer those who wait; return whether the store can be used."""
         entries = [*shown, *(entry for entry, _ in settled)]
         answers: Sequence[Answer]
+        usable, splits = True, False
         try:
             receipt = self._store.commit(entries, at=int(self._clock() * 1000))
-        except Exception as error:  # whatever it is, those who wait must be told
-            if not isinstance(error, BanditRankError):
-                logger.exception("a group of %d entries could not be written", len(entries))
-            answer = (
-                error if isinstance(error, BanditRankError) else StoreError(f"could not write: {error!r}")
-            )
-            answers = [answer] * len(settled)
+        except BanditRankError as error:
+            usable = False
+            answers = [error] * len(settled)
             self._shown.extendleft(reversed(shown))  # they go with the next group
             if not settled:
                 time.sleep(_RETRY_SECONDS)
+        except Exception as error:  # whatever it is, those who wait must be told
+            splits = len(entries) > 1
+            if not splits:
+                logger.exception("an entry could not be written")
+                self.dropped += len(shown)
+            answers = [StoreError(f"could not write: {error!r}")] * len(settled)
         else:
             answers = receipt.verdicts[len(shown) :]
             self.groups += 1
             self.entries += len(entries)
             self._tell(receipt.changes)
+        if splits:  # one of them is bad, and the others must not suffer for it
+            halves = [self._write(*half) for half in _halves(shown, settled)]
+            return all(halves)
         self._answer([(done, answer) for (_, done), answer in zip(settled, answers, strict=True)])
+        return usable
 
     def _tell(self, changes: Sequence[Change]) -> None:
         """Tell of changes; they are durable, and who fails to take one in now will find it in the store."""
@@ -167,6 +175,22 @@ class Journal:
         """Answer those who came when the journal had ended; each is taken out, and answered, once."""
         while rest := _taken(self._settled):
             self._answer([(done, StoreUnavailableError("the journal is closed")) for _, done in rest])
+
+
+def _halves(shown: list[S], settled: list[T]) -> list[tuple[list[S], list[T]]]:
+    """Return a group of two or more as two.
+
+    Examples
+    --------
+    >>> _halves([1, 2], ["a", "b", "c"])
+    [([1, 2], []), ([], ['a', 'b', 'c'])]
+    >>> _halves([], ["a", "b", "c"])
+    [([], ['a']), ([], ['b', 'c'])]
+    """
+    if shown and settled:
+        return [(shown, []), ([], settled)]
+    middle = (len(shown) // 2, len(settled) // 2)
+    return [(shown[: middle[0]], settled[: middle[1]]), (shown[middle[0] :], settled[middle[1] :])]
 
 
 def _taken(waiting: deque[T]) -> list[T]:
