@@ -8,10 +8,15 @@ import pytest
 from live import a_surface, wait_until
 
 from banditrank.engine.engine import Engine
+from banditrank.engine.surface import Surface
 from banditrank.service import vitals
 from banditrank.service.metrics import Metrics
 from banditrank.service.vitals import Vitals
 from banditrank.storage.memory import MemoryStore
+
+
+def a_surface_named(name: str) -> Surface:
+    return Surface(name, items=["a", "b"], n_positions=1)
 
 
 @dataclass
@@ -27,9 +32,9 @@ class Watched:
         return {check["n"]: check for check in self.vitals.checks(self.engine.surface("home"))}
 
     def pass_minutes(self, number: int) -> None:
-        for _ in range(number):
+        for _ in range(12 * number):
             self.vitals.sample()
-            self.monotonic[0] += 60.0
+            self.monotonic[0] += 5.0
 
 
 @pytest.fixture
@@ -103,11 +108,28 @@ def test_rankings_without_feedback_and_what_is_not_noted_are_told(watched: Watch
 
 
 def test_an_hour_is_remembered_and_no_more(watched: Watched) -> None:
-    watched.pass_minutes(200)
+    watched.pass_minutes(1)
+    assert len(watched.told()["Commits"]["hour"]) == 12  # from the beginning it can be seen how it goes
+    watched.pass_minutes(199)
+    (history,) = watched.vitals._histories.values()
+    assert 55 * 60 <= history.readings[-1].at - history.readings[0].at <= 65 * 60
+    assert all(len(check["hour"]) == 60 for check in watched.told().values())
     watched.engine.journal.groups += 120
+    watched.monotonic[0] += 60 - (watched.monotonic[0] - history.readings[-1].at)
     told = watched.told()
-    assert all(len(check["hour"]) == 61 for check in told.values())
     assert told["Commits"]["hour"][-1] == pytest.approx(2.0)
+    assert told["Commits"]["v"] == "2.0 a second"
     watched.engine.delete("home")
     watched.vitals.sample()
-    assert not watched.vitals._readings
+    assert not watched.vitals._histories
+
+
+def test_a_surface_that_is_new_is_measured_from_when_somebody_first_looks(watched: Watched) -> None:
+    watched.vitals.sample()
+    watched.engine.create(a_surface_named("late"))
+    live = watched.engine.surface("late")
+    watched.vitals.checks(live)
+    watched.monotonic[0] += 10.0
+    watched.engine.journal.groups += 50
+    told = {check["n"]: check for check in watched.vitals.checks(live)}
+    assert told["Commits"]["v"] == "5.0 a second"

@@ -1,7 +1,6 @@
 """Whether all is well: what is measured, its limit, and how it was over the last hour."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,8 +12,12 @@ from banditrank.engine.journal import MOST_WAITING
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.service.metrics import Answers, Metrics
 
-SAMPLE_SECONDS = 60.0
-_SAMPLES = 61  # an hour of them
+SAMPLE_SECONDS = 5.0
+"""Between two readings at first; more the longer the process runs, up to a minute."""
+
+_MOST_SECONDS = 60.0
+_MOST_READINGS = 60
+_RECENT_SECONDS = 30.0  # what is told of the last minute is of half a minute at least
 
 _SLOWEST_SHARE = 0.99
 
@@ -54,6 +57,8 @@ class Check:
         Beyond which it is not well, or bad; None if it never is.
     limit
         The first of these for people.
+    idle
+        The explanation if the figure is 0, where it is another.
     """
 
     name: str
@@ -63,6 +68,7 @@ class Check:
     warns: float | None
     fails: float | None
     limit: str
+    idle: str | None = None
 
     def document(self, readings: list[Reading], before: Reading) -> CheckDocument:
         """Return what is told of it, by readings of the last hour of which the last is of now."""
@@ -71,7 +77,7 @@ class Check:
         return {
             "n": self.name,
             "v": self.told(figure),
-            "d": self.explained,
+            "d": self.explained if figure or self.idle is None else self.idle,
             "l": self.limit,
             "s": self._status(figure),
             "hour": hour,
@@ -81,6 +87,27 @@ class Check:
         if self.fails is not None and figure > self.fails:
             return "bad"
         return "warn" if self.warns is not None and figure > self.warns else "ok"
+
+
+@dataclass
+class _History:
+    """Readings of an hour, or since they began: as many as a small chart has room for.
+
+    Counters tell what came between any two of them, so every other one can be left out.
+    """
+
+    readings: list[Reading]
+    spacing: float = SAMPLE_SECONDS
+
+    def add(self, reading: Reading) -> None:
+        """Add a reading, unless the last was just now."""
+        if reading.at - self.readings[-1].at < self.spacing - SAMPLE_SECONDS / 2:
+            return
+        self.readings.append(reading)
+        if len(self.readings) > _MOST_READINGS and self.spacing < _MOST_SECONDS:
+            self.readings = self.readings[::2]
+            self.spacing = min(2 * self.spacing, _MOST_SECONDS)
+        self.readings = self.readings[-_MOST_READINGS:]
 
 
 class Vitals:
@@ -95,24 +122,28 @@ class Vitals:
     def __init__(self, engine: Engine, metrics: Metrics) -> None:
         self._engine = engine
         self._metrics = metrics
-        self._readings: dict[int, deque[Reading]] = {}  # by number of the surface
+        self._histories: dict[int, _History] = {}  # by number of the surface
 
     def sample(self) -> None:
         """Take readings of all surfaces, to be remembered for an hour."""
         surfaces = self._engine.surfaces()
-        self._readings = {
-            live.number: self._readings.get(live.number, deque(maxlen=_SAMPLES)) for live in surfaces
-        }
+        self._histories = {live.number: self._history(live) for live in surfaces}
         for live in surfaces:
-            self._readings[live.number].append(self._reading(live))
+            self._histories[live.number].add(self._reading(live))
 
     def checks(self, live: LiveSurface) -> list[CheckDocument]:
         """Return whether all is well with a surface and with what all of them share."""
         now = self._reading(live)
-        readings = [*self._readings.get(live.number, ()), now]
-        old = [one for one in readings if now.at - one.at >= SAMPLE_SECONDS / 2]
+        readings = [*self._history(live).readings, now]
+        old = [one for one in readings if now.at - one.at >= _RECENT_SECONDS]
         before = old[-1] if old else readings[0]
         return [check.document(readings, before) for check in _checks(live, self._engine)]
+
+    def _history(self, live: LiveSurface) -> "_History":
+        """Return the readings of a surface; they begin when somebody first asks."""
+        if live.number not in self._histories:
+            self._histories[live.number] = _History([self._reading(live)])
+        return self._histories[live.number]
 
     def _reading(self, live: LiveSurface) -> Reading:
         journal, now = self._engine.journal, time.monotonic()
@@ -178,12 +209,13 @@ def _checks(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         0.1,
         1.0,
         "100 ms",
+        idle="were asked for in the last minute",
     )
     yield Check(
         "Unreported",
         _unreported,
         _share,
-        "of rankings came back without feedback in the last minute",
+        "of rankings had no feedback when their window closed, in the last minute",
         0.05,
         None,
         "5%",
