@@ -217,7 +217,7 @@ def test_the_last_hour_against_the_known_optimum(say: Any) -> None:
     assert say("workingAnswer", STATE, series(5960)) == (
         "The last hour brought 0.596 clicks per visit. The best possible is 0.600; random order gives 0.450. "
         "The gap to the best is within chance. "
-        "16% of rankings explored, mostly by swapping the order of the same items."
+        "16% of displays explored, mostly by swapping the order of the same items."
     )
     # 95% of 0.59 in 10,000 is 0.5803 to 0.5996: the optimum is just outside
     assert "more than chance" in say("workingAnswer", STATE, series(5900))
@@ -230,6 +230,11 @@ def test_an_estimated_optimum_is_called_so_and_its_interval_counts(say: Any) -> 
     assert "The best possible is estimated to be 0.600; random order is estimated to give 0.450." in said
     assert "The gap to the best is within chance." in said  # 0.570 to 0.590 meets 0.58 to 0.62
     assert "more than chance" in say("workingAnswer", state, series(5600))
+
+
+def test_the_optimum_is_that_of_the_same_visits(say: Any) -> None:
+    half = series(5960, optimum=[0.9, 0.5, 0.7], random=[0.9, 0.4, 0.5])  # the first is more than an hour ago
+    assert "The best possible is 0.600; random order gives 0.450." in say("workingAnswer", STATE, half)
 
 
 def test_few_visits_are_not_told_from_random_order(say: Any) -> None:
@@ -250,9 +255,9 @@ def test_as_much_of_an_hour_as_there_is(say: Any) -> None:
 
 def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
     for item, order, ending in (
-        (0.1, 0.04, "14% of rankings explored, mostly by trying other items."),
-        (0.1, 0.06, "16% of rankings explored."),
-        (0.0, 0.0, "No ranking explored."),
+        (0.1, 0.04, "14% of displays explored, mostly by trying other items."),
+        (0.1, 0.06, "16% of displays explored."),
+        (0.0, 0.0, "Nothing was explored."),
     ):
         said = say("workingAnswer", STATE, series(5960, other_item=[item] * 3, other_order=[order] * 3))
         assert said.endswith(ending)
@@ -292,7 +297,11 @@ def test_what_equality_costs_is_said_where_intervals_part(say: Any) -> None:
         "for Male and Female the difference is within the uncertainty of the estimates."
     )
     state = changed(fair=fair([0.74, 0.5], [0.74, 0.5], [0.74, 0.5]))
-    assert say("fairAnswer", state) == "One ranking for everyone would cost nobody anything by the estimates."
+    state["fair"][2]["price"] = {"m": 0.0, "lo": 0.0, "hi": 0.076}
+    assert say("fairAnswer", state) == (
+        "By the estimates one ranking for everyone would cost nobody anything; "
+        "it may cost up to 7.6% of clicks."
+    )
 
 
 def test_whom_the_live_utility_helps_is_said_where_intervals_part(say: Any) -> None:

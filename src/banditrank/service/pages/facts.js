@@ -88,14 +88,20 @@ export function lastHour(series) {
   const from = series.visits.length - count;
   const buckets = rates(series).slice(from);
   const visits = sum(buckets.map((bucket) => bucket.visits));
-  const weighted = (shares) =>
-    visits ? sum(buckets.map((bucket, i) => bucket.visits * (shares?.[from + i] ?? 0))) / visits : 0;
+  // Over the same visits as the rate: null if some bucket's value is not known.
+  const weighted = (values) => {
+    const known = values && buckets.every((bucket, i) => !bucket.visits || Number.isFinite(values[from + i]));
+    return known && visits ? sum(buckets.map((bucket, i) => bucket.visits * (values[from + i] ?? 0))) / visits : null;
+  };
+  const optimum = weighted(series.optimum);
   return {
     seconds: count * series.bucket_s,
     visits,
     rate: rateInterval(sum(buckets.map((bucket) => bucket.clicks)), visits),
-    otherItem: weighted(series.other_item),
-    otherOrder: weighted(series.other_order),
+    otherItem: weighted(series.other_item) ?? 0,
+    otherOrder: weighted(series.other_order) ?? 0,
+    optimum: { m: optimum, lo: weighted(series.optimum_lo) ?? optimum, hi: weighted(series.optimum_hi) ?? optimum },
+    random: weighted(series.random),
   };
 }
 

@@ -10,7 +10,7 @@ import { figure, nothing, section } from "./section.js";
 import { learnedAnswer } from "./sentences.js";
 import { behind } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { cut, number, percent, whole } from "./words.js";
+import { amount, cut, number, percent, whole } from "./words.js";
 
 const TITLE = "What has been learned?";
 const TOGETHER = 3; // types in one chart; with more, each has its own
@@ -177,7 +177,7 @@ function tableRows(state, what, indices, nameOf, format) {
         format(one.m),
         `${format(one.lo)}–${format(one.hi)}`,
         ...(state.truth ? [format(one.t)] : []),
-        ...(what === "items" ? [whole(one.n), whole(one.c)] : []),
+        ...(what === "items" ? [whole(one.n), amount(one.c)] : []),
       ];
     }),
   );

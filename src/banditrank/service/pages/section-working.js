@@ -9,7 +9,7 @@ import { figure, nothing, note, panelProblem, section } from "./section.js";
 import { workingAnswer } from "./sentences.js";
 import { behind } from "./tables.js";
 import { bucketWords, segments, timeChart } from "./time-chart.js";
-import { duration, number, percent, plural, whole } from "./words.js";
+import { amount, duration, number, percent, plural, whole } from "./words.js";
 
 const TITLE = "Is it working?";
 
@@ -72,7 +72,7 @@ function clickFigure(state, series) {
       buckets.map(({ visits, clicks, rate }, bucket) => [
         bucketWords(series, bucket),
         whole(visits),
-        whole(clicks),
+        amount(clicks),
         rate ? number(rate.m) : "–",
         rate ? `${number(rate.lo)}–${number(rate.hi)}` : "–",
         orDash(best.optimum?.[bucket]),
@@ -151,7 +151,7 @@ function typeChoice(state, type) {
 }
 
 function explorationFigure(series) {
-  const label = "Share of rankings that explored";
+  const label = "Share of displays that explored";
   const both = series.other_item.map((share, bucket) => share + series.other_order[bucket]);
   const told = {
     key: "exploration",

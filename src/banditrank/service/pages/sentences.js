@@ -224,23 +224,20 @@ export function workingAnswer(state, series) {
   if (hour.visits === 0) return `No visits were counted in the last ${span}.`;
   return [
     `The last ${span} brought ${number(hour.rate.m)} clicks per visit.`,
-    againstBest(state, series, hour.rate),
+    againstBest(state, hour),
     explorationWords(hour),
   ]
     .filter(Boolean)
     .join(" ");
 }
 
-function againstBest(state, series, rate) {
-  const best = series.optimum?.at(-1);
-  if (best === null || best === undefined) return "";
+function againstBest(state, { rate, optimum, random }) {
+  if (optimum.m === null) return "";
   const what = isEqual(state) ? "equal ranking" : "possible";
   const estimated = state.truth ? "" : "estimated to be ";
-  const lo = state.truth ? best : (series.optimum_lo?.at(-1) ?? best);
-  const hi = state.truth ? best : (series.optimum_hi?.at(-1) ?? best);
-  const random = series.random?.at(-1);
-  const told = [`The best ${what} is ${estimated}${number(best)}`];
-  if (random !== null && random !== undefined) {
+  const { lo, hi } = state.truth ? { lo: optimum.m, hi: optimum.m } : optimum;
+  const told = [`The best ${what} is ${estimated}${number(optimum.m)}`];
+  if (random !== null) {
     told.push(`; random order ${state.truth ? "gives" : "is estimated to give"} ${number(random)}`);
   }
   told.push(". ");
@@ -251,7 +248,7 @@ function againstBest(state, series, rate) {
         ? "That is above what the best ranking is worth on average, by more than chance."
         : "The gap to the best is within chance.",
   );
-  if (random !== null && random !== undefined && rate.lo <= random && random <= rate.hi) {
+  if (random !== null && rate.lo <= random && random <= rate.hi) {
     told.push(" So is the gap to random order.");
   }
   return told.join("");
@@ -259,14 +256,14 @@ function againstBest(state, series, rate) {
 
 function explorationWords(hour) {
   const explored = hour.otherItem + hour.otherOrder;
-  if (explored < 0.0005) return "No ranking explored.";
+  if (explored < 0.0005) return "Nothing was explored.";
   const mostly =
     hour.otherItem > 2 * hour.otherOrder
       ? ", mostly by trying other items"
       : hour.otherOrder > 2 * hour.otherItem
         ? ", mostly by swapping the order of the same items"
         : "";
-  return `${percent(explored)} of rankings explored${mostly}.`;
+  return `${percent(explored)} of displays explored${mostly}.`;
 }
 
 // Is it fair?
@@ -294,8 +291,12 @@ export function fairAnswer(state) {
     );
     words.push(`${told.length ? "For" : "One ranking for everyone: for"} ${names} the difference is within the uncertainty of the estimates.`);
   }
-  if (!told.length && !open.length) words.push(`One ranking for everyone ${would ? "would cost" : "costs"} nobody anything by the estimates.`);
-  else if (same) words.push(`${same === 1 && changes.length === 2 ? "The other type loses" : "The others lose"} nothing by the estimates.`);
+  if (!told.length && !open.length) {
+    const most = priceOf(state, against).hi;
+    const perhaps = most > 0 ? `; it may cost up to ${smallShare(most)} of clicks` : "";
+    words.push(`By the estimates one ranking for everyone ${would ? "would cost" : "costs"} nobody anything${perhaps}.`);
+  }
+  if (told.length + open.length && same) words.push(`${same === 1 && changes.length === 2 ? "The other type loses" : "The others lose"} nothing by the estimates.`);
   return [...words, trade(state, live)].filter(Boolean).join(" ");
 }
 

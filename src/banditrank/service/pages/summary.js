@@ -45,8 +45,8 @@ function workingNow(state, series) {
   const hour = series?.visits.length ? lastHour(series) : null;
   if (!hour?.visits) return ["working", "Working", "–", "no visits lately"];
   const span = hour.seconds >= 3600 && hour.seconds < 5400 ? "hour" : duration(hour.seconds);
-  const best = series.optimum?.at(-1);
-  const against = best === null || best === undefined ? "" : `; ${state.truth ? "" : "estimated "}optimum ${number(best)}`;
+  const best = hour.optimum.m;
+  const against = best === null ? "" : `; ${state.truth ? "" : "estimated "}optimum ${number(best)}`;
   return ["working", "Working", number(hour.rate.m), `clicks per visit in the last ${span}${against}`];
 }
 

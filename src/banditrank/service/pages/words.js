@@ -13,6 +13,9 @@ export function signed(value, decimals = 3) {
 
 export const whole = (value) => Math.round(value).toLocaleString("en");
 
+// Clicks, of which each may be worth less than one.
+export const amount = (value) => (Number.isInteger(value) ? whole(value) : number(value, 1));
+
 // Never 0% for what is there, nor 100% for what is not all.
 export function percent(value, decimals = 0) {
   const least = 10 ** -decimals;
