@@ -138,7 +138,7 @@ function heat(state, types, caption, wide) {
       "table",
       { class: wide ? "heat tight" : "heat" },
       h("caption", { class: "vh" }, caption),
-      h("colgroup", null, h("col", { width: wide ? 72 : 88 }), columns.map(() => h("col", { width: wide ? 23 : 38 })), !one && h("col", { width: wide ? 48 : 58 })),
+      h("colgroup", null, h("col", { width: wide ? 72 : 88 }), columns.map(() => h("col", { width: wide ? 22 : 38 })), !one && h("col", { width: wide ? 48 : 58 })),
       h(
         "thead",
         null,

@@ -28,7 +28,7 @@ export const scrollBox = (name, ...children) => h("div", { class: "tw", "data-na
 
 export function markScrollBoxes(root) {
   for (const box of root.querySelectorAll(".tw")) {
-    const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+    const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
     if (scrolls === box.hasAttribute("tabindex")) continue;
     if (scrolls) {
       box.setAttribute("tabindex", 0);
