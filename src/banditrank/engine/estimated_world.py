@@ -17,13 +17,22 @@ SOLVER_SECONDS = 0.5
 Places = NDArray[np.intp]
 
 
-def estimated_world(surface: Surface, counts: Counts) -> Problem:
+def estimated_world(surface: Surface, counts: Counts, *, max_passes: int = 10_000) -> Problem:
     """Return the world that counts of all items speak for, with the items that can be shown.
 
     Chances are at most 1, and a type that has not come yet is expected now and then: each is taken to have
     come once more than it did.
+
+    Parameters
+    ----------
+    surface
+        Its definition.
+    counts
+        Of all items there ever were.
+    max_passes
+        Of the estimator; few are enough to tell which items are best.
     """
-    estimates = likelihood_estimate(counts)
+    estimates = likelihood_estimate(counts, max_passes=max_passes)
     arrivals = counts.arrivals + 1.0
     return Problem(
         arrivals / arrivals.sum(),

@@ -254,12 +254,10 @@ class LiveSurface:
         return self._is_behind() and time.monotonic() - self._viewed >= self.surface.refresh_seconds
 
     def tend(self) -> None:
-        """Do what is due: refresh the view, settle what lapsed, save a snapshot, forget what is old."""
+        """Do what is due: refresh the view, settle what lapsed, forget what is old, save a snapshot, look."""
         now = self._clock()
         if self._is_stale():
             self.refresh()
-        if self.watch.is_due(self.revision, self.version):
-            self.watch.look(self.known(), self._learned)
         if self._has_jumped(now):  # what is forgotten cannot be counted any more: wait until that is sure
             self._next_forgetting = now + _FORGET_SECONDS
         forgets = now >= self._next_forgetting
@@ -273,6 +271,8 @@ class LiveSurface:
                 self._store.forget(self.number, before=old)
         if self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT:
             self._learned.save(int(now * 1000))
+        if self.watch.is_due(self.revision, self.version):  # last, since nothing depends on it
+            self.watch.look(self.known(), self._learned)
 
     def _is_to_sweep(self, now: float) -> bool:
         return not 0.0 < self._next_sweep - now <= _SWEEP_SECONDS  # more if the clock was set back

@@ -3,7 +3,7 @@
 import time
 
 _LEAST_SECONDS = 1.0
-_MOST_SECONDS = 10.0
+_MOST_SECONDS = 30.0
 
 
 class Pace:
@@ -12,7 +12,7 @@ class Pace:
     Parameters
     ----------
     share
-        Of the time that it may take, unless it takes more than so much of ten seconds.
+        Of the time that it may take, unless it takes more than so much of half a minute.
 
     Examples
     --------

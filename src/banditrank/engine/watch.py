@@ -17,6 +17,7 @@ from banditrank.storage.records import Shown
 
 MOST_LATEST = 20
 MOST_SHOWN = 1000
+_PASSES = 200  # of the estimator
 _SHARE_OF_TIME = 0.02  # that looking for what is best may take
 
 BestRankings: TypeAlias = tuple[tuple[int, ...], ...]
@@ -88,7 +89,8 @@ class Watch:
         """Find out what is best by the latest counts, and compare what comes with it."""
         surface = known.surface
         with self._pace:
-            rankings = best_rankings(surface, estimated_world(surface, known.counts))
+            world = estimated_world(surface, known.counts, max_passes=_PASSES)
+            rankings = best_rankings(surface, world)
             numbers = np.asarray(surface.shown_numbers, dtype=np.intp)[rankings]
             standard = Standard(numbers, len(surface.items))
         with learned.activity() as activity:
