@@ -309,7 +309,7 @@ def test_whom_the_live_utility_helps_is_said_where_intervals_part(say: Any) -> N
     state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))
     assert say("fairAnswer", state) == (
         "One ranking for everyone costs Male 0.140 and Female 0.050 clicks per visit. "
-        "Nash lifts Female, worst off under utilitarian, from 0.300 to 0.450."
+        "Nash lifts Female, by the estimates worst off under utilitarian, from 0.300 to 0.450."
     )
     state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.315]))
     assert say("fairAnswer", state).endswith(
@@ -349,7 +349,7 @@ def test_checks_are_counted_and_named(say: Any) -> None:
         "2 checks need a look: store and feedback delay. The other passes."
     )
     assert say("healthyAnswer", STATE, 42) == (
-        "Not known: the service has not answered for 42 s. These are the last figures received."
+        "Not known: the service has not answered for 42 s. These are the last figures."
     )
 
 
@@ -386,3 +386,11 @@ def test_checks_are_counted_and_named(say: Any) -> None:
 )
 def test_numbers_as_words(expression: str, words: str, shared_page: Page) -> None:
     assert evaluate_module(shared_page, "words.js", expression) == words
+
+
+def test_the_interval_of_a_rate_is_wilsons(shared_page: Page) -> None:
+    # Brown, Cai and DasGupta's formula, by hand for 10 of 50.
+    found = evaluate_module(shared_page, "facts.js", "m.rateInterval(10, 50)")
+    assert (found["m"], found["lo"], found["hi"]) == pytest.approx((0.2, 0.1124375, 0.3303711), abs=1e-6)
+    assert evaluate_module(shared_page, "facts.js", "m.rateInterval(0, 0)") is None
+    assert evaluate_module(shared_page, "facts.js", "m.rateInterval(5, 5).hi") == 1

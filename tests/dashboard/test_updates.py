@@ -172,3 +172,18 @@ def test_buckets_that_closed_are_added(server: Fixture, open_page: OpenPage) -> 
     wider = {**later, "bucket_s": 120}
     assert merge(wider) == wider
     assert merge(SERIES) == SERIES
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_events_arrive_in_pieces_of_any_size(size: int, server: Fixture, open_page: OpenPage) -> None:
+    text = ': alive\n\nevent: state\ndata: {"name": "é"}\n\n'
+    text += 'event: series\r\ndata: {"a":\r\ndata: 1}\r\n\r\n: alive\n'
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    events = evaluate_module(
+        open_page(server.address),
+        "stream.js",
+        "(() => { const all = []; const parse = m.eventParser((...event) => all.push(event));"
+        " a.forEach(parse); return all; })()",
+        pieces,
+    )
+    assert events == [["state", {"name": "é"}], ["series", {"a": 1}]]

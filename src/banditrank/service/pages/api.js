@@ -66,7 +66,8 @@ export async function read(path, options) {
 export const access = () => read("v1/access");
 export const surfaces = async () => (await read("v1/surfaces")).surfaces;
 export const createSurface = (body) => read("v1/surfaces", { method: "POST", body });
-export const addItems = (name, items) => read(surfacePath(name, "/items"), { method: "POST", body: { items } });
+export const addItems = (name, items) =>
+  read(surfacePath(name, "/items"), { method: "POST", body: { items } });
 export const retireItem = (name, item) =>
   read(surfacePath(name, `/items/${encodeURIComponent(item)}`), { method: "DELETE" });
 export const explanation = (id) => read(`v1/rankings/${encodeURIComponent(id)}`);

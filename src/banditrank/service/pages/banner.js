@@ -20,23 +20,35 @@ export function updatedWords(feed, now = Date.now()) {
 }
 
 const tryWords = (feed, now) =>
-  feed.nextTry && feed.nextTry > now ? `Trying again in ${duration((feed.nextTry - now) / 1000)}.` : "Trying again.";
+  feed.nextTry && feed.nextTry > now
+    ? `Trying again in ${duration((feed.nextTry - now) / 1000)}.`
+    : "Trying again.";
 
 export function banner(feed, now = Date.now()) {
   const silent = feed.silentFor(now);
   if (!feed.state || silent < BANNER_SECONDS) return null;
   const at = clock(Date.parse(feed.state.as_of));
   if (!feed.problem) {
-    return box("", `No update for ${duration(silent)}.`, `Showing the state of ${at}. ${tryWords(feed, now)}`);
+    return box(
+      "",
+      `No update for ${duration(silent)}.`,
+      `Showing the state of ${at}. ${tryWords(feed, now)}`,
+    );
   }
+  const shown = `Showing the state of ${at}, ${duration(silent)} ago.`;
   const words =
     feed.problem.status === 0
-      ? `Showing the state of ${at}, ${duration(silent)} ago. Rankings may still be served by other replicas. ${tryWords(feed, now)}`
-      : `${feed.problem.message} Showing the state of ${at}, ${duration(silent)} ago. ${tryWords(feed, now)}`;
-  return box(" bad", feed.problem.status === 0 ? "The service does not answer." : "The service cannot tell.", words);
+      ? `${shown} Rankings may still be served by other replicas. ${tryWords(feed, now)}`
+      : `${feed.problem.message} ${shown} ${tryWords(feed, now)}`;
+  return box(
+    " bad",
+    feed.problem.status === 0 ? "The service does not answer." : "The service cannot tell.",
+    words,
+  );
 }
 
-const box = (kind, headline, words) => h("div", { class: `banner${kind}`, "data-key": `banner${kind}` }, h("b", null, headline), " ", words);
+const box = (kind, headline, words) =>
+  h("div", { class: `banner${kind}`, "data-key": `banner${kind}` }, h("b", null, headline), " ", words);
 
 // For those who hear the page: once when it changes, and not every second.
 export function announcementWords(feed, now = Date.now()) {

@@ -1,7 +1,8 @@
 // What all charts share: they are drawn when their width is known, and pointer and arrow keys move one cursor
 // whose readout is text above the chart.
 //
-// A chart is told as {key, label, stops: [{key, text}], orientation, idle, draw(width, at), nearest(x, y, width)}:
+// A chart is told as
+// {key, label, stops: [{key, text}], orientation, idle, draw(width, at), nearest(x, y, width)}:
 // stops are what the cursor stands on; `at` is the number of one, or null while nobody points; `idle` is the
 // readout then.
 
@@ -34,7 +35,8 @@ export function chart(told) {
   return element;
 }
 
-export const readout = (told) => h("span", { class: "m readout", "data-readout": told.key, "data-key": `r-${told.key}` }, told.idle);
+export const readout = (told) =>
+  h("span", { class: "m readout", "data-readout": told.key, "data-key": `r-${told.key}` }, told.idle);
 
 const restOf = (told) => (told.orientation === "vertical" ? told.stops[0]?.key : told.stops.at(-1)?.key);
 
@@ -51,7 +53,12 @@ function draw(element) {
   const drawn = told.draw(width, at);
   drawn.setAttribute("aria-hidden", "true");
   morphChildren(element, [drawn]);
-  const stop = at ?? Math.max(0, told.stops.findIndex((one) => one.key === restOf(told)));
+  const stop =
+    at ??
+    Math.max(
+      0,
+      told.stops.findIndex((one) => one.key === restOf(told)),
+    );
   const text = told.stops[stop]?.text ?? told.idle;
   element.setAttribute("aria-label", `${told.label}. Arrow keys move through it.`);
   element.setAttribute("aria-valuemin", 0);
@@ -107,7 +114,8 @@ function step(element, event) {
 
 export const line = (x1, y1, x2, y2, classes) => h("line", { x1, y1, x2, y2, class: classes });
 
-export const text = (x, y, words, classes, anchor) => h("text", { x, y, class: classes, "text-anchor": anchor }, words);
+export const text = (x, y, words, classes, anchor) =>
+  h("text", { x, y, class: classes, "text-anchor": anchor }, words);
 
 export const picture = (width, height, ...children) =>
   h("svg", { viewBox: `0 0 ${width} ${height}`, width, height, focusable: "false" }, ...children);

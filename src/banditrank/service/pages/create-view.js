@@ -10,22 +10,78 @@ export function createView() {
   made ??= h(
     "form",
     { class: "form", "data-key": "create", on: { submit } },
-    field("name", "Name", h("input", { type: "text", name: "name", required: true, maxlength: 64, pattern: "[a-z0-9][a-z0-9._\\-]*", autocomplete: "off", spellcheck: "false" }), "Lower-case letters, digits, dots, dashes and underscores; it cannot be changed later."),
-    field("items", "Items", h("textarea", { name: "items", rows: 6, required: true }), "One a line. More can be added later."),
-    field("positions", "Positions", h("input", { type: "number", name: "positions", min: 1, max: 100, value: 3, required: true }), "How many items are shown at once; it cannot be changed later."),
-    field("types", "User types", h("textarea", { name: "types", rows: 3 }, "everybody"), "One a line: the kinds of users that pages tell apart."),
+    field(
+      "name",
+      "Name",
+      h("input", {
+        type: "text",
+        name: "name",
+        required: true,
+        maxlength: 64,
+        pattern: "[a-z0-9][a-z0-9._\\-]*",
+        autocomplete: "off",
+        spellcheck: "false",
+      }),
+      "Lower-case letters, digits, dots, dashes and underscores; it cannot be changed later.",
+    ),
+    field(
+      "items",
+      "Items",
+      h("textarea", { name: "items", rows: 6, required: true }),
+      "One a line. More can be added later.",
+    ),
+    field(
+      "positions",
+      "Positions",
+      h("input", { type: "number", name: "positions", min: 1, max: 100, value: 3, required: true }),
+      "How many items are shown at once; it cannot be changed later.",
+    ),
+    field(
+      "types",
+      "User types",
+      h("textarea", { name: "types", rows: 3 }, "everybody"),
+      "One a line: the kinds of users that pages tell apart.",
+    ),
     treatmentChoice(),
-    field("utility", "What equal treatment maximises", utilityChoice(), "Nash weighs a gain by how little a type has; maximin looks at the worst-off type alone."),
-    field("window", "Attribution window in minutes", h("input", { type: "number", name: "window", min: 1, max: 129600, value: 30, required: true }), "For how long a click is awaited."),
+    field(
+      "utility",
+      "What equal treatment maximises",
+      utilityChoice(),
+      "Nash weighs a gain by how little a type has; maximin looks at the worst-off type alone.",
+    ),
+    field(
+      "window",
+      "Attribution window in minutes",
+      h("input", { type: "number", name: "window", min: 1, max: 129600, value: 30, required: true }),
+      "For how long a click is awaited.",
+    ),
     outcome(),
-    h("div", { class: "actions" }, h("button", { type: "submit", class: "main" }, "Create the surface"), h("a", { href: "#" }, "Back to all surfaces")),
+    h(
+      "div",
+      { class: "actions" },
+      h("button", { type: "submit", class: "main" }, "Create the surface"),
+      h("a", { href: "#" }, "Back to all surfaces"),
+    ),
   );
-  return [h("div", { class: "title" }, h("h1", null, "Create a surface"), h("p", { class: "m" }, "A surface is one place where items are ranked.")), made];
+  return [
+    h(
+      "div",
+      { class: "title" },
+      h("h1", null, "Create a surface"),
+      h("p", { class: "m" }, "A surface is one place where items are ranked."),
+    ),
+    made,
+  ];
 }
 
 function treatmentChoice() {
   const option = (value, words, checked) =>
-    h("label", { class: "option" }, h("input", { type: "radio", name: "treatment", value, checked }), h("span", null, words));
+    h(
+      "label",
+      { class: "option" },
+      h("input", { type: "radio", name: "treatment", value, checked }),
+      h("span", null, words),
+    );
   return h(
     "fieldset",
     { class: "field" },

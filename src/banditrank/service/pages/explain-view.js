@@ -1,5 +1,5 @@
-// One ranking explained: what it was made of, why it came out so, and what became of it. Under equal treatment it
-// is the proof that who asked did not matter.
+// One ranking explained: what it was made of, why it came out so, and what became of it. Under equal
+// treatment it is the proof that who asked did not matter.
 
 import { explanation } from "./api.js";
 import { h } from "./element.js";
@@ -48,7 +48,12 @@ function askForm() {
   return h(
     "form",
     { class: "form narrow", "data-key": "ask", on: { submit } },
-    field("ranking-id", "Id of a ranking", h("input", { type: "text", required: true, autocomplete: "off", spellcheck: "false" }), "It came with the ranking, and is in the list of the latest."),
+    field(
+      "ranking-id",
+      "Id of a ranking",
+      h("input", { type: "text", required: true, autocomplete: "off", spellcheck: "false" }),
+      "It came with the ranking, and is in the list of the latest.",
+    ),
     h("div", { class: "actions" }, h("button", { type: "submit" }, "Explain it")),
   );
 }
@@ -61,7 +66,9 @@ const OUTCOMES = {
 };
 
 const outcomeWords = ({ state, item, reward }) =>
-  state === "clicked" ? `${item} was clicked${reward === 1 ? "" : `, worth ${number(reward, 2)}`}.` : (OUTCOMES[state] ?? state);
+  state === "clicked"
+    ? `${item} was clicked${reward === 1 ? "" : `, worth ${number(reward, 2)}`}.`
+    : (OUTCOMES[state] ?? state);
 
 function explained(answer) {
   const equal = answer.treatment === "equal";
@@ -69,15 +76,33 @@ function explained(answer) {
     ["Shown to", `a user of type ${answer.user_type}`],
     ["When", `${moment(answer.issued * 1000)} UTC`],
     ["Treatment", equal ? `equal, ${utilityName(answer.utility)}` : "personalized"],
-    ["Who asked", answer.type_entered ? "mattered: the ranking is the best for this type" : "did not enter: everyone would have got this ranking from these counts"],
-    ["Made by", `${answer.policy}, from ${plural(answer.rounds, "ranking")} counted (version ${whole(answer.version)})`],
-    ["Made again", answer.reproduced ? "from the same counts, the same ranking comes out" : "from the same counts, another ranking comes out"],
+    [
+      "Who asked",
+      answer.type_entered
+        ? "mattered: the ranking is the best for this type"
+        : "did not enter: everyone would have got this ranking from these counts",
+    ],
+    [
+      "Made by",
+      `${answer.policy}, from ${plural(answer.rounds, "ranking")} counted (version ${whole(answer.version)})`,
+    ],
+    [
+      "Made again",
+      answer.reproduced
+        ? "from the same counts, the same ranking comes out"
+        : "from the same counts, another ranking comes out",
+    ],
     ["Outcome", outcomeWords(answer.outcome)],
   ];
-  const world = answer.basis === "draw" ? "in the world that the policy drew" : "by the estimates of the time";
+  const world =
+    answer.basis === "draw" ? "in the world that the policy drew" : "by the estimates of the time";
   return [
     h("p", { class: "reason" }, answer.reason),
-    h("dl", { class: "facts-list" }, facts.map(([name, words]) => h("div", null, h("dt", null, name), h("dd", null, words)))),
+    h(
+      "dl",
+      { class: "facts-list" },
+      facts.map(([name, words]) => h("div", null, h("dt", null, name), h("dd", null, words))),
+    ),
     h(
       "div",
       { class: "ev" },
@@ -88,18 +113,34 @@ function explained(answer) {
         table(
           "Items shown, by position",
           ["Item", "Position", "Looks", "If seen", "Clicks"],
-          answer.shown.map((one) => [one.item, one.position, percent(one.look, 1), number(one.mean), number(one.value)]),
+          answer.shown.map((one) => [
+            one.item,
+            one.position,
+            percent(one.look, 1),
+            number(one.mean),
+            number(one.value),
+          ]),
         ),
       ),
       answer.left_out.length > 0 &&
         h(
           "figure",
           null,
-          h("figcaption", null, h("h2", null, "What came nearest"), h("span", { class: "m" }, "where it would have done best")),
+          h(
+            "figcaption",
+            null,
+            h("h2", null, "What came nearest"),
+            h("span", { class: "m" }, "where it would have done best"),
+          ),
           table(
             "Items left out",
             ["Item", "If seen", "Instead of", "Change"],
-            answer.left_out.map((one) => [one.item, number(one.mean), one.instead_of, one.gain === null ? "not known" : signed(one.gain, 4)]),
+            answer.left_out.map((one) => [
+              one.item,
+              number(one.mean),
+              one.instead_of,
+              one.gain === null ? "not known" : signed(one.gain, 4),
+            ]),
           ),
         ),
       h(
@@ -109,7 +150,12 @@ function explained(answer) {
         table(
           "User types that counted",
           ["User type", "Weight", "Looks by position", "Clicks per visit"],
-          answer.beliefs.map((one) => [one.user_type, percent(one.weight, 1), one.position_preferences.map((look) => percent(look)).join(", "), number(one.value)]),
+          answer.beliefs.map((one) => [
+            one.user_type,
+            percent(one.weight, 1),
+            one.position_preferences.map((look) => percent(look)).join(", "),
+            number(one.value),
+          ]),
         ),
       ),
     ),

@@ -1,14 +1,15 @@
 // What can be read off a dashboard document: plain numbers, on which charts, tables and sentences agree.
 
 export const sum = (values) => values.reduce((total, value) => total + value, 0);
-export const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
+const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
 
 const HOUR = 3600;
 const SURE = 0.95; // from which on a ranking is called the best
 
 export const isEqual = (state) => state.surface.treatment === "equal";
 export const isEmpty = (state) => state.rounds === 0 || !state.now?.length;
-export const isSure = (probability) => probability !== null && probability !== undefined && probability >= SURE;
+export const isSure = (probability) =>
+  probability !== null && probability !== undefined && probability >= SURE;
 
 // The ranking that a user type gets.
 export const nowOf = (state, type) => state.now[isEqual(state) ? 0 : type];
@@ -91,7 +92,9 @@ export function lastHour(series) {
   // Over the same visits as the rate: null if some bucket's value is not known.
   const weighted = (values) => {
     const known = values && buckets.every((bucket, i) => !bucket.visits || Number.isFinite(values[from + i]));
-    return known && visits ? sum(buckets.map((bucket, i) => bucket.visits * (values[from + i] ?? 0))) / visits : null;
+    return known && visits
+      ? sum(buckets.map((bucket, i) => bucket.visits * (values[from + i] ?? 0))) / visits
+      : null;
   };
   const optimum = weighted(series.optimum);
   return {
@@ -100,13 +103,18 @@ export function lastHour(series) {
     rate: rateInterval(sum(buckets.map((bucket) => bucket.clicks)), visits),
     otherItem: weighted(series.other_item) ?? 0,
     otherOrder: weighted(series.other_order) ?? 0,
-    optimum: { m: optimum, lo: weighted(series.optimum_lo) ?? optimum, hi: weighted(series.optimum_hi) ?? optimum },
+    optimum: {
+      m: optimum,
+      lo: weighted(series.optimum_lo) ?? optimum,
+      hi: weighted(series.optimum_hi) ?? optimum,
+    },
     random: weighted(series.random),
   };
 }
 
-// The best possible click rate and that of random order, bucket by bucket for all types; for one type as it is
-// now, since the series does not hold it by type. With a known truth these are true, without they are estimates.
+// The best possible click rate and that of random order, bucket by bucket for all types; for one type as it
+// is now, since the series does not hold it by type. With a known truth these are true, without they are
+// estimates.
 export function references(state, series, type = null) {
   const count = series.visits.length;
   if (type === null) {
@@ -141,7 +149,9 @@ export function treatments(state) {
 export function liveTreatment(state) {
   const all = treatments(state);
   const found = all.findIndex((fair) =>
-    isEqual(state) ? fair.treatment === "equal" && fair.utility === state.surface.utility : fair.treatment !== "equal",
+    isEqual(state)
+      ? fair.treatment === "equal" && fair.utility === state.surface.utility
+      : fair.treatment !== "equal",
   );
   return found < 0 ? (isEqual(state) ? all.length - 1 : 0) : found;
 }
@@ -157,7 +167,8 @@ export function priceOf(state, treatment) {
   return { m: total(all[0]) > 0 ? Math.max(0, 1 - total(fair) / total(all[0])) : 0, lo: null, hi: null };
 }
 
-// What a treatment changes for a type against the personalized one, and whether intervals tell it from nothing.
+// What a treatment changes for a type against the personalized one, and whether intervals tell it from
+// nothing.
 export function changeFor(state, treatment, type) {
   const all = treatments(state);
   const [before, after] = [all[0], all[treatment]];

@@ -1,11 +1,18 @@
-// Fields of forms, and sending them: while a form is sent its button waits, and what is refused is said above it.
+// Fields of forms, and sending them: while a form is sent its button waits, and what is refused is said above
+// it.
 
 import { h } from "./element.js";
 
 export function field(id, label, control, hint) {
   control.id = id;
   if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
-  return h("div", { class: "field" }, h("label", { for: id }, label), hint && h("p", { class: "m s", id: `${id}-hint` }, hint), control);
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    hint && h("p", { class: "m s", id: `${id}-hint` }, hint),
+    control,
+  );
 }
 
 export const lines = (value) =>

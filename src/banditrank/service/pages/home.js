@@ -25,7 +25,13 @@ function render() {
   morphChildren(byId("footer"), footer());
   markScrollBoxes(byId("main"));
   const at = answered && `${clock(answered)} UTC`;
-  byId("updated").textContent = !answered ? (problem ? "Not connected" : "Connecting") : problem ? `Last update ${at}` : `Live, updated ${at}`;
+  byId("updated").textContent = !answered
+    ? problem
+      ? "Not connected"
+      : "Connecting"
+    : problem
+      ? `Last update ${at}`
+      : `Live, updated ${at}`;
   byId("announcement").textContent = problem && listed ? "The service does not answer." : "";
   const words = `Showing the state of ${answered ? clock(answered) : ""}. Trying again every ${SECONDS} s.`;
   const box = h("div", { class: "banner bad" }, h("b", null, problem?.message ?? ""), " ", words);
@@ -35,17 +41,40 @@ function render() {
 const mayAdminister = () => allowed?.rights.includes("administer") ?? false;
 
 function view() {
-  if ((allowed && !allowed.rights.includes("read")) || problem?.needsKey) return keyView(key.get() !== null, update);
+  if ((allowed && !allowed.rights.includes("read")) || problem?.needsKey)
+    return keyView(key.get() !== null, update);
   if (location.hash === "#create" && mayAdminister()) return createView();
-  const head = h("div", { class: "title" }, h("h1", null, "Surfaces"), h("p", { class: "m" }, "Each is one place where items are ranked, and learns by itself."));
+  const head = h(
+    "div",
+    { class: "title" },
+    h("h1", null, "Surfaces"),
+    h("p", { class: "m" }, "Each is one place where items are ranked, and learns by itself."),
+  );
   if (!listed && problem) return [head, panelProblem(problem)];
-  if (!listed) return [head, nothing(Date.now() - started > SLOW_SECONDS * 1000 ? "The service answers slowly." : "Loading…")];
-  return [head, listed.length ? list() : empty(), mayAdminister() && h("p", { class: "after" }, h("a", { class: "button", href: "#create" }, "Create a surface"))];
+  if (!listed)
+    return [
+      head,
+      nothing(Date.now() - started > SLOW_SECONDS * 1000 ? "The service answers slowly." : "Loading…"),
+    ];
+  return [
+    head,
+    listed.length ? list() : empty(),
+    mayAdminister() &&
+      h("p", { class: "after" }, h("a", { class: "button", href: "#create" }, "Create a surface")),
+  ];
 }
 
 function empty() {
-  const body = JSON.stringify({ name: "ads", items: ["ad-1", "ad-2", "ad-3"], n_positions: 2, user_types: ["new", "returning"] });
-  return nothing("There is no surface yet. The list shows each with its treatment and its visits.", `curl -X POST ${SERVICE.href}v1/surfaces \\\n  -H 'content-type: application/json' \\\n  -d '${body}'`);
+  const body = JSON.stringify({
+    name: "ads",
+    items: ["ad-1", "ad-2", "ad-3"],
+    n_positions: 2,
+    user_types: ["new", "returning"],
+  });
+  return nothing(
+    "There is no surface yet. The list shows each with its treatment and its visits.",
+    `curl -X POST ${SERVICE.href}v1/surfaces \\\n  -H 'content-type: application/json' \\\n  -d '${body}'`,
+  );
 }
 
 function list() {
@@ -57,7 +86,15 @@ function list() {
       "table",
       { class: "surfaces stack" },
       h("caption", { class: "vh" }, "All surfaces"),
-      h("thead", null, h("tr", null, head.map((cell, i) => h("th", { scope: "col", class: numeric.includes(i) ? "r" : null }, cell)))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          head.map((cell, i) => h("th", { scope: "col", class: numeric.includes(i) ? "r" : null }, cell)),
+        ),
+      ),
       h(
         "tbody",
         null,
@@ -66,7 +103,11 @@ function list() {
             "tr",
             { "data-key": `surface-${one.name}` },
             h("th", { scope: "row", class: "w" }, h("a", { href: surfacePage(one.name) }, one.name)),
-            h("td", { class: "w" }, one.treatment === "equal" ? `Equal, ${utilityName(one.utility)}` : "Personalized"),
+            h(
+              "td",
+              { class: "w" },
+              one.treatment === "equal" ? `Equal, ${utilityName(one.utility)}` : "Personalized",
+            ),
             cell(one.items.filter((item) => !item.retired).length, "item"),
             cell(one.n_positions, "position"),
             cell(one.user_types.length, "user type"),
@@ -80,7 +121,13 @@ function list() {
 }
 
 // On a narrow page there is no head to say what a number counts.
-const cell = (count, what) => h("td", { class: "r" }, whole(count), h("span", { class: "on-narrow" }, plural(count, what).replace(/^[\d,]+/, "")));
+const cell = (count, what) =>
+  h(
+    "td",
+    { class: "r" },
+    whole(count),
+    h("span", { class: "on-narrow" }, plural(count, what).replace(/^[\d,]+/, "")),
+  );
 
 function footer() {
   const forget = () => (key.forget(), location.reload());

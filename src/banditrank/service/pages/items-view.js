@@ -13,6 +13,7 @@ let form = null;
 export function itemsView(surface, onSurface, redraw) {
   const shown = surface.items.filter((item) => !item.retired);
   const spare = shown.length - surface.n_positions;
+  const stuck = spare ? "" : ": none can be retired before one is added";
   const act = async (work, words) => {
     if (waiting) return;
     waiting = true;
@@ -32,7 +33,11 @@ export function itemsView(surface, onSurface, redraw) {
       { class: "title" },
       h("p", null, h("a", { href: "#" }, `Back to ${surface.name}`)),
       h("h1", null, "Items"),
-      h("p", { class: "m" }, `${plural(shown.length, "item")} for ${plural(surface.n_positions, "position")}${spare ? "" : ": none can be retired before one is added"}.`),
+      h(
+        "p",
+        { class: "m" },
+        `${plural(shown.length, "item")} for ${plural(surface.n_positions, "position")}${stuck}.`,
+      ),
     ),
     h("p", { class: said.refused ? "outcome refused" : "outcome", role: "status" }, said.words),
     h(
@@ -44,8 +49,22 @@ export function itemsView(surface, onSurface, redraw) {
           "table",
           { class: "items" },
           h("caption", { class: "vh" }, `Items of ${surface.name}`),
-          h("thead", null, h("tr", null, h("th", { scope: "col" }, "Item"), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, h("span", { class: "vh" }, "Change")))),
-          h("tbody", null, surface.items.map((item) => row(surface, item, spare, act))),
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              h("th", { scope: "col" }, "Item"),
+              h("th", { scope: "col" }, "State"),
+              h("th", { scope: "col" }, h("span", { class: "vh" }, "Change")),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            surface.items.map((item) => row(surface, item, spare, act)),
+          ),
         ),
       ),
       form,
@@ -56,8 +75,31 @@ export function itemsView(surface, onSurface, redraw) {
 function row(surface, item, spare, act) {
   const hidden = h("span", { class: "vh" }, ` ${item.name}`);
   const button = item.retired
-    ? h("button", { type: "button", on: { click: () => act(() => addItems(surface.name, [item.name]), `${item.name} is shown again.`) } }, "Bring back", hidden)
-    : h("button", { type: "button", disabled: spare < 1, on: { click: () => act(() => retireItem(surface.name, item.name), `${item.name} is retired; what was learned of it stays.`) } }, "Retire", hidden);
+    ? h(
+        "button",
+        {
+          type: "button",
+          on: { click: () => act(() => addItems(surface.name, [item.name]), `${item.name} is shown again.`) },
+        },
+        "Bring back",
+        hidden,
+      )
+    : h(
+        "button",
+        {
+          type: "button",
+          disabled: spare < 1,
+          on: {
+            click: () =>
+              act(
+                () => retireItem(surface.name, item.name),
+                `${item.name} is retired; what was learned of it stays.`,
+              ),
+          },
+        },
+        "Retire",
+        hidden,
+      );
   return h(
     "tr",
     { "data-key": `item-${item.name}` },
@@ -82,7 +124,12 @@ function addForm(name, onSurface) {
     "form",
     { class: "form", "data-key": "add-items", on: { submit } },
     h("h2", null, "Add items"),
-    field("added", "Names", h("textarea", { name: "added", rows: 6, required: true }), "One a line. They are shown from now on; the first clicks tell how good they are."),
+    field(
+      "added",
+      "Names",
+      h("textarea", { name: "added", rows: 6, required: true }),
+      "One a line. They are shown from now on; the first clicks tell how good they are.",
+    ),
     outcome(),
     h("div", { class: "actions" }, h("button", { type: "submit", class: "main" }, "Add them")),
   );

@@ -17,11 +17,31 @@ export function keyView(refused, onKey) {
     h(
       "form",
       { class: "form narrow", "data-key": "key", on: { submit } },
-      h("p", null, "The service shows what it has learned to those with a key that has the right to read. The key is kept for this tab alone."),
-      refused && h("p", { class: "refused", role: "alert" }, "This key does not have the right to read, or is not known."),
-      h("div", { class: "field" }, h("label", { for: "key" }, "Key"), h("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true })),
+      h(
+        "p",
+        null,
+        "The service shows what it has learned to those with a key that has the right to read. " +
+          "The key is kept for this tab alone.",
+      ),
+      refused &&
+        h(
+          "p",
+          { class: "refused", role: "alert" },
+          "This key does not have the right to read, or is not known.",
+        ),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { for: "key" }, "Key"),
+        h("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true }),
+      ),
       h("div", { class: "actions" }, h("button", { type: "submit", class: "main" }, "Use this key")),
-      h("p", { class: "m s" }, "Keys are made on the machine of the service: ", h("code", { class: "mono" }, "banditrank keys create analysts --rights read")),
+      h(
+        "p",
+        { class: "m s" },
+        "Keys are made on the machine of the service: ",
+        h("code", { class: "mono" }, "banditrank keys create analysts --rights read"),
+      ),
     ),
   ];
 }

@@ -54,7 +54,11 @@ function bar(x, y, r, attributes) {
 }
 
 export const swatch = (type) =>
-  h("svg", { width: 12, height: 12, class: typeClass(type), "aria-hidden": "true" }, mark(type, 6, 6, 5, "mk"));
+  h(
+    "svg",
+    { width: 12, height: 12, class: typeClass(type), "aria-hidden": "true" },
+    mark(type, 6, 6, 5, "mk"),
+  );
 
 export const typeName = (state, type, plain = false) =>
   h("span", { class: plain ? "ty n" : "ty" }, swatch(type), h("span", null, state.surface.types[type]));

@@ -16,8 +16,8 @@ export function textWidth(text, size = 13, weight = 400) {
   return widths.get(known);
 }
 
-// The text, cut in its middle to a width if it must be: names often differ at their ends. The whole stands in the
-// chart's table.
+// The text, cut in its middle to a width if it must be: names often differ at their ends. The whole stands in
+// the chart's table.
 export function fit(text, width, size = 13, weight = 400) {
   if (textWidth(text, size, weight) <= width) return text;
   let [low, high] = [1, text.length];

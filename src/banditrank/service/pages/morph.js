@@ -1,12 +1,13 @@
-// Updating in place: what is on the page becomes like what was rendered anew, and elements stay the same ones.
-// Focus, scroll positions, selections, open tables and what was typed survive because nothing is replaced.
+// Updating in place: what is on the page becomes like what was rendered anew, and elements stay the same
+// ones. Focus, scroll positions, selections, open tables and what was typed survive because nothing is
+// replaced.
 
 import { CHART, HANDLERS, listen } from "./element.js";
 
 // Attributes that belong to whoever uses the page.
 const USERS = new Set(["open", "value", "checked"]);
 
-export function morph(present, wanted) {
+function morph(present, wanted) {
   if (wanted[HANDLERS]) listen(present, wanted[HANDLERS]);
   if (wanted[CHART]) {
     present[CHART] = wanted[CHART]; // what it shows; chart.js draws it when its width is known
@@ -68,6 +69,8 @@ function keyOf(node) {
 
 function alike(present, wanted) {
   return (
-    present.nodeType === wanted.nodeType && present.nodeName === wanted.nodeName && keyOf(present) === keyOf(wanted)
+    present.nodeType === wanted.nodeType &&
+    present.nodeName === wanted.nodeName &&
+    keyOf(present) === keyOf(wanted)
   );
 }

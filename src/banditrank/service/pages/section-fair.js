@@ -18,9 +18,17 @@ const TOGETHER = 3;
 
 export function fair(state) {
   if (isEmpty(state) || !state.fair?.length) {
-    return section("fair", TITLE, "Not known yet.", null, nothing("The price of equality needs an estimate for every user type."));
+    return section(
+      "fair",
+      TITLE,
+      "Not known yet.",
+      null,
+      nothing("The price of equality needs an estimate for every user type."),
+    );
   }
-  const explained = note("The price of equality is the share of all clicks given up by showing everyone one ranking.");
+  const explained = note(
+    "The price of equality is the share of all clicks given up by showing everyone one ranking.",
+  );
   const exposure = exposureFigure(state);
   const value = state.surface.types.length > 1 && valueFigure(state); // one type alone has nothing to compare
   const wide = state.surface.types.length > TOGETHER;
@@ -34,7 +42,8 @@ export function fair(state) {
   );
 }
 
-const treatmentName = (one) => (one.treatment === "equal" ? `Equal, ${utilityName(one.utility)}` : "Personalized");
+const treatmentName = (one) =>
+  one.treatment === "equal" ? `Equal, ${utilityName(one.utility)}` : "Personalized";
 
 function prices(state) {
   const live = liveTreatment(state);
@@ -48,7 +57,13 @@ function prices(state) {
         "div",
         null,
         h("dt", null, `Price of equality, ${utilityName(one.utility)}${index === live ? " (live)" : ""}`),
-        h("dd", null, shown, between && h("span", null, between), h("span", null, `everyone sees ${rankingWords(state, one.rankings[0])}`)),
+        h(
+          "dd",
+          null,
+          shown,
+          between && h("span", null, between),
+          h("span", null, `everyone sees ${rankingWords(state, one.rankings[0])}`),
+        ),
       );
     }),
   );
@@ -85,7 +100,14 @@ function valueFigure(state) {
       })),
     })),
   };
-  const head = ["Treatment, type", "Value", `${percent(state.level ?? 0.95)} interval`, "Against personalized", "Told apart", ...(state.truth ? ["True"] : [])];
+  const head = [
+    "Treatment, type",
+    "Value",
+    `${percent(state.level ?? 0.95)} interval`,
+    "Against personalized",
+    "Told apart",
+    ...(state.truth ? ["True"] : []),
+  ];
   return figure(
     "Value by treatment",
     readout(told),
@@ -112,7 +134,9 @@ function exposureFigure(state) {
   const all = types.slice(0, MOST_TYPES).map((_, type) => type);
   const wide = !apart && types.length * state.surface.n_positions > 6;
   const caption = "Share of each user type's rankings that showed an item at a position";
-  const maps = apart ? all.map((type) => heat(state, [type], `${caption}: ${types[type]}`, false)) : heat(state, all, caption, wide);
+  const maps = apart
+    ? all.map((type) => heat(state, [type], `${caption}: ${types[type]}`, false))
+    : heat(state, all, caption, wide);
   const hidden = state.surface.items.length > chosenItems(state).length;
   return figure(
     "Exposure",
@@ -131,23 +155,44 @@ function heat(state, types, caption, wide) {
   const looks = items.map((_, item) => sum(state.surface.types.map((_, type) => looksOf(state, type, item))));
   const total = sum(looks) || 1;
   const one = types.length === 1 && state.surface.types.length > TOGETHER;
-  const columns = types.flatMap((type) => Array.from({ length: count }, (_, position) => ({ type, position })));
+  const columns = types.flatMap((type) =>
+    Array.from({ length: count }, (_, position) => ({ type, position })),
+  );
   return scrollBox(
     caption,
     h(
       "table",
       { class: wide ? "heat tight" : "heat" },
       h("caption", { class: "vh" }, caption),
-      h("colgroup", null, h("col", { width: wide ? 72 : 88 }), columns.map(() => h("col", { width: wide ? 22 : 38 })), !one && h("col", { width: wide ? 48 : 58 })),
+      h(
+        "colgroup",
+        null,
+        h("col", { width: wide ? 72 : 88 }),
+        columns.map(() => h("col", { width: wide ? 22 : 38 })),
+        !one && h("col", { width: wide ? 48 : 58 }),
+      ),
       h(
         "thead",
         null,
-        h("tr", null, h("td"), types.map((type) => h("th", { colspan: count, scope: "colgroup" }, typeName(state, type, true))), !one && h("td")),
+        h(
+          "tr",
+          null,
+          h("td"),
+          types.map((type) => h("th", { colspan: count, scope: "colgroup" }, typeName(state, type, true))),
+          !one && h("td"),
+        ),
         h(
           "tr",
           null,
           h("th", { scope: "col" }, h("span", { class: "vh" }, "Item")),
-          columns.map(({ type, position }) => h("th", { scope: "col" }, h("span", { class: "vh" }, `${state.surface.types[type]}, position `), position + 1)),
+          columns.map(({ type, position }) =>
+            h(
+              "th",
+              { scope: "col" },
+              h("span", { class: "vh" }, `${state.surface.types[type]}, position `),
+              position + 1,
+            ),
+          ),
           !one && h("th", { scope: "col", class: "r" }, "All looks"),
         ),
       ),
@@ -163,7 +208,11 @@ function heat(state, types, caption, wide) {
               const rankings = shown[types.indexOf(type)];
               const share = rankings ? state.displays[type][position][item] / rankings : 0;
               const gap = position === 0 && type !== types[0] ? " gf" : "";
-              return h("td", { class: `${typeClass(type)} p${Math.round(share * 20)}${gap}` }, wide ? bare(share) : percent(share));
+              return h(
+                "td",
+                { class: `${typeClass(type)} p${Math.round(share * 20)}${gap}` },
+                wide ? bare(share) : percent(share),
+              );
             }),
             !one && h("td", { class: "sh" }, percent(looks[item] / total)),
           ),

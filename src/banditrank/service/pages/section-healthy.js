@@ -10,7 +10,13 @@ import { scrollBox } from "./tables.js";
 const TITLE = "Is it healthy?";
 
 export function healthy(state, silent) {
-  const link = h("p", { class: "m s" }, "The same figures are at ", h("a", { href: new URL("metrics", SERVICE).href, class: "mono" }, "/metrics"), ".");
+  const link = h(
+    "p",
+    { class: "m s" },
+    "The same figures are at ",
+    h("a", { href: new URL("metrics", SERVICE).href, class: "mono" }, "/metrics"),
+    ".",
+  );
   return section(
     "healthy",
     TITLE,
@@ -22,8 +28,20 @@ export function healthy(state, silent) {
         "table",
         { class: "health stack" },
         h("caption", { class: "vh" }, "Health checks"),
-        h("thead", null, h("tr", null, ["Check", "Now", "Limit", "Last hour", "Status"].map((cell) => h("th", { scope: "col" }, cell)))),
-        h("tbody", null, state.health.map((check) => row(check, silent))),
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            ["Check", "Now", "Limit", "Last hour", "Status"].map((cell) => h("th", { scope: "col" }, cell)),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          state.health.map((check) => row(check, silent)),
+        ),
       ),
     ),
   );
@@ -47,6 +65,12 @@ function spark(values) {
   if (known.length < 2) return h("span", { class: "m" }, "–");
   const [low, high] = [Math.min(...known), Math.max(...known)];
   const y = (value) => (high > low ? 20 - ((value - low) / (high - low)) * 16 : 12);
-  const points = known.map((value, i) => `${(2 + (i / (known.length - 1)) * 116).toFixed(1)},${y(value).toFixed(1)}`);
-  return h("svg", { width: 120, height: 24, "aria-hidden": "true" }, h("polyline", { points: points.join(" ") }));
+  const points = known.map(
+    (value, i) => `${(2 + (i / (known.length - 1)) * 116).toFixed(1)},${y(value).toFixed(1)}`,
+  );
+  return h(
+    "svg",
+    { width: 120, height: 24, "aria-hidden": "true" },
+    h("polyline", { points: points.join(" ") }),
+  );
 }

@@ -17,7 +17,8 @@ const TOGETHER = 3; // types in one chart; with more, each has its own
 
 export function learned(state) {
   if (isEmpty(state)) {
-    const words = "The first estimates appear with the first click; intervals start wide and are drawn as such.";
+    const words =
+      "The first estimates appear with the first click; intervals start wide and are drawn as such.";
     return section("learned", TITLE, "Nothing yet.", null, nothing(words));
   }
   return section(
@@ -25,7 +26,12 @@ export function learned(state) {
     TITLE,
     learnedAnswer(state),
     key(state),
-    h("div", { class: state.surface.types.length > TOGETHER ? "ev" : "two ab" }, positionsFigure(state), itemsFigure(state)),
+    h(
+      "div",
+      { class: state.surface.types.length > TOGETHER ? "ev" : "two ab" },
+      positionsFigure(state),
+      itemsFigure(state),
+    ),
   );
 }
 
@@ -37,13 +43,29 @@ function key(state) {
     "ul",
     { class: "key" },
     shownTypes.map((name, type) =>
-      h("li", null, h("svg", { width: 36, height: 14, class: typeClass(type), "aria-hidden": "true" }, line(2, 7, 34, 7, "wh"), mark(type, 18, 7, 4, "mk")), h("span", null, `${name}, ${level} interval`)),
+      h(
+        "li",
+        null,
+        h(
+          "svg",
+          { width: 36, height: 14, class: typeClass(type), "aria-hidden": "true" },
+          line(2, 7, 34, 7, "wh"),
+          mark(type, 18, 7, 4, "mk"),
+        ),
+        h("span", null, `${name}, ${level} interval`),
+      ),
     ),
     state.truth &&
       h(
         "li",
         null,
-        h("svg", { width: 36, height: 14, "aria-hidden": "true" }, types.slice(0, 3).map((_, type, all) => mark(type, 18 + (type - (all.length - 1) / 2) * 12.5, 7, 4.5, "tr"))),
+        h(
+          "svg",
+          { width: 36, height: 14, "aria-hidden": "true" },
+          types
+            .slice(0, 3)
+            .map((_, type, all) => mark(type, 18 + (type - (all.length - 1) / 2) * 12.5, 7, 4.5, "tr")),
+        ),
         h("span", null, "True value (demo only)"),
       ),
   );
@@ -54,8 +76,17 @@ const truthOf = (state, estimate) => (state.truth ? estimate.t : undefined);
 const markOf = (state, what, type, index, label) => {
   const estimate = state[what][type][index];
   const { types } = state.surface;
-  const words = types.length > 1 && types.length <= TOGETHER ? `${cut(label)}, ${cut(types[type])}` : cut(label);
-  return { key: `${what}-${type}-${index}`, type, words, m: estimate.m, lo: estimate.lo, hi: estimate.hi, t: truthOf(state, estimate) };
+  const words =
+    types.length > 1 && types.length <= TOGETHER ? `${cut(label)}, ${cut(types[type])}` : cut(label);
+  return {
+    key: `${what}-${type}-${index}`,
+    type,
+    words,
+    m: estimate.m,
+    lo: estimate.lo,
+    hi: estimate.hi,
+    t: truthOf(state, estimate),
+  };
 };
 
 // One chart for up to three types, and one for each type beyond, all on one scale.
@@ -67,7 +98,13 @@ function charts(state, told, rowsOf) {
     { class: "facets" },
     types.slice(0, MOST_TYPES).map((type) => {
       const label = state.surface.types[type];
-      const one = { ...told, key: `${told.key}-${type}`, label: `${told.label}: ${label}`, idle: "", rows: rowsOf([type]) };
+      const one = {
+        ...told,
+        key: `${told.key}-${type}`,
+        label: `${told.label}: ${label}`,
+        idle: "",
+        rows: rowsOf([type]),
+      };
       return h(
         "div",
         { class: "facet", "data-key": one.key },
@@ -79,10 +116,19 @@ function charts(state, told, rowsOf) {
 }
 
 const highest = (state, what, indices) =>
-  roundRange([0, ...state[what].flatMap((row) => indices.flatMap((index) => [row[index].hi, truthOf(state, row[index]) ?? 0]))], 5, {
-    floor: 0,
-    ceiling: 1,
-  });
+  roundRange(
+    [
+      0,
+      ...state[what].flatMap((row) =>
+        indices.flatMap((index) => [row[index].hi, truthOf(state, row[index]) ?? 0]),
+      ),
+    ],
+    5,
+    {
+      floor: 0,
+      ceiling: 1,
+    },
+  );
 
 function positionsFigure(state) {
   const positions = state.positions[0].map((_, position) => position);
@@ -104,8 +150,11 @@ function positionsFigure(state) {
     "Position preferences",
     state.surface.types.length > TOGETHER ? h("span", { class: "m" }, told.idle) : readout(told),
     charts(state, told, rowsOf),
-    behind("positions", label, ["Position, type", "Estimate", interval(state), ...(state.truth ? ["True"] : [])], () =>
-      tableRows(state, "positions", positions, (position) => `Position ${position + 1}`, told.format),
+    behind(
+      "positions",
+      label,
+      ["Position, type", "Estimate", interval(state), ...(state.truth ? ["True"] : [])],
+      () => tableRows(state, "positions", positions, (position) => `Position ${position + 1}`, told.format),
     ),
   );
 }
@@ -130,7 +179,12 @@ function itemsFigure(state) {
       const displays = sum(types.map((type) => displaysOf(state, type, item)));
       const sub = `${whole(displays)} shown`;
       const name = isRetired(state, item) ? `${surface.items[item]} (retired)` : surface.items[item];
-      return { label: name, bold: live.has(item), sub, marks: types.map((type) => markOf(state, "items", type, item, name)) };
+      return {
+        label: name,
+        bold: live.has(item),
+        sub,
+        marks: types.map((type) => markOf(state, "items", type, item, name)),
+      };
     });
   const all = surface.items.map((_, item) => item);
   const few = all.length * surface.types.length <= 3000 ? all : items;
@@ -139,8 +193,18 @@ function itemsFigure(state) {
     surface.types.length > TOGETHER ? h("span", { class: "m" }, told.idle) : readout(told),
     surface.items.length > MOST_ITEMS && search(state, items),
     charts(state, told, rowsOf),
-    behind("items", label, ["Item, type", "Estimate", interval(state), ...(state.truth ? ["True"] : []), "Expected looks", "Clicks"], () =>
-      tableRows(state, "items", few, (item) => surface.items[item], told.format),
+    behind(
+      "items",
+      label,
+      [
+        "Item, type",
+        "Estimate",
+        interval(state),
+        ...(state.truth ? ["True"] : []),
+        "Expected looks",
+        "Clicks",
+      ],
+      () => tableRows(state, "items", few, (item) => surface.items[item], told.format),
     ),
   );
 }
@@ -152,7 +216,9 @@ export function chosenItems(state, types = null) {
   if (items.length <= MOST_ITEMS) return all;
   const live = liveItems(state, types);
   const wanted = choices.search.trim().toLowerCase();
-  const found = wanted ? all.filter((item) => !live.has(item) && items[item].toLowerCase().includes(wanted)) : [];
+  const found = wanted
+    ? all.filter((item) => !live.has(item) && items[item].toLowerCase().includes(wanted))
+    : [];
   const chosen = new Set([...live, ...found.slice(0, MOST_ITEMS)]);
   return all.filter((item) => chosen.has(item));
 }
@@ -163,8 +229,18 @@ function search(state, items) {
     "div",
     { class: "search" },
     h("label", { for: "item-search" }, "Other items"),
-    h("input", { id: "item-search", type: "search", placeholder: "part of a name", autocomplete: "off", on: { input: typed } }),
-    h("span", { class: "m s" }, `${whole(items.length)} of ${whole(state.surface.items.length)} items are drawn`),
+    h("input", {
+      id: "item-search",
+      type: "search",
+      placeholder: "part of a name",
+      autocomplete: "off",
+      on: { input: typed },
+    }),
+    h(
+      "span",
+      { class: "m s" },
+      `${whole(items.length)} of ${whole(state.surface.items.length)} items are drawn`,
+    ),
   );
 }
 
@@ -182,4 +258,3 @@ function tableRows(state, what, indices, nameOf, format) {
     }),
   );
 }
-

@@ -1,16 +1,16 @@
 // What is shown now: what each position brings, why these items, what is open, and the latest rankings.
 
+import { SERVICE } from "./api.js";
 import { MOST_TYPES } from "./choices.js";
 import { h } from "./element.js";
 import { isEmpty, isEqual, nowOf, sum, valueOf } from "./facts.js";
+import { latestRankings } from "./latest-rankings.js";
 import { swatch, typeName } from "./marks.js";
 import { nothing, note, section } from "./section.js";
-import { feedbackWords, rankingWords, reasonWords, shownAnswer, whyShown, whyShownToEveryone } from "./sentences.js";
+import { shownAnswer, whyShown, whyShownToEveryone } from "./sentences.js";
 import { scrollBox } from "./tables.js";
-import { SERVICE } from "./api.js";
-import { duration, moment, number, percent, whole } from "./words.js";
+import { number, percent, whole } from "./words.js";
 
-const ROWS = 6;
 const TITLE = "What is shown now?";
 
 export function shown(state) {
@@ -27,12 +27,20 @@ export function shown(state) {
     "Looks: the share of visits in which a position is looked at. If seen: clicks per look at the item. " +
       "Their product is the clicks expected from that position.",
   );
-  return section("shown", TITLE, shownAnswer(state), explained, isEqual(state) ? oneCard(state) : cards(state), latest);
+  return section(
+    "shown",
+    TITLE,
+    shownAnswer(state),
+    explained,
+    isEqual(state) ? oneCard(state) : cards(state),
+    latest,
+  );
 }
 
 export function askCommand(state) {
   const path = `${SERVICE.href}v1/surfaces/${state.surface.name}/rankings`;
-  return `curl -X POST ${path} \\\n  -H 'content-type: application/json' \\\n  -d '${JSON.stringify({ user_type: state.surface.types[0] })}'`;
+  const body = JSON.stringify({ user_type: state.surface.types[0] });
+  return `curl -X POST ${path} \\\n  -H 'content-type: application/json' \\\n  -d '${body}'`;
 }
 
 const stressed = (pieces) => pieces.map((piece) => (Array.isArray(piece) ? h("b", null, piece[0]) : piece));
@@ -41,7 +49,11 @@ function cards(state) {
   const { types } = state.surface;
   const more = types.length - MOST_TYPES;
   return [
-    h("div", { class: "cards" }, types.slice(0, MOST_TYPES).map((_, type) => card(state, type))),
+    h(
+      "div",
+      { class: "cards" },
+      types.slice(0, MOST_TYPES).map((_, type) => card(state, type)),
+    ),
     more > 0 && note(`Rankings of ${whole(more)} more user types are in the JSON.`),
   ];
 }
@@ -54,12 +66,31 @@ function card(state, type) {
   return h(
     "div",
     { class: "card", "data-key": `card-${type}` },
-    h("div", { class: "ch" }, h("h3", null, typeName(state, type)), h("span", { class: "m s" }, `${percent(state.arrivals[type])} of visits`)),
+    h(
+      "div",
+      { class: "ch" },
+      h("h3", null, typeName(state, type)),
+      h("span", { class: "m s" }, `${percent(state.arrivals[type])} of visits`),
+    ),
     h(
       "table",
       { class: ranking.some((item) => surface.items[item].length > 14) ? "slots long" : "slots" },
-      h("caption", { class: "vh" }, `Ranking shown to ${surface.types[type]} and the clicks expected from each position`),
-      h("thead", null, h("tr", null, head.map((cell, i) => h("th", { scope: "col", class: i > 1 ? "r" : null }, i ? cell : h("span", { class: "vh" }, cell))))),
+      h(
+        "caption",
+        { class: "vh" },
+        `Ranking shown to ${surface.types[type]} and the clicks expected from each position`,
+      ),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          head.map((cell, i) =>
+            h("th", { scope: "col", class: i > 1 ? "r" : null }, i ? cell : h("span", { class: "vh" }, cell)),
+          ),
+        ),
+      ),
       h(
         "tbody",
         null,
@@ -79,7 +110,13 @@ function card(state, type) {
       h(
         "tfoot",
         null,
-        h("tr", null, h("td"), h("td", { colspan: 3 }, "Clicks per visit ", h("span", { class: "m nw" }, intervalWords(value))), h("td", { class: "r" }, h("b", null, number(value.m)))),
+        h(
+          "tr",
+          null,
+          h("td"),
+          h("td", { colspan: 3 }, "Clicks per visit ", h("span", { class: "m nw" }, intervalWords(value))),
+          h("td", { class: "r" }, h("b", null, number(value.m))),
+        ),
       ),
     ),
     h("p", { class: "why" }, stressed(whyShown(state, type))),
@@ -93,10 +130,13 @@ function oneCard(state) {
   const { surface, arrivals } = state;
   const now = state.now[0];
   const share = now.shown_last_1000;
-  const often = share === null || share === undefined ? "" : `shown in ${percent(share)} of the last 1,000 rankings`;
-  const worth = (type, position) => state.positions[type][position].m * state.items[type][now.ranking[position]].m;
+  const often =
+    share === null || share === undefined ? "" : `shown in ${percent(share)} of the last 1,000 rankings`;
+  const worth = (type, position) =>
+    state.positions[type][position].m * state.items[type][now.ranking[position]].m;
   const shownTypes = surface.types.slice(0, MOST_TYPES);
-  const cell = (type, content, below) => h("td", { class: "r" }, h("span", { class: "on-narrow" }, swatch(type)), content, below);
+  const cell = (type, content, below) =>
+    h("td", { class: "r" }, h("span", { class: "on-narrow" }, swatch(type)), content, below);
   return h(
     "div",
     { class: "card", "data-key": "card-all" },
@@ -106,7 +146,11 @@ function oneCard(state) {
       h(
         "table",
         { class: "slots eq" },
-        h("caption", { class: "vh" }, "The one ranking shown, and the clicks expected from each position by user type"),
+        h(
+          "caption",
+          { class: "vh" },
+          "The one ranking shown, and the clicks expected from each position by user type",
+        ),
         h(
           "thead",
           null,
@@ -130,9 +174,18 @@ function oneCard(state) {
               h("th", { class: "it", scope: "row" }, surface.items[item]),
               shownTypes.map((_, type) => {
                 const [looks, mean] = [state.positions[type][position].m, state.items[type][item].m];
-                return cell(type, number(worth(type, position)), h("span", { class: "m sub" }, `${percent(looks)} × ${number(mean, 2)}`));
+                return cell(
+                  type,
+                  number(worth(type, position)),
+                  h("span", { class: "m sub" }, `${percent(looks)} × ${number(mean, 2)}`),
+                );
               }),
-              h("td", { class: "r" }, h("span", { class: "on-narrow m" }, "All"), number(sum(surface.types.map((_, type) => arrivals[type] * worth(type, position))))),
+              h(
+                "td",
+                { class: "r" },
+                h("span", { class: "on-narrow m" }, "All"),
+                number(sum(surface.types.map((_, type) => arrivals[type] * worth(type, position)))),
+              ),
             ),
           ),
         ),
@@ -146,9 +199,22 @@ function oneCard(state) {
             h("td", null, "Clicks per visit"),
             shownTypes.map((_, type) => {
               const value = valueOf(state, type);
-              return cell(type, h("b", null, number(value.m)), h("span", { class: "m sub" }, intervalWords(value)));
+              return cell(
+                type,
+                h("b", null, number(value.m)),
+                h("span", { class: "m sub" }, intervalWords(value)),
+              );
             }),
-            h("td", { class: "r" }, h("span", { class: "on-narrow m" }, "All"), h("b", null, number(sum(surface.types.map((_, type) => arrivals[type] * valueOf(state, type).m))))),
+            h(
+              "td",
+              { class: "r" },
+              h("span", { class: "on-narrow m" }, "All"),
+              h(
+                "b",
+                null,
+                number(sum(surface.types.map((_, type) => arrivals[type] * valueOf(state, type).m))),
+              ),
+            ),
           ),
         ),
       ),
@@ -156,53 +222,3 @@ function oneCard(state) {
     h("p", { class: "why" }, stressed(whyShownToEveryone(state))),
   );
 }
-
-// While someone is in the table it stands still: a link that runs away cannot be followed.
-let held = null;
-
-function latestRankings(state) {
-  const recent = state.recent ?? [];
-  if (!recent.length) return null;
-  const box = document.querySelector("[data-key=latest]");
-  const within = box?.matches(":hover, :focus-within") ?? false;
-  if (!within || !held || held.surface !== state.surface.name) held = { surface: state.surface.name, recent, age: state.counts_age_s };
-  const head = ["Time", "User type", "Shown, position 1 first", "Reason", "Id", "Feedback"];
-  return h(
-    "div",
-    { "data-key": "latest" },
-    h(
-      "div",
-      { class: "ch" },
-      h("h3", null, "Latest rankings"),
-      h("span", { class: "m s" }, within ? "held while you are in the table" : `made from counts ${number(held.age ?? 0, 1)} s old`),
-    ),
-    scrollBox(
-      "Latest rankings",
-      h(
-        "table",
-        { class: "stack latest" },
-        h("caption", { class: "vh" }, "Latest rankings, newest first"),
-        h("thead", null, h("tr", null, head.map((cell) => h("th", { scope: "col" }, cell)))),
-        h("tbody", null, held.recent.slice(0, ROWS).map((one) => latestRow(state, one))),
-      ),
-    ),
-  );
-}
-
-function latestRow(state, one) {
-  return h(
-    "tr",
-    { "data-key": `r-${one.id}` },
-    h("td", { class: "m nw" }, h("time", { datetime: one.at }, moment(Date.parse(one.at)))),
-    h("td", null, typeName(state, one.type, true)),
-    h("td", { class: "w" }, rankingWords(state, one.ranking)),
-    h("td", { class: one.why === "best" ? "m" : null }, reasonWords(state, one)),
-    h("td", { class: "id" }, h("a", { href: `#ranking=${encodeURIComponent(one.id)}`, class: "mono nw", "aria-label": `Explain ranking ${shortId(one.id)}` }, shortId(one.id))),
-    h("td", { class: one.feedback === "waiting" ? "m" : null }, feedbackWords(state, one)),
-  );
-}
-
-// Ids are long, and those of one moment begin alike.
-export const shortId = (id) => (id.length > 12 ? `…${id.slice(-8)}` : id);
-
-export const windowWords = (state) => `${duration(state.surface.window_s)} attribution window`;

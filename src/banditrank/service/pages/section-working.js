@@ -1,4 +1,5 @@
-// Is it working: the click rate between random order and the optimum, how much is explored, and regret in a demo.
+// Is it working: the click rate between random order and the optimum, how much is explored, and regret in a
+// demo.
 
 import { roundRange } from "./axis.js";
 import { path, readout } from "./chart.js";
@@ -14,13 +15,17 @@ import { amount, duration, number, percent, plural, whole } from "./words.js";
 const TITLE = "Is it working?";
 
 export function working(state, series, problem) {
-  if (!series && problem) return section("working", TITLE, "Not known at present.", null, panelProblem(problem));
+  if (!series && problem)
+    return section("working", TITLE, "Not known at present.", null, panelProblem(problem));
   if (!series) return section("working", TITLE, "Loading…", null, h("div", { class: "none sk" }));
   if (isEmpty(state) || !series.visits.length) {
-    const words = `A visit counts when its feedback comes or its window of ${duration(state.surface.window_s)} closes.`;
+    const closes = duration(state.surface.window_s);
+    const words = `A visit counts when its feedback comes or its window of ${closes} closes.`;
     return section("working", TITLE, "No visits have been counted yet.", null, nothing(words));
   }
-  const explained = note(`Each point is ${duration(series.bucket_s)}; the band is its 95% interval. Nothing is smoothed.`);
+  const explained = note(
+    `Each point is ${duration(series.bucket_s)}; the band is its 95% interval. Nothing is smoothed.`,
+  );
   const explored = series.other_item && series.other_order;
   return section(
     "working",
@@ -29,17 +34,24 @@ export function working(state, series, problem) {
     explained,
     problem && panelProblem(problem),
     clickFigure(state, series),
-    h("div", { class: "two" }, explored && explorationFigure(series), series.regret && regretFigure(state, series)),
+    h(
+      "div",
+      { class: "two" },
+      explored && explorationFigure(series),
+      series.regret && regretFigure(state, series),
+    ),
   );
 }
 
 function clickFigure(state, series) {
-  const type = choices.clicksOf !== null && choices.clicksOf < state.surface.types.length ? choices.clicksOf : null;
+  const type =
+    choices.clicksOf !== null && choices.clicksOf < state.surface.types.length ? choices.clicksOf : null;
   const buckets = rates(series, type);
   const best = references(state, series, type);
   const range = clickRange(buckets, best);
   const estimated = state.truth ? "" : "estimated ";
-  const named = (values, words, kind, above) => values && { values, kind, above, words: `${words} ${number(values.at(-1) ?? 0)}` };
+  const named = (values, words, kind, above) =>
+    values && { values, kind, above, words: `${words} ${number(values.at(-1) ?? 0)}` };
   const whose = type === null ? "" : ` of ${state.surface.types[type]}`;
   const label = `Click rate${whose} over time, with the ${estimated}optimum and random order`;
   const told = {
@@ -50,7 +62,9 @@ function clickFigure(state, series) {
     range,
     format: (value, decimals) => number(value, Math.max(2, decimals)),
     readings: buckets.map(({ rate, visits }) =>
-      rate ? `${number(rate.m)} clicks per visit (${number(rate.lo)}–${number(rate.hi)}), ${plural(visits, "visit")}` : "no visits",
+      rate
+        ? `${number(rate.m)} clicks per visit (${intervalOf(rate)}), ${plural(visits, "visit")}`
+        : "no visits",
     ),
     references: [
       named(best.optimum, `${estimated}optimum`, "op", true),
@@ -61,27 +75,48 @@ function clickFigure(state, series) {
     layers: (x, y, clamp) => clickLayers(buckets, best, x, y, clamp),
   };
   const chart = timeChart(told);
-  const head = ["From", "Visits", "Clicks", "Click rate", "95% interval", "Optimum", ...(best.lo ? ["Its interval"] : []), "Random order"];
+  const head = [
+    "From",
+    "Visits",
+    "Clicks",
+    "Click rate",
+    "95% interval",
+    "Optimum",
+    ...(best.lo ? ["Its interval"] : []),
+    "Random order",
+  ];
   return h(
     "figure",
     null,
-    h("figcaption", null, h("h3", null, "Click rate"), readout({ key: told.key, idle: "" }), typeChoice(state, type)),
+    h(
+      "figcaption",
+      null,
+      h("h3", null, "Click rate"),
+      readout({ key: told.key, idle: "" }),
+      typeChoice(state, type),
+    ),
     chart,
-    !state.truth && best.lo && note("The lighter band around the dashed line is the interval of the estimated optimum."),
+    !state.truth &&
+      best.lo &&
+      note("The lighter band around the dashed line is the interval of the estimated optimum."),
     behind("clicks", label, head, () =>
       buckets.map(({ visits, clicks, rate }, bucket) => [
         bucketWords(series, bucket),
         whole(visits),
         amount(clicks),
         rate ? number(rate.m) : "–",
-        rate ? `${number(rate.lo)}–${number(rate.hi)}` : "–",
+        rate ? intervalOf(rate) : "–",
         orDash(best.optimum?.[bucket]),
-        ...(best.lo ? [best.lo[bucket] === null ? "–" : `${number(best.lo[bucket])}–${number(best.hi[bucket])}`] : []),
+        ...(best.lo
+          ? [best.lo[bucket] === null ? "–" : `${number(best.lo[bucket])}–${number(best.hi[bucket])}`]
+          : []),
         orDash(best.random?.[bucket]),
       ]),
     ),
   );
 }
+
+const intervalOf = ({ lo, hi }) => `${number(lo)}–${number(hi)}`;
 
 const orDash = (value) => (value === null || value === undefined ? "–" : number(value));
 
@@ -89,8 +124,12 @@ const orDash = (value) => (value === null || value === undefined ? "–" : numbe
 function clickRange(buckets, best) {
   const counts = buckets.map(({ visits }) => visits).sort((a, b) => a - b);
   const usual = counts[Math.floor(counts.length / 2)] / 2;
-  const values = buckets.flatMap(({ rate, visits }) => (rate ? (visits >= usual ? [rate.lo, rate.hi] : []) : []));
-  const lines = [best.optimum, best.random].flatMap((line) => (line ? [line.at(-1)] : [])).filter((value) => value !== null);
+  const values = buckets.flatMap(({ rate, visits }) =>
+    rate ? (visits >= usual ? [rate.lo, rate.hi] : []) : [],
+  );
+  const lines = [best.optimum, best.random]
+    .flatMap((line) => (line ? [line.at(-1)] : []))
+    .filter((value) => value !== null);
   return roundRange([...values, ...lines], 5, { floor: 0, ceiling: 1 });
 }
 
@@ -110,7 +149,13 @@ function clickLayers(buckets, best, x, y, clamp) {
   const lone = runs
     .filter((run) => run.length === 1)
     .flatMap(([[bucket, rate]]) => [
-      h("line", { class: "lone", x1: x(bucket), x2: x(bucket), y1: y(clamp(rate.lo)), y2: y(clamp(rate.hi)) }),
+      h("line", {
+        class: "lone",
+        x1: x(bucket),
+        x2: x(bucket),
+        y1: y(clamp(rate.lo)),
+        y2: y(clamp(rate.hi)),
+      }),
       h("circle", { class: "pt", cx: x(bucket), cy: y(clamp(rate.m)), r: 2 }),
     ]);
   const values = buckets.map(({ rate }) => (rate ? clamp(rate.m) : null));
@@ -131,7 +176,8 @@ function optimumBand(best, x, y, clamp) {
 function typeChoice(state, type) {
   const { types } = state.surface;
   if (types.length === 1) return null;
-  const pick = (event) => choose({ clicksOf: event.target.value === "all" ? null : Number(event.target.value) });
+  const pick = (event) =>
+    choose({ clicksOf: event.target.value === "all" ? null : Number(event.target.value) });
   const options = [["all", "All"], ...types.map((name, index) => [String(index), name])];
   const chosen = type === null ? "all" : String(type);
   if (types.length > 3 || types.join("").length > 36) {
@@ -139,14 +185,20 @@ function typeChoice(state, type) {
       "label",
       { class: "pick" },
       h("span", { class: "vh" }, "User type in the click chart"),
-      h("select", { "data-key": "pick", on: { change: pick } }, options.map(([value, name]) => h("option", { value, selected: value === chosen }, name))),
+      h(
+        "select",
+        { "data-key": "pick", on: { change: pick } },
+        options.map(([value, name]) => h("option", { value, selected: value === chosen }, name)),
+      ),
     );
   }
   return h(
     "fieldset",
     { class: "seg", on: { change: pick } },
     h("legend", { class: "vh" }, "User type in the click chart"),
-    options.map(([value, name]) => h("label", null, h("input", { type: "radio", name: "who", value, checked: value === chosen }), name)),
+    options.map(([value, name]) =>
+      h("label", null, h("input", { type: "radio", name: "who", value, checked: value === chosen }), name),
+    ),
   );
 }
 
@@ -160,7 +212,10 @@ function explorationFigure(series) {
     height: 160,
     range: roundRange([0, 0.05, ...both], 4, { floor: 0, ceiling: 1 }),
     format: (value) => percent(value),
-    readings: series.other_item.map((item, bucket) => `${percent(item, 1)} other item, ${percent(series.other_order[bucket], 1)} other order`),
+    readings: series.other_item.map(
+      (item, bucket) =>
+        `${percent(item, 1)} other item, ${percent(series.other_order[bucket], 1)} other order`,
+    ),
     layers: (x, y) => {
       const item = series.other_item.map((share, bucket) => [x(bucket), y(share)]);
       const top = both.map((share, bucket) => [x(bucket), y(share)]);
@@ -171,14 +226,28 @@ function explorationFigure(series) {
       ];
     },
   };
-  const swatch = (kind) => h("svg", { width: 14, height: 14, "aria-hidden": "true" }, h("rect", { width: 14, height: 14, class: kind }));
+  const swatch = (kind) =>
+    h(
+      "svg",
+      { width: 14, height: 14, "aria-hidden": "true" },
+      h("rect", { width: 14, height: 14, class: kind }),
+    );
   return figure(
     "Exploration share",
     readout({ key: told.key, idle: "" }),
     timeChart(told),
-    h("ul", { class: "key" }, h("li", null, swatch("e1"), "another item"), h("li", null, swatch("e2"), "same items, another order")),
+    h(
+      "ul",
+      { class: "key" },
+      h("li", null, swatch("e1"), "another item"),
+      h("li", null, swatch("e2"), "same items, another order"),
+    ),
     behind("exploration", label, ["From", "Another item", "Another order"], () =>
-      series.other_item.map((item, bucket) => [bucketWords(series, bucket), percent(item, 1), percent(series.other_order[bucket], 1)]),
+      series.other_item.map((item, bucket) => [
+        bucketWords(series, bucket),
+        percent(item, 1),
+        percent(series.other_order[bucket], 1),
+      ]),
     ),
   );
 }
@@ -196,18 +265,29 @@ function regretFigure(state, series) {
     height: 160,
     range: roundRange([0, 1, ...series.regret], 4, { floor: 0 }),
     format: (value) => whole(value),
-    readings: series.regret.map((value, bucket) => `${number(value, 1)} ${unit} in ${plural(soFar[bucket], "visit")}`),
+    readings: series.regret.map(
+      (value, bucket) => `${number(value, 1)} ${unit} in ${plural(soFar[bucket], "visit")}`,
+    ),
     point: (bucket) => series.regret[bucket],
-    layers: (x, y) => [h("path", { class: "ln", d: path(series.regret.map((value, bucket) => [x(bucket), y(value)])) })],
+    layers: (x, y) => [
+      h("path", { class: "ln", d: path(series.regret.map((value, bucket) => [x(bucket), y(value)])) }),
+    ],
   };
   const what = isEqual(state) ? "Collective utility" : "Clicks";
   return figure(
     "Regret (demo)",
     readout({ key: told.key, idle: "" }),
     timeChart(told),
-    note(`${what} given up so far by not knowing the true values. The flatter the end, the less there is left to learn.`),
+    note(
+      `${what} given up so far by not knowing the true values. ` +
+        "The flatter the end, the less there is left to learn.",
+    ),
     behind("regret", label, ["Until", "Regret", "Visits"], () =>
-      series.regret.map((value, bucket) => [bucketWords(series, bucket), number(value, 1), whole(soFar[bucket])]),
+      series.regret.map((value, bucket) => [
+        bucketWords(series, bucket),
+        number(value, 1),
+        whole(soFar[bucket]),
+      ]),
     ),
   );
 }

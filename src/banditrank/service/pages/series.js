@@ -12,8 +12,9 @@ const OF_BUCKETS = [
   "regret",
 ];
 
-// Returns the series with another document's buckets in it, or null if that does not fit and the whole must be
-// asked for. A document with another width is the whole: the service doubles the width when there are too many.
+// Returns the series with another document's buckets in it, or null if that does not fit and the whole must
+// be asked for. A document with another width is the whole: the service doubles the width when there are too
+// many.
 export function merge(series, added) {
   if (!series || added.bucket_s !== series.bucket_s) return added;
   const offset = (Date.parse(added.start) - Date.parse(series.start)) / 1000 / series.bucket_s;

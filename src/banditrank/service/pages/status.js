@@ -13,10 +13,22 @@ export const status = (kind, words) =>
   h(
     "span",
     { class: `st ${kind}` },
-    h("svg", { width: 14, height: 14, "aria-hidden": "true", fill: "none", stroke: "currentColor", "stroke-width": 1.8 }, h("path", { d: SHAPES[kind] ?? SHAPES.unknown })),
+    h(
+      "svg",
+      {
+        width: 14,
+        height: 14,
+        "aria-hidden": "true",
+        fill: "none",
+        stroke: "currentColor",
+        "stroke-width": 1.8,
+      },
+      h("path", { d: SHAPES[kind] ?? SHAPES.unknown }),
+    ),
     words,
   );
 
 const WORDS = { ok: "OK", warn: "Look", bad: "Failing" };
 
-export const checkStatus = (check, silent) => (silent ? status("unknown", "Unknown") : status(check.s, WORDS[check.s] ?? check.s));
+export const checkStatus = (check, silent) =>
+  silent ? status("unknown", "Unknown") : status(check.s, WORDS[check.s] ?? check.s);

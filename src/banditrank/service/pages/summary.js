@@ -10,7 +10,13 @@ import { duration, number, shortList, sureness } from "./words.js";
 const FEW = 3;
 
 export function summary(state, series, silent) {
-  const parts = [shownNow(state), learnedSoFar(state), workingNow(state, series), fairNow(state), healthyNow(state, silent)];
+  const parts = [
+    shownNow(state),
+    learnedSoFar(state),
+    workingNow(state, series),
+    fairNow(state),
+    healthyNow(state, silent),
+  ];
   return h(
     "nav",
     { "aria-label": "Summary" },
@@ -18,25 +24,45 @@ export function summary(state, series, silent) {
       "ol",
       { class: "sum" },
       parts.map(([id, name, value, words]) =>
-        h("li", null, h("a", { href: `#${id}` }, h("span", { class: "k" }, name), h("span", { class: "v" }, value), h("span", { class: "c" }, words))),
+        h(
+          "li",
+          null,
+          h(
+            "a",
+            { href: `#${id}` },
+            h("span", { class: "k" }, name),
+            h("span", { class: "v" }, value),
+            h("span", { class: "c" }, words),
+          ),
+        ),
       ),
     ),
   );
 }
 
 const byType = (state, words) =>
-  state.surface.types.slice(0, FEW).map((name, type) =>
-    h("span", { class: "rk" }, swatch(type), h("span", { class: "vh" }, `${name}: `), h("span", null, words(nowOf(state, type)))),
-  );
+  state.surface.types
+    .slice(0, FEW)
+    .map((name, type) =>
+      h(
+        "span",
+        { class: "rk" },
+        swatch(type),
+        h("span", { class: "vh" }, `${name}: `),
+        h("span", null, words(nowOf(state, type))),
+      ),
+    );
 
 function shownNow(state) {
   const ranking = (now) => rankingWords(state, now.ranking);
-  if (isEqual(state)) return ["shown", "Shown now", h("span", { class: "rk" }, ranking(state.now[0])), "to everyone"];
+  if (isEqual(state))
+    return ["shown", "Shown now", h("span", { class: "rk" }, ranking(state.now[0])), "to everyone"];
   return ["shown", "Shown now", byType(state, ranking), `to ${shortList(state.surface.types, FEW)}`];
 }
 
 function learnedSoFar(state) {
-  const sure = (now) => (now.p_best === null || now.p_best === undefined ? "not known" : sureness(now.p_best));
+  const sure = (now) =>
+    now.p_best === null || now.p_best === undefined ? "not known" : sureness(now.p_best);
   const value = isEqual(state) ? sure(state.now[0]) : byType(state, sure);
   return ["learned", "Learned", value, "sure that this is the best ranking"];
 }
@@ -56,13 +82,24 @@ function fairNow(state) {
   if (all.length < 2) return ["fair", "Fair", "–", "the price of equality is not known"];
   const live = liveTreatment(state);
   const { shown, between } = priceWords(state, live || all.length - 1);
-  return ["fair", "Fair", shown, `of clicks ${live ? "is" : "would be"} the price of equality${between ? `, ${between}` : ""}`];
+  return [
+    "fair",
+    "Fair",
+    shown,
+    `of clicks ${live ? "is" : "would be"} the price of equality${between ? `, ${between}` : ""}`,
+  ];
 }
 
 function healthyNow(state, silent) {
   const bad = failing(state).length;
   const count = state.health.length;
   if (silent) return ["healthy", "Healthy", "Unknown", `no answer for ${duration(silent)}`];
-  if (bad) return ["healthy", "Healthy", `${bad} of ${count}`, `${bad > 1 ? "checks need" : "check needs"} a look`];
-  return ["healthy", "Healthy", status("ok", "All pass"), `${count} checks; counts ${number(state.counts_age_s ?? 0, 1)} s old`];
+  if (bad)
+    return ["healthy", "Healthy", `${bad} of ${count}`, `${bad > 1 ? "checks need" : "check needs"} a look`];
+  return [
+    "healthy",
+    "Healthy",
+    status("ok", "All pass"),
+    `${count} checks; counts ${number(state.counts_age_s ?? 0, 1)} s old`,
+  ];
 }

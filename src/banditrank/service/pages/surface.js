@@ -102,7 +102,16 @@ function title(state) {
     `${plural(state.rounds, "visit")} counted`,
     state.truth && "Demo: true values known",
   ].filter(Boolean);
-  return h("div", { class: "title" }, h("h1", null, name), h("div", { class: "facts" }, facts.map((fact) => h("span", null, fact))));
+  return h(
+    "div",
+    { class: "title" },
+    h("h1", null, name),
+    h(
+      "div",
+      { class: "facts" },
+      facts.map((fact) => h("span", null, fact)),
+    ),
+  );
 }
 
 function items() {
@@ -166,7 +175,10 @@ async function begin() {
 
 async function fillChoice() {
   const select = byId("surface");
-  const names = await surfaces().then((all) => all.map((one) => one.name), () => [name]);
+  const names = await surfaces().then(
+    (all) => all.map((one) => one.name),
+    () => [name],
+  );
   if (!names.includes(name)) names.unshift(name);
   select.replaceChildren(...names.map((one) => h("option", { value: one, selected: one === name }, one)));
 }

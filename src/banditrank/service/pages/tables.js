@@ -11,12 +11,24 @@ export function table(caption, head, rows, classes = "") {
       "table",
       { class: classes },
       h("caption", { class: "vh" }, caption),
-      h("thead", null, h("tr", null, head.map((cell, i) => h("th", { scope: "col", class: i ? "r" : null }, cell)))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          head.map((cell, i) => h("th", { scope: "col", class: i ? "r" : null }, cell)),
+        ),
+      ),
       h(
         "tbody",
         null,
         rows.map((row) =>
-          h("tr", null, row.map((cell, i) => (i ? h("td", { class: "r" }, cell) : h("th", { scope: "row" }, cell)))),
+          h(
+            "tr",
+            null,
+            row.map((cell, i) => (i ? h("td", { class: "r" }, cell) : h("th", { scope: "row" }, cell))),
+          ),
         ),
       ),
     ),

@@ -1,6 +1,6 @@
-// Buckets over time: what is drawn is what was counted, bucket by bucket, with nothing smoothed and none left out.
+// Buckets over time: what is drawn is what was counted, with nothing smoothed and none left out.
 //
-// told: {key, label, idle, series, height, range: {lo, hi}, format, readings, layers(x, y, clamp), point(bucket),
+// told: {key, label, series, height, range: {lo, hi}, format, readings, layers(x, y, clamp), point(bucket),
 // references, events}
 
 import { decimalsOf, ticks, timeStep } from "./axis.js";
@@ -53,7 +53,11 @@ function margins(told, width) {
   const labels = axisSteps(told).map((tick) => textWidth(told.format(tick, decimalsOf(axisSteps(told))), 12));
   const narrow = width < 520;
   const names = (told.references ?? []).map((one) => textWidth(one.words, 13));
-  return { left: Math.max(28, ...labels) + 10, right: narrow || !names.length ? 10 : Math.max(...names) + 16, narrow };
+  return {
+    left: Math.max(28, ...labels) + 10,
+    right: narrow || !names.length ? 10 : Math.max(...names) + 16,
+    narrow,
+  };
 }
 
 function draw(told, width, at) {
@@ -94,7 +98,10 @@ function timeLabels(series, count, x, left, end, height) {
     const at = x((time * 1000 - startOf(series, 0)) / 1000 / series.bucket_s - 0.5);
     const half = textWidth(words(time * 1000), 12) / 2;
     if (at - half < 0 || at + half > end + 8) continue;
-    labels.push(line(at, height - BOTTOM, at, height - BOTTOM + 4, "ax"), text(at, height - 6, words(time * 1000), "", "middle"));
+    labels.push(
+      line(at, height - BOTTOM, at, height - BOTTOM + 4, "ax"),
+      text(at, height - 6, words(time * 1000), "", "middle"),
+    );
   }
   return labels;
 }
@@ -104,7 +111,10 @@ function eventLine(told, event, count, x, floor, end) {
   if (!(bucket >= 0 && bucket <= count)) return [];
   const at = x(bucket - 0.5);
   const before = at + textWidth(event.t, 12) + 8 > end;
-  return [line(at, TOP + 2, at, floor, "rf"), text(before ? at - 6 : at + 6, TOP + 10, event.t, "halo", before ? "end" : "start")];
+  return [
+    line(at, TOP + 2, at, floor, "rf"),
+    text(before ? at - 6 : at + 6, TOP + 10, event.t, "halo", before ? "end" : "start"),
+  ];
 }
 
 // Each is a line through its value in every bucket, with its name and last value in place.
@@ -112,7 +122,9 @@ function referenceLines(references, x, y, clamp, end, narrow, left) {
   const out = [];
   const labels = [];
   for (const one of references) {
-    const points = one.values.flatMap((value, bucket) => (value === null ? [] : [[x(bucket), y(clamp(value))]]));
+    const points = one.values.flatMap((value, bucket) =>
+      value === null ? [] : [[x(bucket), y(clamp(value))]],
+    );
     if (!points.length) continue;
     const last = points.at(-1);
     out.push(h("path", { class: one.kind, d: path([[left, points[0][1]], ...points, [end, last[1]]]) }));

@@ -1,5 +1,5 @@
-// Estimates with their intervals, all on one scale: rows of one lane for each mark. Numbers stand beside the marks,
-// below each other where the chart is narrow; names stand above the marks where they are too long for its left.
+// Estimates with their intervals, all on one scale: rows of one lane for each mark. Numbers stand beside the
+// marks, below each other where the chart is narrow; names that are too long for its left stand above them.
 //
 // told: {key, label, idle, words, rows, range: {lo, hi}, format, axisFormat}
 // row: {label, sub, bold, head, reference, marks}, head is a type whose name stands above the row's lanes
@@ -16,7 +16,9 @@ const HEAD = 24; // a name above its lanes
 const NARROW = 400;
 
 export function whiskerChart(told) {
-  const stops = told.rows.flatMap((row) => row.marks.map((one) => ({ key: one.key, text: stopWords(told, row, one) })));
+  const stops = told.rows.flatMap((row) =>
+    row.marks.map((one) => ({ key: one.key, text: stopWords(told, row, one) })),
+  );
   return chart({
     key: told.key,
     label: told.label,
@@ -39,7 +41,9 @@ const interval = (told, one) => `${told.format(one.lo)}–${told.format(one.hi)}
 function layout(told, width) {
   const marks = told.rows.flatMap((row) => row.marks);
   const narrow = width < NARROW;
-  const labels = told.rows.map((row) => Math.max(row.head === undefined ? textWidth(row.label, 13, 600) : 0, textWidth(row.sub ?? "", 12)));
+  const labels = told.rows.map((row) =>
+    Math.max(row.head === undefined ? textWidth(row.label, 13, 600) : 0, textWidth(row.sub ?? "", 12)),
+  );
   const names = marks.map((one) => (one.name ? textWidth(one.name, 13, 600) : 0));
   const wanted = Math.max(...labels, ...names) + 16;
   const above = wanted > Math.max(72, width * (narrow ? 0.34 : 0.38));
@@ -96,9 +100,11 @@ function draw(told, width, at) {
     const head = headOf(row, place);
     if (number) out.push(line(0, top - GAP / 2 - head, width, top - GAP / 2 - head, "gl"));
     out.push(...rowLabel(row, top, height, place, width));
-    if (row.reference !== undefined) out.push(line(x(row.reference), top - 2, x(row.reference), top + height + 2, "rf"));
+    if (row.reference !== undefined)
+      out.push(line(x(row.reference), top - 2, x(row.reference), top + height + 2, "rf"));
     for (const one of row.marks) {
-      if (index === at) out.push(h("rect", { class: "at", x: 0, y: tops[index], width, height: lane, rx: 3 }));
+      if (index === at)
+        out.push(h("rect", { class: "at", x: 0, y: tops[index], width, height: lane, rx: 3 }));
       out.push(lanePieces(told, one, tops[index], place, x, width));
       index++;
     }
@@ -139,7 +145,10 @@ function lanePieces(told, one, top, place, x, width) {
   group.append(line(x(one.lo), y, x(one.hi), y, "wh"), mark(one.type, x(one.m), y, 4, "mk"));
   if (narrow) {
     const first = y + 4 - (notes ? 16 : 8);
-    group.append(text(width, first, told.format(one.m), "lab", "end"), text(width, first + 16, interval(told, one), "", "end"));
+    group.append(
+      text(width, first, told.format(one.m), "lab", "end"),
+      text(width, first + 16, interval(told, one), "", "end"),
+    );
     if (one.note) group.append(text(width, first + 32, one.note, "", "end"));
   } else {
     const boundsEnd = width - (notes ? notes + 14 : 0);

@@ -92,6 +92,7 @@ const UTILITIES = { utilitarian: "utilitarian", nash: "Nash", maximin: "maximin"
 export const utilityName = (utility) => UTILITIES[utility] ?? utility;
 
 // A name in a line that must not grow too long.
-export const cut = (name) => (name.length > 32 ? `${name.slice(0, 15).trimEnd()}…${name.slice(-15).trimStart()}` : name);
+export const cut = (name) =>
+  name.length > 32 ? `${name.slice(0, 15).trimEnd()}…${name.slice(-15).trimStart()}` : name;
 
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
