@@ -37,7 +37,7 @@ export function shown(state) {
   );
 }
 
-export function askCommand(state) {
+function askCommand(state) {
   const path = `${SERVICE.href}v1/surfaces/${state.surface.name}/rankings`;
   const body = JSON.stringify({ user_type: state.surface.types[0] });
   return `curl -X POST ${path} \\\n  -H 'content-type: application/json' \\\n  -d '${body}'`;
