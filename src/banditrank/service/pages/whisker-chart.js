@@ -93,6 +93,7 @@ function draw(told, width, at) {
     line(x(tick), 8, x(tick), end, "gl"),
     text(x(tick), end + 16, told.axisFormat(tick), "", "middle"),
   ]);
+  if (at !== null) out.push(h("rect", { class: "at", x: 0, y: tops[at], width, height: lane, rx: 3 }));
   let index = 0;
   told.rows.forEach((row, number) => {
     const top = tops[index];
@@ -103,8 +104,6 @@ function draw(told, width, at) {
     if (row.reference !== undefined)
       out.push(line(x(row.reference), top - 2, x(row.reference), top + height + 2, "rf"));
     for (const one of row.marks) {
-      if (index === at)
-        out.push(h("rect", { class: "at", x: 0, y: tops[index], width, height: lane, rx: 3 }));
       out.push(lanePieces(told, one, tops[index], place, x, width));
       index++;
     }
