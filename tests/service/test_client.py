@@ -45,6 +45,7 @@ def test_everything_can_be_asked(service: Running) -> None:
         assert client.surface("ads") in client.surfaces()
         assert client.estimates("ads", level=0.8)["level"] == 0.8
         assert client.equality("ads")["surface"] == "ads"
+        assert client.dashboard("ads")["surface"]["name"] == "ads"
         assert client.explain(shown.id)["items"] == list(shown.items)
         client.delete_surface("ads")
         with pytest.raises(ServiceError, match="no such surface") as refused:

@@ -92,6 +92,10 @@ class AsyncClient:
         """Return what treating everyone equally costs."""
         return await self._send(calls.equality(surface))
 
+    async def dashboard(self, surface: str) -> dict[str, Any]:
+        """Return what the surface's page shows."""
+        return await self._send(calls.dashboard(surface))
+
     async def explain(self, ranking: str) -> dict[str, Any]:
         """Return why a ranking was made as it was."""
         return await self._send(calls.explain(ranking))

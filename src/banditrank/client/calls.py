@@ -140,6 +140,11 @@ def equality(surface: str) -> Call[dict[str, Any]]:
     return Call("GET", f"{_surface(surface)}/equality", dict)
 
 
+def dashboard(surface: str) -> Call[dict[str, Any]]:
+    """Ask for what the surface's page shows."""
+    return Call("GET", f"{_surface(surface)}/dashboard", dict)
+
+
 def explain(ranking: str) -> Call[dict[str, Any]]:
     """Ask why a ranking was made as it was."""
     return Call("GET", f"/v1/rankings/{_segment('ranking', ranking)}", dict)

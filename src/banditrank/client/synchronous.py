@@ -92,6 +92,10 @@ class Client:
         """Return what treating everyone equally costs."""
         return self._send(calls.equality(surface))
 
+    def dashboard(self, surface: str) -> dict[str, Any]:
+        """Return what the surface's page shows."""
+        return self._send(calls.dashboard(surface))
+
     def explain(self, ranking: str) -> dict[str, Any]:
         """Return why a ranking was made as it was."""
         return self._send(calls.explain(ranking))

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -142,7 +142,11 @@ async def _let_users_come(
     seed: int,
     speed: float,
 ) -> None:
-    """Open one surface after the other: users of the first come while the second is still compiled."""
+    """Open one surface after the other.
+
+    On a machine where nothing is compiled yet, what the first one's rankings and page need is compiled before
+    the second is, and can be seen meanwhile.
+    """
     flows = []
     try:
         for stream, make in enumerate(_MADE):
@@ -153,7 +157,9 @@ async def _let_users_come(
             users = users_of(known.world, seed=seed, stream=stream)
             traffic = Traffic(client, users, account, speed=speed, rounds=rounds)
             flows.append(asyncio.create_task(traffic.flow()))
-            await traffic.begun.wait()  # what its first ranking needs is compiled before the next surface
+            await traffic.begun.wait()
+            with suppress(ServiceError):  # if there is anything wrong, users are told so, too
+                await client.dashboard(known.name)
         await asyncio.gather(*flows)
     finally:
         for flow in flows:
