@@ -17,10 +17,11 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 DEMO = ["--rounds", "6000", "--seed", "7", "--speed", "50", "--stay", "--port", "0"]
-SIZE = {"width": 1312, "height": 1180}
+WIDTH = 1440
+# By file: the page, its colours, and the first and the last section to be seen.
 PICTURES = {
-    "demo-personalized.png": ("/surfaces/search-ads", "light"),
-    "demo-equal.png": ("/surfaces/home-carousel", "dark"),
+    "demo-personalized.png": ("/surfaces/search-ads", "light", "body", "#learned"),
+    "demo-equal.png": ("/surfaces/home-carousel", "dark", "#working", "#fair"),
 }
 
 
@@ -41,14 +42,18 @@ def demo() -> Iterator[str]:
             process.communicate()
 
 
-def take(browser: Browser, address: str, scheme: str, path: Path) -> None:
-    """Take a picture of a page once it shows figures."""
-    context = browser.new_context(viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")
+def take(browser: Browser, address: str, scheme: str, first: str, last: str, path: Path) -> None:
+    """Take a picture of sections of a page once it shows what was learned."""
+    context = browser.new_context(
+        viewport={"width": WIDTH, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+    )
     page = context.new_page()
     page.goto(address)
-    page.locator("main svg").first.wait_for()
-    page.wait_for_timeout(3000)  # for what comes with the next event
-    page.screenshot(path=path)
+    page.locator("#learned svg").first.wait_for()
+    top = page.locator(first).bounding_box()["y"]
+    end = page.locator(last).bounding_box()
+    clip = {"x": 0, "y": top, "width": WIDTH, "height": end["y"] + end["height"] - top}
+    page.screenshot(path=path, clip=clip, full_page=True)
     context.close()
 
 
@@ -63,8 +68,8 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--disable-dev-shm-usage", *sandbox]
         )
-        for name, (place, scheme) in PICTURES.items():
-            take(browser, address + place, scheme, IMAGES / name)
+        for name, (place, *look) in PICTURES.items():
+            take(browser, address + place, *look, IMAGES / name)
             print(IMAGES / name)
         browser.close()
 

@@ -20,8 +20,8 @@ def test_equality_has_a_price_and_so_has_the_utility() -> None:
     world = home_carousel().world
     fair, total = (solve(world, utility).ranking for utility in ("nash", "utilitarian"))
     reports = {"nash": equality_report(world, fair), "utilitarian": equality_report(world, total)}
-    assert reports["nash"].price_of_equality == pytest.approx(0.2, abs=0.005)
-    assert reports["utilitarian"].price_of_equality < reports["nash"].price_of_equality
+    assert reports["nash"].price_of_equality == pytest.approx(0.21, abs=0.005)  # as docs/demo.md says
+    assert reports["utilitarian"].price_of_equality == pytest.approx(0.15, abs=0.005)
     worst = {
         name: user_type_values(world, ranking).min() for name, ranking in (("fair", fair), ("total", total))
     }

@@ -56,15 +56,15 @@ def search_ads() -> KnownSurface:
 def home_carousel() -> KnownSurface:
     """Return the equal surface, under Nash, on a world where user types disagree.
 
-    Each type has a favourite of its own, and new users, who are half of all, like a second item that the
-    others do not care for. The best total would show that one, and nothing for returning users; Nash gives up
-    a few clicks so that these get theirs. So equality has a price to see, and so has the choice of a utility.
+    Each type has a favourite of its own, and new users, who are more than half, like a second item that the
+    others do not care for. The best total shows that one, and nothing for returning users; Nash gives up some
+    clicks so that these get theirs. So equality has a price to see, and so has the choice of a utility.
     """
     world = Problem(
-        [0.5, 0.3, 0.2],
+        [0.55, 0.25, 0.2],
         [[0.55, 0.30, 0.15], [0.30, 0.50, 0.20], [0.20, 0.30, 0.50]],
         [
-            [0.80, 0.10, 0.65, 0.35, 0.25, 0.15],
+            [0.80, 0.10, 0.70, 0.35, 0.25, 0.15],
             [0.15, 0.65, 0.15, 0.10, 0.20, 0.35],
             [0.20, 0.10, 0.10, 0.80, 0.15, 0.30],
         ],
