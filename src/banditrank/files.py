@@ -1,4 +1,4 @@
-"""How files are written: whole or not at all."""
+"""Files: written whole or not at all, and looked for by any name."""
 
 import os
 from collections.abc import Iterator
@@ -34,3 +34,11 @@ def replacing(path: Path) -> Iterator[Path]:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)  # what was half written
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is a file, also for a name that the system refuses."""
+    try:
+        return path.is_file()
+    except OSError:  # the name is too long, or not for us to know
+        return False

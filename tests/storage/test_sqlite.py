@@ -74,7 +74,7 @@ def test_somebody_elses_database_is_refused_and_left_alone(tmp_path: Path, table
     connection.close()
 
 
-@pytest.mark.parametrize("place", ["a file/store.db", "nowhere/store.db", "."])
+@pytest.mark.parametrize("place", ["a file/store.db", "nowhere/store.db", ".", "long" * 100])
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "a file").touch()
     with pytest.raises(InvalidInputError, match="store must be a file that can be written"):

@@ -15,6 +15,9 @@ _RULES = {
 }
 
 
+_WITH_SECRETS = ("store",)  # options whose values are told as the library does, without a password
+
+
 class Interruption(Exception):  # noqa: N818 - not an error: somebody pressed Ctrl-C
     """Ctrl-C, of which Typer would make a status without a word."""
 
@@ -68,7 +71,8 @@ class Command(TyperCommand):
             for option in self.params:
                 if isinstance(option, TyperOption) and option.name == error.field:
                     given = ctx.params.get(option.name)
-                    value = given if isinstance(given, str) else error.value  # as it was written
+                    as_written = isinstance(given, str) and option.name not in _WITH_SECRETS
+                    value = given if as_written else error.value
                     raise InvalidInputError(option.opts[0], error.rule, value) from None
             raise
 

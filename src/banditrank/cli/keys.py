@@ -8,7 +8,7 @@ import typer
 
 from banditrank.cli.command import Command
 from banditrank.cli.output import make_console
-from banditrank.cli.store import StoreOption, opened
+from banditrank.cli.store import KeptStoreOption, opened
 from banditrank.errors import InvalidInputError
 
 key_commands = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -27,17 +27,17 @@ def create_command(
     rights: Annotated[
         str, typer.Option(help="Some of rank, read, administer, with commas between them.")
     ] = "rank",
-    store: StoreOption = None,
+    store: KeptStoreOption = None,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept."""
     from banditrank.engine.keys import create_key
 
-    with opened(store) as kept:
+    with opened(store, make=True) as kept:
         typer.echo(create_key(kept, name, [right.strip() for right in rights.split(",")]))
 
 
 @key_commands.command("list", cls=Command)
-def list_command(store: StoreOption = None) -> None:
+def list_command(store: KeptStoreOption = None) -> None:
     """List all keys by name, with their rights."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -54,7 +54,7 @@ def list_command(store: StoreOption = None) -> None:
 
 @key_commands.command("revoke", cls=Command)
 def revoke_command(
-    key: Annotated[str, typer.Argument(help="The key's id, as listed.")], store: StoreOption = None
+    key: Annotated[str, typer.Argument(help="The key's id, as listed.")], store: KeptStoreOption = None
 ) -> None:
     """Revoke a key; running services refuse it within seconds."""
     with opened(store) as kept:

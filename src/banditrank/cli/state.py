@@ -1,7 +1,6 @@
 """``banditrank state``: look into a store, and take surfaces out of it and into it."""
 
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,12 +8,12 @@ import typer
 
 from banditrank.cli.command import Command
 from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
+from banditrank.cli.store import KeptStoreOption, opened
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.storage.opening import DEFAULT_STORE, open_store
+from banditrank.storage.addresses import shown
+from banditrank.storage.opening import DEFAULT_STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from banditrank.engine.estimates_report import EstimatesReport
     from banditrank.engine.learned import Known
     from banditrank.storage.base import Store
@@ -33,15 +32,10 @@ def _help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-StoreOption = Annotated[
-    str, typer.Option("--store", metavar="URL", help="sqlite:FILE, postgresql://… or redis://….")
-]
-
-
 @state_commands.command("show", cls=Command)
 def show_command(
     surface: Annotated[str | None, typer.Argument(help="A surface, for what it learned.")] = None,
-    store: StoreOption = DEFAULT_STORE,
+    store: KeptStoreOption = None,
     level: Annotated[float, typer.Option(help="How probably an interval holds the truth.")] = 0.95,
     json_file: JsonOption = None,
 ) -> None:
@@ -51,11 +45,11 @@ def show_command(
     from banditrank.engine.estimates_report import estimates_of
 
     check_targets(json_file)
-    with _opened(store) as opened:
+    with opened(store) as kept:
         if surface is None:
-            everything = [_known(opened, record) for record in opened.surfaces()]
+            everything = [_known(kept, record) for record in kept.surfaces()]
         else:
-            report = estimates_of(_known(opened, _record(opened, surface)), level=level)
+            report = estimates_of(_known(kept, _record(kept, surface)), level=level)
     if json_file is not None:
         document = (
             {"surfaces": [_summary(known) for known in everything]} if surface is None else asdict(report)
@@ -76,15 +70,15 @@ def export_command(
         Path | None,
         typer.Option("--output", "-o", help="The file to write; standard output if left out."),
     ] = None,
-    store: StoreOption = DEFAULT_STORE,
+    store: KeptStoreOption = None,
 ) -> None:
     """Write a surface, its settings and its counts, to a file that people can read."""
     from banditrank.engine.transfer import as_text, export_surface
     from banditrank.files import replacing
 
     check_targets(None, output=output)
-    with _opened(store) as opened:
-        document = export_surface(opened, surface)
+    with opened(store) as kept:
+        document = export_surface(kept, surface)
     if output is None:
         sys.stdout.write(as_text(document))
         return
@@ -102,32 +96,20 @@ def import_command(
     name: Annotated[
         str | None, typer.Option(help="What to call the surface.", show_default="as in the file")
     ] = None,
-    store: StoreOption = DEFAULT_STORE,
+    store: KeptStoreOption = None,
 ) -> None:
     """Create a surface with the settings and counts of a file."""
     from banditrank.engine.transfer import read_document, read_surface
 
     document = read_document(file)
     surface, cells = read_surface(document, name=name)  # before a store is made for it
-    with _opened(store, make=True) as opened:
-        opened.create_surface(surface.name, surface.definition, cells=cells)
-    typer.echo(f"{store}: surface {surface.name}, {_cells(len(document['counts']))}")
+    with opened(store, make=True) as kept:
+        kept.create_surface(surface.name, surface.definition, cells=cells)
+    typer.echo(f"{shown(store or DEFAULT_STORE)}: surface {surface.name}, {_cells(len(document['counts']))}")
 
 
 def _cells(number: int) -> str:
     return f"{number:,} cell{'' if number == 1 else 's'} of counts"
-
-
-@contextmanager
-def _opened(address: str, *, make: bool = False) -> "Iterator[Store]":
-    """Open a store, and close it; one that is not there is made only if that is wanted."""
-    if address.startswith("memory:"):
-        raise InvalidInputError("--store", "must outlive this command", address)
-    path = Path(address.removeprefix("sqlite:").removeprefix("//"))
-    if address.startswith("sqlite:") and not make and path.name and not path.is_file():
-        raise InvalidInputError("--store", "must be a store that exists", address)
-    with open_store(address) as store:
-        yield store
 
 
 def _record(store: "Store", name: str) -> "SurfaceRecord":

@@ -1,5 +1,6 @@
 """What commands that work on a store have in common."""
 
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,8 +9,19 @@ import typer
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from banditrank.storage.base import Store
 
+KeptStoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="ADDRESS",
+        help="sqlite:FILE, postgresql://… or redis://….",
+        show_default="sqlite:banditrank.db",
+    ),
+]
 StoreOption = Annotated[
     str | None,
     typer.Option(
@@ -20,11 +32,29 @@ StoreOption = Annotated[
 ]
 
 
-def opened(store: str | None) -> "Store":
-    """Open a store that a command was told of."""
+@contextmanager
+def opened(store: str | None, *, make: bool = False) -> "Iterator[Store]":
+    """Open a store that a command was told of, and close it.
+
+    Parameters
+    ----------
+    store
+        Its address, None for the usual one.
+    make
+        Whether an SQLite file that is not there is made, or refused.
+    """
+    from banditrank.files import is_file
+    from banditrank.storage.addresses import is_in_memory, sqlite_file
     from banditrank.storage.opening import DEFAULT_STORE, open_store
 
-    return open_store(DEFAULT_STORE if store is None else store)
+    address = DEFAULT_STORE if store is None else store
+    if is_in_memory(address):
+        raise InvalidInputError("--store", "must outlive this command", address)
+    path = sqlite_file(address)
+    if path is not None and not make and not is_file(path):
+        raise InvalidInputError("--store", "must be a store that exists", address)
+    with open_store(address) as found:
+        yield found
 
 
 def service_is_installed(command: str = "banditrank serve") -> None:

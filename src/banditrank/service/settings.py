@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.service.origins import check_origins
+from banditrank.storage.addresses import is_in_memory
 from banditrank.storage.base import Store
 from banditrank.storage.opening import DEFAULT_STORE, open_store
 
@@ -54,7 +55,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8420
-    store: str = DEFAULT_STORE
+    store: str = field(default=DEFAULT_STORE, repr=False)  # there may be a password in it
     workers: int = 1
     require_keys: bool = False
     sync_seconds: float = 0.25
@@ -76,7 +77,7 @@ class Settings:
         check_whole("most_streams", self.most_streams, 0, 10_000)
         check_number("stream_seconds", self.stream_seconds, 0.01, 86_400.0)
         check_number("bucket_seconds", self.bucket_seconds, 0.1, 86_400.0)
-        if self.workers > 1 and self.store.startswith("memory:"):
+        if self.workers > 1 and is_in_memory(self.store):
             raise InvalidInputError("store", "must be shared by all workers", self.store)
 
     @property
@@ -113,7 +114,8 @@ class Settings:
             default = known[name].default
             if not _is_like(value, default):
                 like = "a list" if isinstance(default, tuple) else f"like {default!r}"
-                raise InvalidInputError(f"{path}: {name}", f"must be {like}", value)
+                told = type(value).__name__ if name == "store" else value  # there may be a password in it
+                raise InvalidInputError(f"{path}: {name}", f"must be {like}", told)
         return cls(**{**values, **overriding})
 
 

@@ -1,11 +1,14 @@
 """Addresses of stores: the options of our own in them, and what of them may be shown."""
 
 import re
+from pathlib import Path
 from urllib.parse import unquote
 
 from banditrank.errors import InvalidInputError
 
 _LIKE_A_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(//)?", re.IGNORECASE)
+_WITHOUT_SECRETS = re.compile(r"((sqlite|memory):)?[^:@?=]*", re.IGNORECASE)
+_AUTHORITY = re.compile(r"[a-z]+://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def shown(address: str) -> str:
@@ -13,15 +16,52 @@ def shown(address: str) -> str:
 
     Examples
     --------
-    >>> shown("mysql://host/base")
-    'mysql://host/base'
+    >>> shown("sqlite:shop.db"), shown("shop.db")
+    ('sqlite:shop.db', 'shop.db')
     >>> shown("postgresql://somebody:secret@host/base")
     'postgresql://…'
+    >>> shown("host=here password=secret")
+    '…'
     """
-    if "@" not in address and "?" not in address:
+    if _WITHOUT_SECRETS.fullmatch(address):
         return address
     scheme = _LIKE_A_SCHEME.match(address)
     return f"{scheme[0] if scheme else ''}…"
+
+
+def check_quoting(address: str) -> None:
+    """Refuse an address of which a part of the password would be taken for a host, and be told as such.
+
+    Examples
+    --------
+    >>> check_quoting("redis://:p%40ss@host/0")
+    >>> check_quoting("redis://:p@ss@host/0")
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: store must have %40, %2F, %3F and %23 for @, /, ? and # in its
+        password and options, got 'redis://…'
+    """
+    parts = _AUTHORITY.fullmatch(address)
+    if parts and (parts[1].count("@") > 1 or "@" in parts[2] or "#" in parts[2]):
+        rule = "must have %40, %2F, %3F and %23 for @, /, ? and # in its password and options"
+        raise InvalidInputError("store", rule, shown(address))
+
+
+def is_in_memory(address: str) -> bool:
+    """Return whether an address is that of a store which is gone with the process."""
+    return address.lower().startswith("memory:")
+
+
+def sqlite_file(address: str) -> Path | None:
+    """Return the file that an address names, None if it is not an SQLite file's.
+
+    Examples
+    --------
+    >>> sqlite_file("sqlite:shop.db").name, sqlite_file("memory:")
+    ('shop.db', None)
+    """
+    scheme, _, path = address.partition(":")
+    path = path.removeprefix("//")
+    return Path(path) if scheme.lower() == "sqlite" and path else None
 
 
 def without_options(address: str, *names: str) -> tuple[str, dict[str, str]]:

@@ -1,7 +1,7 @@
 """Stores by address."""
 
 from banditrank.errors import InvalidInputError
-from banditrank.storage.addresses import shown
+from banditrank.storage.addresses import check_quoting, shown, sqlite_file
 from banditrank.storage.base import Store
 
 DEFAULT_STORE = "sqlite:banditrank.db"
@@ -23,7 +23,7 @@ def open_store(address: str) -> Store:
     >>> open_store("mysql://host/base")
     Traceback (most recent call last):
     banditrank.errors.InvalidInputError: store must be sqlite:FILE, postgresql://…, redis://… or memory:,
-        got 'mysql://host/base'
+        got 'mysql://…'
     """
     opening = {
         "memory": _open_memory,
@@ -50,13 +50,14 @@ def _open_memory(_: str) -> Store:
 def _open_sqlite(address: str) -> Store:
     from banditrank.storage.sqlite import SqliteStore  # noqa: PLC0415
 
-    path = address.partition(":")[2].removeprefix("//")
-    if not path:
+    path = sqlite_file(address)
+    if path is None:
         raise InvalidInputError("store", "must name a file after sqlite:", address)
     return SqliteStore(path)
 
 
 def _open_postgresql(address: str) -> Store:
+    check_quoting(address)
     try:
         from banditrank.storage.postgresql import PostgresStore  # noqa: PLC0415
     except ImportError:
@@ -65,6 +66,7 @@ def _open_postgresql(address: str) -> Store:
 
 
 def _open_redis(address: str) -> Store:
+    check_quoting(address)
     try:
         from banditrank.storage.redis import RedisStore  # noqa: PLC0415
     except ImportError:

@@ -48,8 +48,11 @@ class PostgresStore(SqlStore):
     def __init__(self, address: str, *, patience: float = 5.0) -> None:
         for_driver, options = without_options(address, "schema", "durability")
         try:
-            parameters = conninfo_to_dict(for_driver)
+            parameters: dict[str, Any] | None = conninfo_to_dict(for_driver)
         except psycopg.Error:  # whose message quotes from the address
+            parameters = None
+        # Without a host, a password stands where the port belongs; libpq would tell.
+        if parameters is None or not re.fullmatch(r"[0-9,]*", str(parameters.get("port") or "")):
             rule = "must be an address that PostgreSQL's libpq can read"
             raise InvalidInputError("store", rule, shown(address)) from None
         self._schema = options.get("schema", "banditrank")

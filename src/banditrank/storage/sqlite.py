@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
+from banditrank.files import is_file
 from banditrank.storage.base import Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.connections import Connections
@@ -77,7 +78,7 @@ class SqliteStore(SqlStore):
             self._migrate(str(self.path))
         except BaseException as error:
             self.close()
-            if isinstance(error, StoreUnavailableError) and not self.path.is_file():
+            if isinstance(error, StoreUnavailableError) and not is_file(self.path):
                 raise InvalidInputError("store", "must be a file that can be written", str(path)) from error
             raise
 
