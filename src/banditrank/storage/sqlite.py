@@ -70,7 +70,7 @@ class SqliteStore(SqlStore):
 
     _words = _TYPES
 
-    def __init__(self, path: Path | str, *, patience: float = 5.0) -> None:
+    def __init__(self, path: Path | str, *, patience: float = 2.0) -> None:
         self.path = Path(path)
         self._patience = patience
         self._connections = Connections(self._connect, patience=patience)
