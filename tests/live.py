@@ -80,7 +80,8 @@ def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
     for _ in range(rounds):
         shown = ranker.rank(rng.choice(ranker.surface.user_types))
         clicked = rng.choice([None, *shown.items])
-        ranker.feedback(shown.id, clicked=clicked, reward=rng.choice([1.0, 0.5]))
+        reward = rng.choice([1.0, 0.5])
+        ranker.feedback(shown.id, clicked=clicked, reward=1.0 if clicked is None else reward)
         ids.append(shown.id)
     return ids
 

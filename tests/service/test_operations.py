@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 from running_service import Running, running
 
+from banditrank.service import operations
+
 ADS = {"name": "ads", "items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
 
@@ -75,6 +77,39 @@ def test_a_forged_ranking_is_not_known(service: Running, forged: str) -> None:
 )
 def test_bad_feedback_is_refused(service: Running, body: dict, said: str) -> None:
     assert said in problem(service, "POST", "/v1/feedback", body, status=422, kind="invalid")
+
+
+@pytest.mark.parametrize("said", [{"clicked": None, "reward": 0.5}, {"reward": 0}, {"reward": 0.999999999}])
+def test_a_reward_goes_with_a_click(service: Running, said: dict) -> None:
+    ranking = shown(service)["id"]
+    feedback = {"ranking": ranking, **said}
+    detail = problem(service, "POST", "/v1/feedback", feedback, status=422, kind="invalid")
+    assert detail.startswith("reward must be left out without a click, got")
+    assert rounds(service) == 0
+    feedback = {"ranking": ranking, "clicked": None, "reward": 1}
+    assert service.ask("POST", "/v1/feedback", feedback).json() == {"status": "counted"}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/surfaces", "/openapi.json", "/docs", "/nowhere"])
+def test_a_head_says_what_a_body_would_be(service: Running, path: str) -> None:
+    whole, head = service.ask("GET", path), service.ask("HEAD", path)
+    assert head.status_code == whole.status_code
+    assert head.content == b""
+    assert len(whole.content) == int(head.headers["content-length"])
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+def test_long_paths_are_not_remembered(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "_MOST_REMEMBERED", 10)
+    router = service.application._router
+    for number in range(25):
+        assert router.find("GET", f"/v1/surfaces/s{number}")[1] == {"surface": f"s{number}"}
+        assert router.find("GET", f"/v1/surfaces/{'s' * 200}{number}")[1] == {
+            "surface": f"{'s' * 200}{number}"
+        }
+        assert len(router._found) <= 10
+    assert max(map(len, router._found)) <= 128
+    assert "/v1/surfaces/s24" in router._found
 
 
 def test_an_item_that_was_not_shown_cannot_be_clicked(service: Running) -> None:

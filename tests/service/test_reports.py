@@ -45,6 +45,16 @@ def test_estimates_have_intervals(service: Running, rounds: int) -> None:
             assert a["estimate"] > 0 == max(other["estimate"] for other in others)
 
 
+def test_levels_are_taken_as_described(service: Running) -> None:
+    operation = service.ask("GET", "/openapi.json").json()["paths"]["/v1/surfaces/{surface}/estimates"]["get"]
+    (level,) = [one["schema"] for one in operation["parameters"] if one["name"] == "level"]
+    for limit, beyond in ((level["minimum"], 0.0), (level["maximum"], 1.0)):
+        just_beyond = math.nextafter(limit, beyond)
+        for asked, status in ((limit, 200), (just_beyond, 422)):
+            response = service.ask("GET", f"/v1/surfaces/ads/estimates?level={asked!r}")
+            assert response.status_code == status
+
+
 @pytest.mark.parametrize("level", ["x", "2", "-1", "nan"])
 def test_a_bad_level_is_refused(service: Running, level: str) -> None:
     assert service.ask("GET", f"/v1/surfaces/ads/estimates?level={level}").status_code == 422

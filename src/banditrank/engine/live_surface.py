@@ -133,6 +133,8 @@ class LiveSurface:
         self.watch.reported += 1
         units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         if clicked is None:
+            if reward != 1.0:
+                raise InvalidInputError("reward", "must be left out without a click", reward)
             return Entry(shown, NOT_CLICKED)
         items = self.surface.items
         names = [items[item] for item in shown.items]

@@ -108,7 +108,7 @@ class Ranker:
         clicked
             The item, None for none.
         reward
-            What the click is worth, from 0 to 1.
+            What the click is worth, from 0 to 1; left out without one.
 
         Returns
         -------

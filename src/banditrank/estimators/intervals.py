@@ -27,6 +27,9 @@ from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 
+LEAST_LEVEL, HIGHEST_LEVEL = 0.01, 1 - 1e-9
+"""How probably an interval may be asked to hold the truth."""
+
 _SINGULAR = 1e-9  # curvature below this share of the largest is none
 
 
@@ -66,7 +69,7 @@ def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
     array([[[0.62, 0.71],
             [0.29, 0.38]]])
     """
-    level = check_number("level", level, 0.01, 1 - 1e-9)
+    level = check_number("level", level, LEAST_LEVEL, HIGHEST_LEVEL)
     estimates = likelihood_estimate(counts)
     preferences = np.empty((counts.n_user_types, counts.n_positions, 2))
     means = np.empty((counts.n_user_types, counts.n_items, 2))

@@ -32,16 +32,18 @@ class Response(NamedTuple):
 
     async def send(self, send: Send) -> None:
         """Send the response."""
-        headers = [*self.headers, *self.handling]
-        if self.body:
-            headers.append((b"content-type", self.content_type))
-            headers.append((b"content-length", b"%d" % len(self.body)))
+        headers = [*self.headers, *self.handling, *self._of_the_body()]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
+    def _of_the_body(self) -> Headers:
+        if not self.body:
+            return ()
+        return ((b"content-type", self.content_type), (b"content-length", b"%d" % len(self.body)))
+
     def head(self) -> "Response":
-        """Return the response to a HEAD request."""
-        return self._replace(body=b"")
+        """Return the response to a HEAD request: what is said of the body, and no body."""
+        return self._replace(body=b"", headers=(*self.headers, *self._of_the_body()))
 
 
 @dataclass(slots=True)

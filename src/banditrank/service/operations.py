@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | Stream]]
 
 
-_REMEMBERED = 10_000  # paths whose operations are not looked for again
+_MOST_REMEMBERED = 10_000  # paths whose operations are not looked for again
+_LONGEST_REMEMBERED = 128  # characters of such a path: whoever sends longer ones shall not fill the memory
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,9 @@ class Router:
         found = self._found.get(raw_path)
         if found is None:
             found = self._match(raw_path.split("/"))
-            if len(self._found) < _REMEMBERED:  # pages ask for the same few paths over and over
+            if len(raw_path) <= _LONGEST_REMEMBERED:  # pages ask for the same few paths over and over
+                if len(self._found) >= _MOST_REMEMBERED:  # of which most may be asked for once
+                    self._found.clear()
                 self._found[raw_path] = found
         methods, parameters = found
         operation = methods.get("GET" if method == "HEAD" else method)
