@@ -51,10 +51,9 @@ def rights_of(key: str, known: dict[str, KeyRecord]) -> tuple[str, ...]:
     prefix, _, rest = key.partition("_")
     key_id, _, secret = rest.partition("_")
     record = known.get(key_id)
-    right = record is not None and hmac.compare_digest(_digest(secret), record.digest)
-    if not right or prefix != _PREFIX or record is None or record.revoked is not None:
+    if record is None or record.revoked is not None or prefix != _PREFIX:
         return ()
-    return record.rights
+    return record.rights if hmac.compare_digest(_digest(secret), record.digest) else ()
 
 
 def _digest(secret: str) -> bytes:
