@@ -55,6 +55,29 @@ def test_keys_are_demanded_beyond_loopback(host: str, demanded: bool) -> None:  
     assert Settings(host=host).demands_keys == demanded
 
 
+@pytest.mark.parametrize(
+    ("demanded", "keys", "revoked", "warned"),
+    [(True, 0, 0, True), (True, 2, 2, True), (True, 2, 1, False), (False, 0, 0, False)],
+)
+def test_a_service_that_nobody_may_ask_warns(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    demanded: bool,  # noqa: FBT001
+    keys: int,
+    revoked: int,
+    warned: bool,  # noqa: FBT001
+) -> None:
+    store = MemoryStore()
+    made = [create_key(store, f"key {number}", ["read"]) for number in range(keys)]
+    for key in made[:revoked]:
+        store.revoke_key(key.split("_")[1], at=1)
+    monkeypatch.setattr(Settings, "open_store", lambda _: store)
+    with running(require_keys=demanded):
+        pass
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert any("make one with banditrank keys create" in one for one in said) == warned
+
+
 @pytest.mark.parametrize(("name", "rights"), [("x", []), ("x", ["write"]), ("", ["rank"]), ("\n", ["rank"])])
 def test_bad_keys_are_not_made(name: str, rights: list[str]) -> None:
     store = MemoryStore()

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 async def _access(application: "Application", request: Request) -> Response:
-    rights = list(application.rights(request.headers))
-    return Response(200, msgspec.json.encode(Access(application.demands_keys, rights)))
+    rights = list(application.rights.of(request.headers))
+    return Response(200, msgspec.json.encode(Access(application.rights.demanded, rights)))
 
 
 OPERATIONS = (

@@ -73,7 +73,7 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
     next_state = next_sign = 0.0
     tag = b""
     grid = await _grid(application, live)
-    while not live.is_gone and "read" in application.rights(request.headers):
+    while not live.is_gone and "read" in application.rights.of(request.headers):
         now = loop.time()
         parts = []
         if now >= next_state:

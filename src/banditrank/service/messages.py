@@ -1,6 +1,5 @@
 """Requests and responses: as little as the service needs between its server and its operations."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -76,47 +75,3 @@ def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:
 def query_of(scope: Scope) -> dict[str, str]:
     """Return a request's query; of a name that comes twice the last counts."""
     return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-
-
-class BodyTooLargeError(Exception):
-    """More bytes came than are taken."""
-
-
-class BodyTooSlowError(Exception):
-    """The body did not come in time, or whoever sent it is gone."""
-
-
-async def read_body(receive: Receive, *, most: int, seconds: float, is_there: bool) -> bytes:
-    """Return a request's body.
-
-    Parameters
-    ----------
-    receive
-        Gives it, in parts.
-    most
-        How long it may be.
-    seconds
-        Within which it must come.
-    is_there
-        Whether all of it has come: then there is nothing to wait for, and it comes in one part.
-    """
-    if is_there:
-        body: bytes = (await receive()).get("body", b"")
-        if len(body) > most:
-            raise BodyTooLargeError
-        return body
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise BodyTooSlowError
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > most:
-                    raise BodyTooLargeError
-                if not message.get("more_body", False):
-                    return b"".join(parts)
-    except TimeoutError:
-        raise BodyTooSlowError from None

@@ -1,0 +1,82 @@
+"""Bodies of requests: read within limits, and decoded as the types that operations ask for."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from banditrank.service.messages import BODY_IS_THERE, JSON, Receive, Scope, header
+from banditrank.service.operations import Operation
+from banditrank.service.problems import (
+    INVALID,
+    MALFORMED,
+    TOO_LARGE,
+    TOO_SLOW,
+    WRONG_CONTENT_TYPE,
+    ProblemError,
+)
+
+_CLOSE = ((b"connection", b"close"),)  # what else comes of the body is not waited for
+
+
+class Bodies:
+    """Reads bodies, and raises a problem for those that cannot be.
+
+    Parameters
+    ----------
+    operations
+        Which ask for them.
+    largest
+        Bytes that a body may have.
+    seconds
+        Within which it must come.
+    """
+
+    def __init__(self, operations: Iterable[Operation], *, largest: int, seconds: float) -> None:
+        self._largest, self._seconds = largest, seconds
+        self._decoders = {
+            operation.name: msgspec.json.Decoder(operation.body)
+            for operation in operations
+            if operation.body is not None
+        }
+
+    async def read(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
+        """Return the body of a request, of the type that the operation asks for."""
+        content_type = header(scope["headers"], b"content-type") or b""
+        if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
+            got = content_type.decode("latin-1")[:80]
+            raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
+        if scope.get(BODY_IS_THERE, False):  # all of it in one part: there is nothing to wait for
+            text = (await receive()).get("body", b"")
+            self._check(text)
+        else:
+            text = await self._in_parts(receive)
+        try:
+            return self._decoders[operation.name].decode(text)
+        except msgspec.ValidationError as error:
+            raise ProblemError(INVALID, str(error)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ProblemError(MALFORMED, str(error)) from None
+        except RecursionError:
+            raise ProblemError(MALFORMED, "the body is nested too deeply") from None
+
+    async def _in_parts(self, receive: Receive) -> bytes:
+        text = bytearray()
+        late = ProblemError(TOO_SLOW, f"a body must arrive within {self._seconds:g} seconds", _CLOSE)
+        try:
+            async with asyncio.timeout(self._seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise late
+                    text += message.get("body", b"")
+                    self._check(text)
+                    if not message.get("more_body", False):
+                        return bytes(text)
+        except TimeoutError:
+            raise late from None
+
+    def _check(self, text: bytes | bytearray) -> None:
+        if len(text) > self._largest:
+            raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes", _CLOSE)
