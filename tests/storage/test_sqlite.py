@@ -1,5 +1,6 @@
 """What can go wrong with a file, and that it is over when it is over."""
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -109,6 +110,15 @@ def test_whoever_waits_too_long_for_another_process_is_told(tmp_path: Path) -> N
             assert rounds_of(store, surface) == 0, "reading needs no lock"
         store.check()
         assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+
+
+def test_it_waits_as_long_as_is_documented(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    told = re.search(r"each commit waits for the other's, up to about (\d+) seconds", page)
+    assert told is not None
+    with SqliteStore(tmp_path / "store.db") as store, store._connections.one() as connection:
+        ((milliseconds,),) = connection.execute("PRAGMA busy_timeout").fetchall()
+    assert milliseconds == 1000 * int(told[1]) <= 2000, "feedback waits twice: for what is noted before it"
 
 
 def test_a_store_is_opened_while_another_process_writes(tmp_path: Path) -> None:
