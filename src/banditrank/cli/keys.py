@@ -30,10 +30,12 @@ def create_command(
     store: KeptStoreOption = None,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept."""
-    from banditrank.engine.keys import create_key
+    from banditrank.engine.keys import new_key
 
+    key, record = new_key(name, [right.strip() for right in rights.split(",")])
     with opened(store, make=True) as kept:
-        typer.echo(create_key(kept, name, [right.strip() for right in rights.split(",")]))
+        kept.add_key(record)
+    typer.echo(key)
 
 
 @key_commands.command("list", cls=Command)

@@ -21,15 +21,13 @@ RIGHTS: tuple[Right, ...] = get_args(Right)
 _PREFIX = "br"
 
 
-def create_key(store: Store, name: str, rights: Iterable[str]) -> str:
-    """Make a key and return it. It is shown this once: only its hash is kept.
+def new_key(name: str, rights: Iterable[str]) -> tuple[str, KeyRecord]:
+    """Return a key, and what a store is to keep of it: it is shown this once, and only its hash is kept.
 
     Examples
     --------
-    >>> from banditrank.storage.memory import MemoryStore
-    >>> store = MemoryStore()
-    >>> key = create_key(store, "shop window", ["rank"])
-    >>> rights_of(key, {one.id: one for one in store.api_keys()})
+    >>> key, record = new_key("shop window", ["rank"])
+    >>> rights_of(key, {record.id: record})
     ('rank',)
     """
     chosen = tuple(dict.fromkeys(rights))
@@ -42,8 +40,14 @@ def create_key(store: Store, name: str, rights: Iterable[str]) -> str:
         raise InvalidInputError("name", "must be 1 to 100 printable characters", name)
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     now = int(time.time() * 1000)
-    store.add_key(KeyRecord(key_id, name, chosen, _digest(secret), now))
-    return f"{_PREFIX}_{key_id}_{secret}"
+    return f"{_PREFIX}_{key_id}_{secret}", KeyRecord(key_id, name, chosen, _digest(secret), now)
+
+
+def create_key(store: Store, name: str, rights: Iterable[str]) -> str:
+    """Make a key in a store, and return it."""
+    key, record = new_key(name, rights)
+    store.add_key(record)
+    return key
 
 
 def rights_of(key: str, known: dict[str, KeyRecord]) -> tuple[str, ...]:
