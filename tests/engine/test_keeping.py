@@ -110,7 +110,7 @@ def test_a_clock_that_was_set_forgets_nothing() -> None:
     with a_ranker(surface, store, clock=clock) as ranker:
         shown = ranker.rank("new")
         ranker.feedback(shown.id)
-        ranker._live._steady = lambda: 0.0
+        ranker._live._housekeeping._steady = lambda: 0.0
         clock.now += 5000.0
         ranker._live.tend()
         clock.now -= 5000.0

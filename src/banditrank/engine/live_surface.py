@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from banditrank.checks import check_number
 from banditrank.engine.activity import Buckets, Note
-from banditrank.engine.journal import Answer, Journal
+from banditrank.engine.housekeeping import Housekeeping
+from banditrank.engine.journal import Journal
 from banditrank.engine.learned import Known, Learned
 from banditrank.engine.shapes import Shapes
 from banditrank.engine.surface import Surface
@@ -17,7 +18,6 @@ from banditrank.engine.watch import Watch
 from banditrank.errors import InvalidInputError, LapsedRankingError, UnknownNameError
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
-    DISCARDED,
     NOT_CLICKED,
     REWARD_UNITS,
     Change,
@@ -28,12 +28,6 @@ from banditrank.storage.records import (
 )
 
 _CHANGES_A_SNAPSHOT = 1000
-_SWEEP_SECONDS = 1.0
-_GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and commits take time
-_LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, after a store was down
-_FORGET_SECONDS = 3600.0
-_JUMP_SECONDS = 30.0  # by which a clock that is not set differs from another between two looks at it
-_A_SWEEP = 1000
 _SETTLING_SECONDS = 1.0  # after a bucket's end, until which other processes' changes are waited for
 
 
@@ -90,14 +84,10 @@ class LiveSurface:
         self._random_bytes = random_bytes
         self._gone = False
         self._refreshing = threading.Lock()
-        self._swept_until = 0.0
-        self._next_sweep = self._next_forgetting = 0.0
-        # A clock that is not the machine's is as steady as it is.
-        self._steady = time.monotonic if clock is time.time else clock
-        self._ahead = clock() - self._steady()
         self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
         self.shapes = Shapes(store, record.number, record.revision, self.surface)
         self.watch = watch
+        self._housekeeping = Housekeeping(record.number, store, journal, clock, watch)
         self._learned = Learned(store, record.number, self.surface, activity=watch.activity)
         self._view = self._new_view()
         self._viewed = time.monotonic()
@@ -243,70 +233,34 @@ class LiveSurface:
         version, counts = self._learned.counts(surface, surface.shown_numbers)
         return View(surface, revision, version, counts)
 
-    # Housekeeping
+    # Keeping up to date
 
     def is_due(self) -> bool:
         """Return whether there is anything to be done by `tend`."""
-        looks = self.watch.is_due(self.revision, self.version)
-        return looks or self._is_stale() or self._is_to_sweep(self._clock())
+        return self._housekeeping.is_due() or self._is_stale() or self._is_to_look()
+
+    def tend(self) -> None:
+        """Do what is due: refresh the view, settle what lapsed, forget what is old, save a snapshot, look."""
+        if self._is_stale():
+            self.refresh()
+        if self._housekeeping.is_due():
+            self._housekeeping.tend(self.surface)
+        if self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT:
+            self.save()
+        if self._is_to_look():  # last, since nothing depends on it
+            self.watch.look(self.known(), self._learned)
+
+    def save(self) -> None:
+        """Save a snapshot."""
+        self._learned.save(int(self._clock() * 1000))
 
     def _is_stale(self) -> bool:
         if self._view.revision != self.revision:
             return True  # what was retired must not be shown any longer
         return self._is_behind() and time.monotonic() - self._viewed >= self.surface.refresh_seconds
 
-    def tend(self) -> None:
-        """Do what is due: refresh the view, settle what lapsed, forget what is old, save a snapshot, look."""
-        now = self._clock()
-        if self._is_stale():
-            self.refresh()
-        if self._has_jumped(now):  # what is forgotten cannot be counted any more: wait until that is sure
-            self._next_forgetting = now + _FORGET_SECONDS
-        forgets = now >= self._next_forgetting
-        if forgets:
-            self._swept_until = 0.0  # a store that was down for long may have noted rankings very late
-        if self._is_to_sweep(now):
-            self._next_sweep = now + _SWEEP_SECONDS
-            old = _milliseconds(now - self.surface.keep_seconds)
-            if self._sweep(now - _GRACE_SECONDS) >= old and forgets:  # all that is old was settled before
-                self._next_forgetting = now + _FORGET_SECONDS
-                self._store.forget(self.number, before=old)
-        if self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT:
-            self._learned.save(int(now * 1000))
-        if self.watch.is_due(self.revision, self.version):  # last, since nothing depends on it
-            self.watch.look(self.known(), self._learned)
-
-    def _is_to_sweep(self, now: float) -> bool:
-        return not 0.0 < self._next_sweep - now <= _SWEEP_SECONDS  # more if the clock was set back
-
-    def _has_jumped(self, now: float) -> bool:
-        """Return whether the clock was set since it was asked the last time."""
-        ahead = now - self._steady()
-        jump, self._ahead = ahead - self._ahead, ahead
-        return abs(jump) > _JUMP_SECONDS
-
-    def save(self) -> None:
-        """Save a snapshot."""
-        self._learned.save(int(self._clock() * 1000))
-
-    def _sweep(self, until: float) -> int:
-        """Settle rankings whose window closed without feedback; return when the first of them lapsed.
-
-        In milliseconds since 1970; if there is none, until when it was looked for them.
-        """
-        since = _milliseconds(min(self._swept_until, until) - _LATEST_NOTE_SECONDS)
-        outcome = NOT_CLICKED if self.surface.unreported == "not-clicked" else DISCARDED
-        lapsed = self._store.open_entries(
-            self.number, since=since, until=_milliseconds(until), limit=_A_SWEEP
-        )
-        for entry in lapsed:
-            self._journal.settle(Entry(entry.shown, outcome), _nobody_waits)
-        self.watch.unreported += len(lapsed)
-        if len(lapsed) < _A_SWEEP:
-            self._swept_until = until
-        else:
-            self._next_sweep = 0.0
-        return lapsed[0].shown.lapses if lapsed else _milliseconds(until)
+    def _is_to_look(self) -> bool:
+        return self.watch.is_due(self.revision, self.version)
 
 
 class _Defined(NamedTuple):
@@ -318,11 +272,3 @@ class _Defined(NamedTuple):
     @classmethod
     def by(cls, record: SurfaceRecord) -> "_Defined":
         return cls(Surface.from_definition(record.definition), record.revision)
-
-
-def _milliseconds(seconds: float) -> int:
-    return int(max(0.0, seconds) * 1000)
-
-
-def _nobody_waits(_: Answer) -> None:
-    """Do nothing: what could not be settled is found again by the next sweep."""

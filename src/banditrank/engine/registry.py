@@ -1,0 +1,112 @@
+"""Which surfaces of a store are at work in this process."""
+
+import threading
+from collections.abc import Callable
+
+from banditrank.engine.live_surface import LiveSurface
+from banditrank.errors import UnknownNameError, UnknownRankingError
+from banditrank.storage.base import Store
+from banditrank.storage.records import SurfaceRecord
+
+SURFACE_GONE = "the surface of the ranking was deleted"
+_MOST_GONE = 10_000  # numbers of surfaces that are not looked for again
+
+
+class Registry:
+    """Surfaces, by name and by number.
+
+    Parameters
+    ----------
+    store
+        Where surfaces are looked for that are not at work yet.
+    make
+        Puts a surface to work.
+    """
+
+    def __init__(self, store: Store, make: Callable[[SurfaceRecord], LiveSurface]) -> None:
+        self._store = store
+        self._make = make
+        self._by_name: dict[str, LiveSurface] = {}
+        self._by_number: dict[int, LiveSurface] = {}
+        self._gone: set[int] = set()  # numbers, which are not given to other surfaces
+        self._lock = threading.RLock()
+
+    def all(self) -> list[LiveSurface]:
+        """Return all surfaces, by name."""
+        return [live for _, live in sorted(self._by_name.copy().items())]
+
+    def at_work(self) -> list[LiveSurface]:
+        """Return all surfaces, also those whose name was given to another since."""
+        return list(self._by_number.values())
+
+    def numbered(self, number: int) -> LiveSurface | None:
+        """Return the surface of a number if it is at work."""
+        return self._by_number.get(number)
+
+    def known(self, name: str) -> LiveSurface | None:
+        """Return a surface if it is at work, without asking the store."""
+        return self._by_name.get(name)
+
+    def known_number(self, number: int) -> LiveSurface | None:
+        """Return a surface if it is at work, or raise an error if it is known to be gone."""
+        live = self._by_number.get(number)
+        if live is None and number in self._gone:
+            raise UnknownRankingError(SURFACE_GONE)
+        return live
+
+    def find(self, name: str) -> LiveSurface:
+        """Return a surface, or raise an error if the store has none of this name."""
+        live = self._by_name.get(name)
+        return self.open(self.record(name)) if live is None else live  # another process may have made it
+
+    def find_number(self, number: int) -> LiveSurface:
+        """Return the surface of a number, or raise an error if the store has none."""
+        live = self.known_number(number)
+        if live is not None:
+            return live
+        for record in self._store.surfaces():
+            if record.number == number:
+                return self.open(record)
+        self._remember_gone(number)
+        raise UnknownRankingError(SURFACE_GONE)
+
+    def record(self, name: str) -> SurfaceRecord:
+        """Return what the store has under a name, or raise an error."""
+        record = self._store.find_surface(name)
+        if record is None:
+            raise self.unknown(name)
+        return record
+
+    def unknown(self, name: str) -> UnknownNameError:
+        """Return the error for a name that no surface has."""
+        return UnknownNameError("surface", name, sorted(self._by_name))
+
+    def open(self, record: SurfaceRecord) -> LiveSurface:
+        """Put a surface to work unless it is."""
+        with self._lock:
+            live = self._by_number.get(record.number)
+            if live is None:
+                live = self._make(record)
+                self._by_number[live.number] = self._by_name[record.name] = live
+                self._gone.discard(live.number)
+            return live
+
+    def renew(self, live: LiveSurface) -> None:
+        """Let a surface go over to the definition that the store has."""
+        record = self._store.find_surface(live.surface.name)
+        if record is not None and record.number == live.number:
+            live.adopt(record)
+
+    def drop(self, live: LiveSurface) -> None:
+        """Let a surface go that was deleted."""
+        with self._lock:
+            live.drop()
+            self._by_number.pop(live.number, None)
+            self._remember_gone(live.number)
+            if self._by_name.get(live.surface.name) is live:
+                del self._by_name[live.surface.name]
+
+    def _remember_gone(self, number: int) -> None:
+        if len(self._gone) >= _MOST_GONE:
+            self._gone.clear()
+        self._gone.add(number)
