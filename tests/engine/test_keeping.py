@@ -1,10 +1,16 @@
 """What is old is thrown away, and stays in the counts."""
 
-import pytest
-from live import Clock, a_ranker, a_surface, play, wait_until
+from collections.abc import Callable
 
+import pytest
+from live import Clock, a_ranker, a_surface, play, seeded, wait_until
+
+from banditrank.engine.housekeeping import Housekeeping
+from banditrank.engine.journal import Answer
 from banditrank.engine.learned import Learned
-from banditrank.errors import ForgottenError, LapsedRankingError
+from banditrank.engine.tokens import new_key
+from banditrank.engine.watch import Watch
+from banditrank.errors import ForgottenError, LapsedRankingError, StoreUnavailableError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import (
     NOT_CLICKED,
@@ -46,6 +52,8 @@ def test_old_rankings_and_changes_are_forgotten_and_the_counts_stay() -> None:
         counts = ranker.counts()
     clock.now += 5000.0
     with a_ranker(surface, store, clock=clock) as ranker:
+        wait_until(lambda: not ranker._live.is_due())
+        clock.now += 3600.0
         wait_until(lambda: len(store.changes(1, after=0)) == 1)
         assert ranker.counts() == counts
         with pytest.raises(LapsedRankingError):
@@ -93,10 +101,13 @@ def test_what_was_never_reported_is_counted_before_it_is_forgotten() -> None:
             ranker.rank("new")
     clock.now += 5000.0
     with a_ranker(surface, store, clock=clock) as ranker:
+        wait_until(lambda: not ranker._live.is_due())
+        assert ranker.counts().rounds == 0, "a clock that may be ahead is not believed at once"
+        clock.now += 60.0
         wait_until(lambda: ranker.counts().rounds == 3)
 
         def is_forgotten() -> bool:
-            clock.now += 1.0
+            clock.now += 10.0
             return store.commit([Entry(old, NOT_CLICKED)]).verdicts == [Verdict.FORGOTTEN]
 
         old = Shown(1, first_key(int(clock.now - 4000.0) * 1000), pack_ranking(0, (0, 1)))
@@ -104,22 +115,105 @@ def test_what_was_never_reported_is_counted_before_it_is_forgotten() -> None:
         wait_until(is_forgotten)
 
 
-def test_a_clock_that_was_set_forgets_nothing() -> None:
+def test_a_clock_that_was_set_settles_and_forgets_nothing() -> None:
     store, clock = MemoryStore(), Clock()
     surface = a_surface(keep_seconds=1000.0, attribution_seconds=10.0)
     with a_ranker(surface, store, clock=clock) as ranker:
-        shown = ranker.rank("new")
+        shown, later = ranker.rank("new"), ranker.rank("new")
         ranker.feedback(shown.id)
-        ranker._live._housekeeping._steady = lambda: 0.0
+        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        housekeeping = ranker._live._housekeeping
+        for sure in (housekeeping._settling_time, housekeeping._forgetting_time):
+            sure._steady = lambda: 0.0
         clock.now += 5000.0
         ranker._live.tend()
         clock.now -= 5000.0
         ranker._live.tend()
         assert ranker.feedback(shown.id) == "repeated"
-        ranker.rank("new")
+        assert ranker.feedback(later.id, clicked=later.items[0]) == "counted"
 
-        def is_settled() -> bool:
-            clock.now += 1.0
-            return ranker.counts().rounds == 2
 
-        wait_until(is_settled)
+def test_a_process_whose_clock_is_ahead_does_no_harm_to_others() -> None:
+    store, clock, ahead = MemoryStore(), Clock(), Clock(1e9 + 60 * 86_400.0)
+    with a_ranker(store=store, clock=clock) as healthy:
+        shown = healthy.rank("new")
+        play(healthy, 3, seed=1)
+        wait_until(lambda: healthy._engine.journal.waiting == 0)
+        for _ in range(2):  # also if it is started again
+            with a_ranker(store=store, clock=ahead, random_bytes=seeded(2)) as wrong:
+                for _ in range(4):
+                    wait_until(lambda wrong=wrong: not wrong._live.is_due())
+                    ahead.now += 1.0
+        assert healthy.feedback(shown.id, clicked=shown.items[0]) == "counted"
+        play(healthy, 3, seed=2)
+        assert healthy.counts().rounds == 7
+
+
+def test_a_process_that_lives_for_a_moment_forgets_what_was_old_at_the_latest_change() -> None:
+    store, clock = MemoryStore(), Clock()
+    surface = a_surface(keep_seconds=1000.0, attribution_seconds=10.0)
+    ids = []
+    for _ in range(3):
+        with a_ranker(surface, store, clock=clock) as ranker:
+            wait_until(lambda ranker=ranker: not ranker._live.is_due())
+            ids += play(ranker, 1, seed=1)
+        clock.now += 2000.0
+    with a_ranker(surface, store, clock=clock) as ranker:
+        wait_until(lambda: not ranker._live.is_due())
+        keys = [ranker._engine.ticket(ranking_id)[1].shown.key for ranking_id in ids]
+    assert [store.outcome(1, key) is None for key in keys] == [True, True, False]
+
+
+class CountingJournal:
+    """A journal that writes nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.handed_over: list[tuple[Entry, Callable[[Answer], None]]] = []
+
+    def settle(self, entry: Entry, done: Callable[[Answer], None]) -> None:
+        self.handed_over.append((entry, done))
+
+
+def test_lapsed_rankings_are_handed_to_the_journal_once() -> None:
+    store, clock, journal = MemoryStore(), Clock(), CountingJournal()
+    surface = a_surface()
+    store.create_surface("home", surface.definition)
+    entries = [
+        Entry(Shown(1, new_key(1000, bytes([0] * 6 + [*divmod(n, 256)])), pack_ranking(0, (0, 1))), None)
+        for n in range(1500)
+    ]
+    store.commit(entries)
+    watch = Watch(surface, clock)
+    housekeeping = Housekeeping(1, store, journal, clock, 1e9, watch)
+    assert housekeeping.is_due()
+    housekeeping.tend(surface)
+    assert len(journal.handed_over) == 1000
+    clock.now += 10.0
+    assert not housekeeping.is_due(), "they are not settled yet"
+    for number, (entry, done) in enumerate(journal.handed_over):
+        store.commit([entry])
+        done(Verdict.REPEATED if number == 0 else Verdict.COUNTED)
+    assert watch.unreported == 999
+    assert housekeeping.is_due(), "there are more"
+    housekeeping.tend(surface)
+    assert len(journal.handed_over) == 1500
+
+
+def test_what_the_journal_refuses_is_handed_over_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock, journal = MemoryStore(), Clock(), CountingJournal()
+    surface = a_surface()
+    store.create_surface("home", surface.definition)
+    store.commit([Entry(Shown(1, new_key(1000, bytes(8)), pack_ranking(0, (0, 1))), None)])
+    housekeeping = Housekeeping(1, store, journal, clock, 1e9, Watch(surface, clock))
+
+    def refuse(*_: object) -> None:
+        raise StoreUnavailableError("too far behind")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "settle", refuse)
+        with pytest.raises(StoreUnavailableError):
+            housekeeping.tend(surface)
+    clock.now += 2.0
+    assert housekeeping.is_due()
+    housekeeping.tend(surface)
+    assert len(journal.handed_over) == 1

@@ -68,6 +68,11 @@ class Learned:
         if up_to is not None and self.version != up_to:
             raise ForgottenError(f"counts of version {up_to} were thrown away, later ones are kept")
 
+    def latest_change(self) -> int:
+        """Return when the latest of these changes was made, in milliseconds since 1970; 0 if nobody knows."""
+        changes = self._store.changes(self._number, after=max(0, self.version - 1), limit=1)
+        return changes[0].at if changes else 0
+
     def learn(self, change: Change) -> bool:
         """Add a change if it is the next one; return whether changes before it are missing."""
         with self._lock:

@@ -87,8 +87,10 @@ class LiveSurface:
         self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
         self.shapes = Shapes(store, record.number, record.revision, self.surface)
         self.watch = watch
-        self._housekeeping = Housekeeping(record.number, store, journal, clock, watch)
         self._learned = Learned(store, record.number, self.surface, activity=watch.activity)
+        self._housekeeping = Housekeeping(
+            record.number, store, journal, clock, self._learned.latest_change() / 1000, watch
+        )
         self._view = self._new_view()
         self._viewed = time.monotonic()
         if self.version > 0:
