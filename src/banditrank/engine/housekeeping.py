@@ -17,8 +17,8 @@ _LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, afte
 _FORGET_SECONDS = 3600.0
 _MOST_AT_ONCE = 1000
 
-# A clock that is ahead would close the windows of rankings that others just gave out, and have feedback refused
-# until they are as late: it is believed after a minute with the one, and after an hour with the other.
+# A clock that is ahead would close the windows of rankings that others just gave out, and have feedback
+# refused until they are as late: it is believed after a minute with the one, after an hour with the other.
 _SETTLING_TRIAL_SECONDS = 60.0
 _FORGETTING_TRIAL_SECONDS = 3600.0
 

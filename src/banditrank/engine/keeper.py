@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.registry import Registry
-from banditrank.errors import StoreError, StoreUnavailableError
+from banditrank.errors import StoreError
 from banditrank.storage.base import Store
 
 _TICK_SECONDS = 0.02
@@ -88,9 +88,5 @@ class Keeper:
     def _tend(self, live: LiveSurface) -> None:
         try:
             live.tend()
-        except StoreUnavailableError:
-            pass  # the keeper says so
-        except Exception:
-            logger.exception("surface %s could not be tended", live.surface.name)
         finally:
             self._being_tended.discard(live.number)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from banditrank.checks import check_number
 from banditrank.engine.activity import Buckets, Note
+from banditrank.engine.chore import Chore
 from banditrank.engine.housekeeping import Housekeeping
 from banditrank.engine.journal import Journal
 from banditrank.engine.learned import Known, Learned
@@ -93,6 +94,7 @@ class LiveSurface:
         )
         self._view = self._new_view()
         self._viewed = time.monotonic()
+        self._chores = self._made_chores()
         if self.version > 0:
             watch.note("service started", self._learned)
 
@@ -239,18 +241,23 @@ class LiveSurface:
 
     def is_due(self) -> bool:
         """Return whether there is anything to be done by `tend`."""
-        return self._housekeeping.is_due() or self._is_stale() or self._is_to_look()
+        return any(chore.is_due() for chore in self._chores)
 
     def tend(self) -> None:
-        """Do what is due: refresh the view, settle what lapsed, forget what is old, save a snapshot, look."""
-        if self._is_stale():
-            self.refresh()
-        if self._housekeeping.is_due():
-            self._housekeeping.tend(self.surface)
-        if self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT:
-            self.save()
-        if self._is_to_look():  # last, since nothing depends on it
-            self.watch.look(self.known(), self._learned)
+        """Do what is due."""
+        for chore in self._chores:
+            chore.tend()
+
+    def _made_chores(self) -> tuple[Chore, ...]:
+        name, keeping = f"surface {self.surface.name}", self._housekeeping
+        return (
+            Chore(f"{name} shows rankings of old counts", self._is_stale, self.refresh),
+            Chore(
+                f"{name} settles and forgets no rankings", keeping.is_due, lambda: keeping.tend(self.surface)
+            ),
+            Chore(f"{name} saves no snapshots", self._is_to_save, self.save),
+            Chore(f"{name} is not compared with the best", self._is_to_look, self._look),
+        )
 
     def save(self) -> None:
         """Save a snapshot."""
@@ -263,6 +270,12 @@ class LiveSurface:
 
     def _is_to_look(self) -> bool:
         return self.watch.is_due(self.revision, self.version)
+
+    def _look(self) -> None:
+        self.watch.look(self.known(), self._learned)
+
+    def _is_to_save(self) -> bool:
+        return self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT
 
 
 class _Defined(NamedTuple):

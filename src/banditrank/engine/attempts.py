@@ -1,0 +1,72 @@
+"""Something that is tried again when it failed: ever more seldom, and it is said once."""
+
+import logging
+import time
+from types import TracebackType
+
+from banditrank.errors import StoreError, StoreUnavailableError, in_a_line, with_its_kind
+
+_LEAST_SECONDS = 1.0
+_MOST_SECONDS = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class Attempts:
+    """Says when something may be tried again.
+
+    What goes wrong within is not raised, unless it is that the store cannot be used: whoever tries knows
+    best what else that holds up, and the keeper says so.
+
+    Parameters
+    ----------
+    what
+        What it is to others that it failed, for the log.
+
+    Attributes
+    ----------
+    trouble
+        What was wrong the last time; None if nothing was.
+
+    Examples
+    --------
+    >>> attempts = Attempts("nothing was divided")
+    >>> with attempts:
+    ...     1 / 0
+    >>> attempts.trouble, attempts.is_due
+    ('ZeroDivisionError: division by zero', False)
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._wait = self._next = 0.0
+        self.trouble: str | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time."""
+        return time.monotonic() >= self._next
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> bool:
+        if error is None:
+            self._wait = self._next = 0.0
+            self.trouble = None
+            return False
+        if isinstance(error, StoreUnavailableError) or not isinstance(error, Exception):
+            self._next = time.monotonic() + _LEAST_SECONDS
+            return False
+        self._wait = min(max(_LEAST_SECONDS, 2 * self._wait), _MOST_SECONDS)
+        self._next = time.monotonic() + self._wait
+        told = isinstance(error, StoreError)
+        if self.trouble is None:
+            logger.error("%s: %s", self._what, in_a_line(error), exc_info=None if told else error)
+        self.trouble = in_a_line(error) if told else with_its_kind(error)
+        return True
