@@ -74,12 +74,10 @@ class Engine:
         self._registry = Registry(store, self._make)
         self.journal = Journal(store, learn=self._learn, deliver=deliver, clock=clock)
         try:
-            for record in store.surfaces():
-                self._registry.open(record)
+            self._keeper = Keeper(store, self._registry, sync_seconds=sync_seconds)
         except BaseException:
             self.journal.close()
             raise
-        self._keeper = Keeper(store, self._registry, sync_seconds=sync_seconds)
 
     def now(self) -> float:
         """Return the time in seconds since 1970."""
@@ -89,6 +87,11 @@ class Engine:
     def last_sync(self) -> float:
         """When it was last looked for what other processes wrote, by a clock that is never set."""
         return self._keeper.last_sync
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """What is wrong with surfaces that are not at work as they are in the store, by name."""
+        return self._keeper.unreadable
 
     # Surfaces
 
@@ -136,10 +139,11 @@ class Engine:
 
     def delete(self, name: str) -> None:
         """Delete a surface and all that was learned, or raise an error if there is none."""
-        live = self.surface(name)
+        live = self.known(name)
         if not self.store.delete_surface(name):
             raise self._registry.unknown(name)
-        self._registry.drop(live)
+        if live is not None:
+            self._registry.drop(live)
 
     # Feedback
 

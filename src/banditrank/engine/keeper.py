@@ -1,14 +1,17 @@
-"""The thread that keeps surfaces up to date with the store, and those that it hands work to."""
+"""The thread that keeps surfaces as the store has them, and those that it hands work to."""
 
 import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
+from banditrank.engine.attempts import Attempts
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.registry import Registry
-from banditrank.errors import StoreError
+from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.base import Store
+from banditrank.storage.records import SurfaceRecord, Versions
 
 _TICK_SECONDS = 0.02
 _TENDERS = 4  # threads that make views: one surface's costly solver does not hold up the others'
@@ -17,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Keeper:
-    """Looks for what other processes wrote to a store, and has surfaces tended when that is due.
+    """Puts the surfaces of a store to work, looks for what other processes wrote, and has what is due done.
 
     Parameters
     ----------
@@ -41,15 +44,26 @@ class Keeper:
         self.last_sync = time.monotonic()
         self._stop = threading.Event()
         self._tenders = ThreadPoolExecutor(_TENDERS, thread_name_prefix="banditrank-tender")
+        self._being_opened: set[int] = set()
         self._being_tended: set[int] = set()
+        self._attempts: dict[tuple[int, str], Attempts] = {}  # to have each surface as the store has it
+        for record in store.surfaces():
+            with self._attempt(record.number, record.name):
+                registry.open(record)
         self._thread = threading.Thread(target=self._keep, name="banditrank-keeper", daemon=True)
         self._thread.start()
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """What is wrong with surfaces that are not at work as they are in the store, by name."""
+        attempts = self._attempts.copy()
+        return {name: one.trouble for (_, name), one in attempts.items() if one.trouble is not None}
 
     def close(self) -> None:
         """Finish what is under way, and stop."""
         self._stop.set()
         self._thread.join()
-        self._tenders.shutdown()
+        self._tenders.shutdown(cancel_futures=True)
 
     def _keep(self) -> None:
         next_sync, failing = 0.0, False
@@ -77,13 +91,35 @@ class Keeper:
             theirs = versions.get(live.number)
             if theirs is None:
                 self._registry.drop(live)
-                continue
-            live.catch_up(theirs.version)
-            if theirs.revision > live.revision:
-                self._registry.renew(live)
-        numbers = {live.number for live in self._registry.at_work()}
-        for record in self._store.surfaces() if versions.keys() - numbers else ():
-            self._registry.open(record)
+            else:
+                self._catch_up(live, theirs)
+        self._attempts = {key: one for key, one in self._attempts.items() if key[0] in versions}
+        waiting = {number for (number, _), one in self._attempts.items() if not one.is_due}
+        at_work = {live.number for live in self._registry.at_work()}
+        missing = versions.keys() - at_work - self._being_opened - waiting
+        for record in self._store.surfaces() if missing else ():
+            if record.number in missing:
+                self._being_opened.add(record.number)
+                self._tenders.submit(self._open, record, self._attempt(record.number, record.name))
+
+    def _catch_up(self, live: LiveSurface, theirs: Versions) -> None:
+        attempt = self._attempt(live.number, live.surface.name)
+        if attempt.is_due:
+            with attempt:
+                live.catch_up(theirs.version)
+                if theirs.revision > live.revision:
+                    self._registry.renew(live)
+
+    def _attempt(self, number: int, name: str) -> Attempts:
+        said = f"surface {name} is not at work as it is in the store"
+        return self._attempts.setdefault((number, name), Attempts(said))
+
+    def _open(self, record: SurfaceRecord, attempt: Attempts) -> None:
+        try:
+            with suppress(StoreUnavailableError), attempt:  # looking for versions fails as well, and says so
+                self._registry.open(record)
+        finally:
+            self._being_opened.discard(record.number)
 
     def _tend(self, live: LiveSurface) -> None:
         try:

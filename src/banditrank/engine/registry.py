@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import UnknownNameError, UnknownRankingError
@@ -26,14 +27,15 @@ class Registry:
     def __init__(self, store: Store, make: Callable[[SurfaceRecord], LiveSurface]) -> None:
         self._store = store
         self._make = make
-        self._by_name: dict[str, LiveSurface] = {}
+        self._by_name: dict[str, LiveSurface] = {}  # replaced as a whole
         self._by_number: dict[int, LiveSurface] = {}
+        self._being_made: dict[int, Future[LiveSurface]] = {}  # by number, for who else asks for it
         self._gone: set[int] = set()  # numbers, which are not given to other surfaces
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     def all(self) -> list[LiveSurface]:
         """Return all surfaces, by name."""
-        return [live for _, live in sorted(self._by_name.copy().items())]
+        return [live for _, live in sorted(self._by_name.items())]
 
     def at_work(self) -> list[LiveSurface]:
         """Return all surfaces, also those whose name was given to another since."""
@@ -82,14 +84,30 @@ class Registry:
         return UnknownNameError("surface", name, sorted(self._by_name))
 
     def open(self, record: SurfaceRecord) -> LiveSurface:
-        """Put a surface to work unless it is."""
+        """Put a surface to work unless it is. That may take a minute, which is waited for by nobody else."""
+        number = record.number
         with self._lock:
-            live = self._by_number.get(record.number)
-            if live is None:
-                live = self._make(record)
-                self._by_number[live.number] = self._by_name[record.name] = live
-                self._gone.discard(live.number)
+            live, others = self._by_number.get(number), self._being_made.get(number)
+            if live is not None:
+                return live
+            if others is None:
+                mine = self._being_made[number] = Future()
+        if others is not None:
+            return others.result()
+        try:
+            live = self._make(record)
+        except BaseException as error:
+            mine.set_exception(error)
+            raise
+        else:
+            with self._lock:
+                self._by_number[number] = live
+                self._gone.discard(number)
+                self._name_all()
+            mine.set_result(live)
             return live
+        finally:
+            del self._being_made[number]
 
     def renew(self, live: LiveSurface) -> None:
         """Let a surface go over to the definition that the store has."""
@@ -103,8 +121,11 @@ class Registry:
             live.drop()
             self._by_number.pop(live.number, None)
             self._remember_gone(live.number)
-            if self._by_name.get(live.surface.name) is live:
-                del self._by_name[live.surface.name]
+            self._name_all()
+
+    def _name_all(self) -> None:
+        """Find surfaces by name: of several, the one that was made last; the others were deleted before."""
+        self._by_name = {live.surface.name: live for _, live in sorted(self._by_number.items())}
 
     def _remember_gone(self, number: int) -> None:
         if len(self._gone) >= _MOST_GONE:

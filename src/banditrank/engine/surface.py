@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from banditrank.checks import check_number, check_whole
 from banditrank.engine.served_policies import served_policy
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, in_a_line
 from banditrank.policies.base import CompiledPolicy, Treatment
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
@@ -176,8 +176,11 @@ class Surface:
 
     @classmethod
     def from_definition(cls, text: str) -> "Surface":
-        """Return the surface that a text defines."""
-        return cls.from_dict(json.loads(text))
+        """Return the surface that a text of a store defines, or raise an error if this version cannot."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except (UnsolvableError, ValueError, TypeError) as error:
+            raise StoreError(f"a surface in the store is not of this version: {in_a_line(error)}") from error
 
     def successor(self, changed: "Surface") -> "Surface":
         """Return what this surface is to become, or raise an error if what was learned would not fit it."""
