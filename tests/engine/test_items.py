@@ -1,12 +1,14 @@
 """Items come and go, and users are treated equally where that is wanted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live import ITEMS, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.ranker import Ranker
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
 
@@ -67,6 +69,28 @@ def test_what_another_replica_added_can_be_clicked_here_at_once(tmp_path: Path) 
         shown = next(shown for shown in iter(lambda: first.rank("new"), None) if "late" in shown.items)
         assert second.feedback(shown.id, clicked="late") == "counted"
         assert "late" in second.surface.items
+
+
+def test_feedback_for_a_new_item_can_be_read_from_the_moment_that_its_shape_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+    surface = a_surface(policy="random")
+    with a_ranker(surface, store) as one, a_ranker(surface, store, sync_seconds=60.0) as two:
+        wait_until(lambda: not two._live.is_due())
+        one.add_items(["late"])
+        shown = next(shown for _ in range(1000) if "late" in (shown := one.rank("new")).items)
+        shapes, read = two._live.shapes, []
+        remember = shapes.remember
+
+        def remember_and_read(*args: Any) -> None:
+            remember(*args)
+            if known := two._engine.known_ticket(shown.id):
+                read.append(known[0].entry(known[1], "late", 1.0))
+
+        monkeypatch.setattr(shapes, "remember", remember_and_read)
+        assert two.feedback(shown.id, clicked="late") == "counted"
+        assert len(read) == 1
 
 
 def test_items_that_are_shown_or_unknown_are_refused() -> None:

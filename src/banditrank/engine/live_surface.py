@@ -217,8 +217,8 @@ class LiveSurface:
         with self._refreshing:
             if record.revision > self.revision:
                 before, defined = self.surface, _Defined.by(record)
+                self._defined = defined  # first: feedback of a revision that has a shape is read by it
                 self.shapes.remember(record.revision, defined.surface)
-                self._defined = defined
                 self.watch.adopt(before, self.surface, self._learned)
 
     def catch_up(self, version: int) -> None:
