@@ -85,7 +85,7 @@ def test_a_surface_whose_view_cannot_be_made_is_kept_otherwise(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, clock = MemoryStore(), Clock()
-    monkeypatch.setattr("banditrank.engine.live_surface._CHANGES_A_SNAPSHOT", 2)
+    monkeypatch.setattr("banditrank.engine.learned._CHANGES_A_SNAPSHOT", 2)
     surface = a_surface(attribution_seconds=60.0, refresh_seconds=0.01)
     with a_ranker(surface, store, clock=clock) as ranker:
         with monkeypatch.context() as broken:

@@ -34,12 +34,51 @@ def test_closing_saves_a_snapshot_and_the_next_begins_there() -> None:
 
 
 def test_many_changes_are_summed_up_while_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.live_surface._CHANGES_A_SNAPSHOT", 5)
+    monkeypatch.setattr("banditrank.engine.learned._CHANGES_A_SNAPSHOT", 5)
     store, clock = MemoryStore(), Clock()
     with a_ranker(store=store, clock=clock) as ranker:
         play(ranker, 8, seed=1)
         clock.now += 2.0
         wait_until(lambda: store.snapshot(1).version >= 5)
+
+
+def test_a_snapshot_is_saved_when_there_is_more_to_add_up_than_it_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("banditrank.engine.learned._CHANGES_A_SNAPSHOT", 2)
+    store, surface = MemoryStore(), a_surface()
+    store.create_surface("home", surface.definition)
+    one, other = (Learned(store, 1, surface) for _ in range(2))
+    rounds = iter(range(1, 100))
+
+    def change() -> None:
+        shown = Shown(1, new_key(next(rounds), bytes(8)), pack_ranking(0, (0, 1)))
+        store.commit([Entry(shown, NOT_CLICKED)])
+        for learned in (one, other):
+            learned.catch_up()
+
+    change()
+    assert not one.is_to_save, "one change is too few"
+    change()
+    assert one.is_to_save
+    assert not one.is_summed_up()
+    one.save(1)
+    size = len(store.snapshot(1).cells)
+    assert other.is_to_save
+    assert other.is_summed_up(), "the other did it"
+    assert not other.is_to_save
+    change()
+    store.save_snapshot(1, Snapshot(*one.cells(), 1, bytes(10 * size)))
+    fresh = Learned(store, 1, surface)
+    for _ in range(2):
+        change()
+    fresh.catch_up()
+    assert one.is_to_save
+    assert not fresh.is_to_save, "these are fewer bytes than the snapshot's"
+    for _ in range(20):
+        change()
+    fresh.catch_up()
+    assert fresh.is_to_save
 
 
 def test_old_rankings_and_changes_are_forgotten_and_the_counts_stay() -> None:

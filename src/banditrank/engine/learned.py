@@ -14,6 +14,7 @@ from banditrank.storage.cells import Totals
 from banditrank.storage.records import Change, Snapshot
 
 _MOST_WAITING = 256  # changes
+_CHANGES_A_SNAPSHOT = 1000  # at least
 
 
 class Known(NamedTuple):
@@ -62,7 +63,9 @@ class Learned:
         self._totals = Totals(**self._size)
         self._waiting: list[Change] = []  # adding several takes as long as one: they wait till asked for
         self._activity = activity
-        self.version = self.snapshot_version = 0
+        self.version = 0
+        self._summed_up = _Extent(0, 0)  # by the latest snapshot that is known here
+        self._bytes_since = 0
         self._start_from(store.snapshot(number, up_to=up_to))
         self.catch_up(up_to)
         if up_to is not None and self.version != up_to:
@@ -78,6 +81,7 @@ class Learned:
         with self._lock:
             if change.version == self.version + 1:
                 self._waiting.append(change)
+                self._bytes_since += len(change.cells)
                 if self._activity is not None:
                     self._activity.add(change.at, change.cells)
                 self.version = change.version
@@ -153,15 +157,36 @@ class Learned:
                 raise AssertionError("no series is folded from these changes")
             yield self._activity
 
+    @property
+    def is_to_save(self) -> bool:
+        """Whether a snapshot is worth its room: there is more to add up without it than it holds."""
+        many = self.version - self._summed_up.version >= _CHANGES_A_SNAPSHOT
+        return many and self._bytes_since >= self._summed_up.size
+
+    def is_summed_up(self) -> bool:
+        """Return whether somebody else saved a snapshot since the latest that was known here."""
+        theirs = self._store.snapshot(self._number)
+        with self._lock:
+            return self._take_note(theirs)
+
     def save(self, saved: int) -> None:
         """Save a snapshot in the store, so that whoever opens it next has less to add up."""
         with self._lock:
             self._add_up()
-            version, cells = self.version, self._totals.cells()
             history = b"" if self._activity is None else self._activity.to_bytes()
-        if version > self.snapshot_version:
-            self._store.save_snapshot(self._number, Snapshot(version, cells, saved, history))
-            self.snapshot_version = version
+            snapshot = Snapshot(self.version, self._totals.cells(), saved, history)
+        if snapshot.version > self._summed_up.version:
+            self._store.save_snapshot(self._number, snapshot)
+            with self._lock:
+                self._take_note(snapshot)
+
+    def _take_note(self, snapshot: Snapshot) -> bool:
+        """Return whether a snapshot is later than the latest that was known; whoever calls has the lock."""
+        is_later = snapshot.version > self._summed_up.version
+        if is_later:
+            self._summed_up = _Extent(snapshot.version, len(snapshot.cells) + len(snapshot.history))
+            self._bytes_since = 0
+        return is_later
 
     def _start_from(self, snapshot: Snapshot) -> None:
         totals = Totals(**self._size)
@@ -173,4 +198,11 @@ class Learned:
                 if self._activity is not None and snapshot.history:
                     self._activity.restore(snapshot.history)
                 self.version = snapshot.version
-                self.snapshot_version = max(self.snapshot_version, snapshot.version)
+                self._take_note(snapshot)
+
+
+class _Extent(NamedTuple):
+    """How far a snapshot goes, and how large it is."""
+
+    version: int
+    size: int  # bytes

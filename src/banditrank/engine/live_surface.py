@@ -28,7 +28,6 @@ from banditrank.storage.records import (
     SurfaceRecord,
 )
 
-_CHANGES_A_SNAPSHOT = 1000
 _SETTLING_SECONDS = 1.0  # after a bucket's end, until which other processes' changes are waited for
 
 
@@ -255,13 +254,17 @@ class LiveSurface:
             Chore(
                 f"{name} settles and forgets no rankings", keeping.is_due, lambda: keeping.tend(self.surface)
             ),
-            Chore(f"{name} saves no snapshots", self._is_to_save, self.save),
+            Chore(f"{name} saves no snapshots", lambda: self._learned.is_to_save, self._sum_up),
             Chore(f"{name} is not compared with the best", self._is_to_look, self._look),
         )
 
     def save(self) -> None:
         """Save a snapshot."""
         self._learned.save(int(self._clock() * 1000))
+
+    def _sum_up(self) -> None:
+        if not self._learned.is_summed_up():
+            self.save()
 
     def _is_stale(self) -> bool:
         if self._view.revision != self.revision:
@@ -273,9 +276,6 @@ class LiveSurface:
 
     def _look(self) -> None:
         self.watch.look(self.known(), self._learned)
-
-    def _is_to_save(self) -> bool:
-        return self.version - self._learned.snapshot_version >= _CHANGES_A_SNAPSHOT
 
 
 class _Defined(NamedTuple):
