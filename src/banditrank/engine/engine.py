@@ -1,11 +1,13 @@
 """All surfaces of a store, at work in this process."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from banditrank.engine.forks import FORKED, tell_of_forks
 from banditrank.engine.journal import Answer, Deliver, Journal
 from banditrank.engine.keeper import Keeper
 from banditrank.engine.live_surface import LiveSurface
@@ -71,6 +73,7 @@ class Engine:
         self._clock = clock
         self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
         self._signer = Signer(store.secret())
+        self._is_copy = False
         self._registry = Registry(store, self._make)
         self.journal = Journal(store, learn=self._learn, deliver=deliver, clock=clock)
         try:
@@ -78,6 +81,7 @@ class Engine:
         except BaseException:
             self.journal.close()
             raise
+        tell_of_forks(self)
 
     def now(self) -> float:
         """Return the time in seconds since 1970."""
@@ -188,13 +192,17 @@ class Engine:
         return verdict_told(answers[0])
 
     def _read(self, ranking_id: str) -> Ticket:
+        if self._is_copy:  # which has no journal to wait for
+            raise InvalidInputError("engine", FORKED, f"process {os.getpid()}")
         try:
             return self._signer.read(ranking_id)
         except InvalidInputError as error:
             raise UnknownRankingError(str(error)) from None
 
     def close(self) -> None:
-        """Write what is waiting, save snapshots, and stop."""
+        """Write what is waiting, save snapshots, and stop; in a forked process, leave that to the other."""
+        if self._is_copy:
+            return
         self._keeper.close()
         self.journal.close()
         for live in self.surfaces():
@@ -202,6 +210,12 @@ class Engine:
                 live.save()
             except StoreError:
                 logger.warning("no snapshot of surface %s was saved", live.surface.name)
+
+    def disown(self) -> None:
+        """Refuse to work: this is a copy in a process that was forked."""
+        self._is_copy = True
+        for live in self._registry.at_work():
+            live.refuse(FORKED)
 
     def _make(self, record: SurfaceRecord) -> LiveSurface:
         watch = Watch(

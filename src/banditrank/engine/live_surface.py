@@ -83,6 +83,7 @@ class LiveSurface:
         self._clock = clock
         self._random_bytes = random_bytes
         self._gone = False
+        self._refusal: str | None = None  # the rule that rankings would break
         self._refreshing = threading.Lock()
         self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
         self.shapes = Shapes(store, record.number, record.revision, self.surface)
@@ -101,10 +102,10 @@ class LiveSurface:
 
     def rank(self, user_type: str) -> ShownRanking:
         """Return what to show to a user."""
+        if self._refusal is not None:
+            raise InvalidInputError("surface", self._refusal, self.surface.name)
         view = self.view()
         surface = view.surface
-        if self._gone:
-            raise InvalidInputError("surface", "must not have been deleted", surface.name)
         number = view.type_numbers.get(user_type) if isinstance(user_type, str) else None
         if number is None:
             raise UnknownNameError("user_type", user_type, surface.user_types)
@@ -227,6 +228,11 @@ class LiveSurface:
     def drop(self) -> None:
         """Make no more rankings: the surface was deleted."""
         self._gone = True
+        self.refuse("must not have been deleted")
+
+    def refuse(self, rule: str) -> None:
+        """Make no more rankings: they would break a rule."""
+        self._refusal = rule
 
     def _is_behind(self) -> bool:
         return self._view.version != self.version or self._view.revision != self.revision
