@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from live import a_surface, wait_until
+from live import a_ranker, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.live_surface import LiveSurface
@@ -14,6 +14,13 @@ from banditrank.engine.surface import Surface
 from banditrank.engine.view import View
 from banditrank.errors import StoreError, StoreUnavailableError, UnknownNameError
 from banditrank.storage.memory import MemoryStore
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled() -> None:
+    """Nobody waits for formulas to be compiled: that may take a minute."""
+    with a_ranker() as ranker:
+        wait_until(lambda: ranker._live.watch.best is not None)
 
 
 @pytest.fixture(autouse=True)
@@ -181,3 +188,15 @@ def test_a_text_that_is_no_definition_is_said_to_be_of_another_version() -> None
     for text in ("{", "[]", '{"name": 1}', definition("home", n_positions="two")):
         with pytest.raises(StoreError, match="a surface in the store is not of this version"):
             Surface.from_definition(text)
+
+
+def test_a_surface_that_cannot_be_ranked_is_not_stored(
+    store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(View, "_make", lambda *_: 1 / 0)
+        for treatment in ("personalized", "equal"):
+            with pytest.raises(ZeroDivisionError):
+                engine.create(a_surface(treatment=treatment))
+    assert store.surfaces() == []
+    assert engine.create(a_surface()).rank("new").items

@@ -14,6 +14,7 @@ from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.registry import SURFACE_GONE, Registry
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, seeded_bytes
+from banditrank.engine.view import View
 from banditrank.engine.watch import Watch
 from banditrank.errors import (
     BanditRankError,
@@ -112,7 +113,8 @@ class Engine:
         return self._registry.find(name)
 
     def create(self, surface: Surface) -> LiveSurface:
-        """Create a surface, or raise an error if its name is taken."""
+        """Create a surface, or raise an error if its name is taken or it cannot be ranked."""
+        View.try_out(surface)
         return self._registry.open(self.store.create_surface(surface.name, surface.definition))
 
     def change(self, name: str, change: Callable[[Surface], Surface]) -> LiveSurface:

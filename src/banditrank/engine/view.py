@@ -68,6 +68,16 @@ class View:
             self._for_everybody = items = self._make(0, seed, 1)[0]
             self._ready = {number: [self._made(b"", number, items)] for number in self.type_numbers.values()}
 
+    @classmethod
+    def try_out(cls, surface: Surface) -> None:
+        """Rank by no counts at all, so that a surface for which that fails is not stored."""
+        counts = Counts.empty(
+            n_user_types=len(surface.user_types),
+            n_items=len(surface.shown_numbers),
+            n_positions=surface.n_positions,
+        )
+        cls(surface, 0, 0, counts).rank_again(0, bytes(TAIL_BYTES))
+
     def rank(self, user_type: int, random_bytes: RandomBytes) -> Made:
         """Return a ranking to show.
 
