@@ -38,7 +38,7 @@ def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.Mon
     if address.startswith("redis"):
         monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
     else:
-        monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:1])
+        monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", MIGRATIONS[:1])
     with open_store(address) as old:
         surface = old.create_surface("home", "{}").number
         if isinstance(old, SqlStore):

@@ -8,7 +8,9 @@ from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.opening import open_store
 from banditrank.storage.postgresql import PostgresStore
 from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.tables import MIGRATIONS
 from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_sharing import at_once
 
 
 def test_a_statement_that_takes_too_long_is_stopped_by_postgresql(postgresql: PostgresServer) -> None:
@@ -22,6 +24,23 @@ def test_a_statement_that_takes_too_long_is_stopped_by_postgresql(postgresql: Po
             store.commit([Entry(shown(surface, 1), CLICK)])
         other.rollback()
         assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+
+
+def test_tables_are_brought_up_to_date_however_long_that_takes(
+    postgresql: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgresql.address()
+    open_store(address).close()
+    longer_than_anybody_else_may_take = "SELECT pg_sleep(2.5)"
+    steps = (*MIGRATIONS, longer_than_anybody_else_may_take)
+    monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", steps)
+
+    def open_it() -> None:
+        with PostgresStore(address, patience=1.0) as store:
+            assert store._read("SELECT value FROM settings WHERE name = 'schema'") == [(str(len(steps)),)]
+            assert store._read("SHOW statement_timeout") == [("1s",)]
+
+    at_once(open_it, open_it)  # one of them waits for the other
 
 
 def test_postgresql_is_told_to_wait_for_its_disk(postgresql: PostgresServer) -> None:

@@ -123,12 +123,8 @@ def test_it_waits_as_long_as_is_documented(tmp_path: Path) -> None:
 
 def test_a_store_is_opened_while_another_process_writes(tmp_path: Path) -> None:
     open_store(f"sqlite:{tmp_path / 'store.db'}").close()
-    with (
-        another_process_writing(tmp_path / "store.db"),
-        pytest.raises(StoreUnavailableError, match="locked"),
-    ):
-        SqliteStore(tmp_path / "store.db", patience=0.05)
-    SqliteStore(tmp_path / "store.db", patience=0.05).close()
+    with another_process_writing(tmp_path / "store.db"):
+        SqliteStore(tmp_path / "store.db", patience=0.05).close()
 
 
 def test_connections_are_used_again(tmp_path: Path) -> None:

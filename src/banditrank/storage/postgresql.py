@@ -1,10 +1,11 @@
 """The store of several machines: a PostgreSQL database."""
 
+import math
 import re
 import select
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -14,7 +15,8 @@ from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableErr
 from banditrank.storage.addresses import is_relaxed, shown, without_options
 from banditrank.storage.connections import Connections
 from banditrank.storage.records import Outcome, Place
-from banditrank.storage.sql import Row, SqlStore, Transaction
+from banditrank.storage.sql import SqlStore
+from banditrank.storage.sql_database import Row, Transaction
 
 _LOCK = 0x62616E64  # of advisory locks: the first of two numbers, so that ours are told from others'
 _SECRETS = ("password", "sslpassword")
@@ -40,7 +42,8 @@ class PostgresStore(SqlStore):
         ``schema``, `banditrank` unless told; and ``durability=relaxed``, which accepts a server that does not
         wait for its disk.
     patience
-        How many seconds a connection, and a statement, may take.
+        How many seconds a connection, and a statement, may take; for bringing the tables up to date there is
+        no limit.
     """
 
     _words = _TYPES
@@ -78,13 +81,29 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def _transaction(self, *, writes: bool = True) -> Iterator[Transaction]:
-        try:
-            with self._connections.one() as connection:
-                if writes:
-                    with connection.transaction():
-                        yield _PostgresTransaction(connection)
-                else:  # one statement, which sees one state
+        with self._errors(), self._connections.one() as connection:
+            if writes:
+                with connection.transaction():
                     yield _PostgresTransaction(connection)
+            else:  # one statement, which sees one state
+                yield _PostgresTransaction(connection)
+
+    @contextmanager
+    def _migration(self) -> Iterator[Transaction]:
+        with self._errors(), closing(self._connect()) as connection, connection.transaction():
+            connection.patience = math.inf
+            transaction = _PostgresTransaction(connection)
+            transaction.run("SET LOCAL statement_timeout = 0")
+            transaction.run("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK, self._schema])
+            # IF NOT EXISTS would need the right to create it even where there is nothing to do.
+            if transaction.run("SELECT to_regnamespace(%s) IS NULL", [self._schema]) == [(True,)]:
+                transaction.run(f"CREATE SCHEMA {self._schema}")
+            yield transaction
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except psycopg.Error as error:
             kind = StoreUnavailableError if isinstance(error, _PASSING) else StoreError
             raise kind(f"{self._where}: {self._in_one_line(error)}") from error
@@ -120,9 +139,6 @@ class PostgresStore(SqlStore):
             )
         return connection
 
-    def _lock_schema(self, transaction: Transaction) -> None:
-        transaction.run("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK, self._schema])
-
     def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> dict[int, int]:
         # Always in this order: two that lock the same surfaces never wait for each other.
         rows = transaction.run(
@@ -133,14 +149,8 @@ class PostgresStore(SqlStore):
         return dict(rows)
 
     def _has_settings(self, transaction: Transaction) -> bool:
-        ((schema, settings),) = transaction.run(
-            "SELECT to_regnamespace(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL",
-            [self._schema, f"{self._schema}.settings"],
-        )
-        if not schema:
-            # IF NOT EXISTS would need the right to create it even where there is nothing to do.
-            transaction.run(f"CREATE SCHEMA {self._schema}")
-        return bool(settings)
+        rows = transaction.run("SELECT to_regclass(%s) IS NOT NULL", [f"{self._schema}.settings"])
+        return bool(rows[0][0])
 
     def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
         if not outcomes:

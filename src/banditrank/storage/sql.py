@@ -3,14 +3,13 @@
 Statements are written with PostgreSQL's placeholders.
 """
 
-import secrets
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from typing import Any, ClassVar, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
-from banditrank.errors import NameTakenError, StoreError, StoreUnavailableError
-from banditrank.storage.base import Store, Written
+from banditrank.errors import NameTakenError, StoreUnavailableError
+from banditrank.storage.base import Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.packing import Piece, packed, unpacked
 from banditrank.storage.records import (
@@ -26,9 +25,8 @@ from banditrank.storage.records import (
     by_surface,
     first_key,
 )
-from banditrank.storage.tables import MIGRATIONS
+from banditrank.storage.sql_database import SqlDatabase, Transaction
 
-Row = tuple[Any, ...]
 _NEVER = 1 << 62  # a time that no ranking lapses at
 _PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
 _DELETED = "deleted surface "  # begins the name of a setting: what was learned of it is still to be deleted
@@ -42,60 +40,11 @@ _OF_SURFACES = {
 }
 
 
-class Transaction(Protocol):
-    """A transaction under way."""
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run a statement and return the rows that it gives."""
-
-
-class SqlStore(Store):
+class SqlStore(SqlDatabase):
     """A store in a database with tables."""
 
-    _words: ClassVar[dict[str, str]]  # of the migrations, and what this database has for them
-
-    @abstractmethod
-    def _transaction(self, *, writes: bool = True) -> AbstractContextManager[Transaction]:
-        """Begin a transaction; commit it at the end of the block, or undo all of it if the block raises."""
-
-    @abstractmethod
-    def _lock_schema(self, transaction: Transaction) -> None:
-        """Let nobody else migrate until the transaction ends."""
-
-    @abstractmethod
-    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> dict[int, int]:
-        """Let nobody else write to some surfaces until the transaction ends.
-
-        Returns of those that exist the time before which rankings are forgotten.
-        """
-
-    @abstractmethod
-    def _has_settings(self, transaction: Transaction) -> bool:
-        """Return whether there is a table of settings."""
-
     def _migrate(self, where: str) -> None:
-        """Bring the tables up to date, or refuse those of a newer version."""
-        with self._transaction() as transaction:
-            self._lock_schema(transaction)
-            done = 0
-            if self._has_settings(transaction):
-                rows = transaction.run("SELECT value FROM settings WHERE name = %s", ["schema"])
-                if not rows:
-                    raise StoreError(f"{where} has tables that are not banditrank's")
-                done = int(rows[0][0])
-            if done > len(MIGRATIONS):
-                known = len(MIGRATIONS)
-                raise StoreError(f"{where} has schema {done}, this version knows {known}: upgrade banditrank")
-            for step in MIGRATIONS[done:]:
-                for statement in _in_dialect(step, self._words).split(";"):
-                    transaction.run(statement)
-            if done == 0:
-                transaction.run("INSERT INTO settings VALUES (%s, %s)", ["secret", secrets.token_hex(32)])
-                transaction.run("INSERT INTO settings VALUES (%s, %s)", ["schema", "0"])
-            if done < len(MIGRATIONS):
-                transaction.run(
-                    "UPDATE settings SET value = %s WHERE name = %s", [str(len(MIGRATIONS)), "schema"]
-                )
+        super()._migrate(where)
         self._sweep()
 
     # Surfaces
@@ -346,12 +295,7 @@ class SqlStore(Store):
         self._delete(surface, "shown", "number", "last < %s", [end])
         self._delete(surface, "outcomes", "key", "key < %s", [end])
 
-    # Secrets and keys
-
-    def secret(self) -> bytes:
-        """Return random bytes."""
-        ((value,),) = self._read("SELECT value FROM settings WHERE name = %s", ["secret"])
-        return bytes.fromhex(value)
+    # Keys
 
     def add_key(self, key: KeyRecord) -> None:
         """Keep an API key."""
@@ -378,18 +322,3 @@ class SqlStore(Store):
                     [at, key_id],
                 )
             )
-
-    def check(self) -> None:
-        """Write a setting."""
-        with self._transaction() as transaction:
-            transaction.run("UPDATE settings SET value = value WHERE name = %s", ["schema"])
-
-    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        with self._transaction(writes=False) as transaction:
-            return transaction.run(statement, values)
-
-
-def _in_dialect(statements: str, words: dict[str, str]) -> str:
-    for word, ours in words.items():
-        statements = statements.replace(word, ours)
-    return statements

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,8 @@ from banditrank.storage.cells import cells_of
 from banditrank.storage.connections import Connections
 from banditrank.storage.packing import packed
 from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome, Place, by_surface, time_of
-from banditrank.storage.sql import Row, SqlStore, Transaction
+from banditrank.storage.sql import SqlStore
+from banditrank.storage.sql_database import Row, Transaction
 
 _PASSING = {  # what may be over when it is tried again, or after somebody mended it
     sqlite3.SQLITE_BUSY,
@@ -89,6 +90,9 @@ class SqliteStore(SqlStore):
             yield _SqliteTransaction(connection)
             connection.execute("COMMIT")
 
+    def _migration(self) -> AbstractContextManager[Transaction]:
+        return self._transaction()  # whoever writes is alone, and nobody stops it
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
@@ -110,9 +114,6 @@ class SqliteStore(SqlStore):
             connection.close()
             raise
         return connection
-
-    def _lock_schema(self, transaction: Transaction) -> None:
-        """Do nothing: whoever writes is alone already."""
 
     def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> dict[int, int]:
         """Do not lock: whoever writes is alone already."""
