@@ -1,7 +1,6 @@
 """Stores made by an older version are brought up to date with what is in them; newer ones are refused."""
 
 import sqlite3
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -11,7 +10,7 @@ from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage import redis_scripts
 from banditrank.storage.addresses import without_options
 from banditrank.storage.opening import open_store
-from banditrank.storage.records import Entry, KeyRecord, Snapshot, Verdict
+from banditrank.storage.records import Entry, KeyRecord, Snapshot
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.tables import MIGRATIONS
 from banditrank.testing.store_entries import CLICK, rounds_of, shown
@@ -96,23 +95,3 @@ def test_several_may_open_a_new_store_at_once(address: str) -> None:
     at_once(*[open_it] * 4)
     assert len(found) == 4
     assert len(set(found)) == 1
-
-
-def test_what_is_left_of_a_deleted_surface_is_swept_by_whoever_opens_the_store_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address = f"sqlite:{tmp_path / 'store.db'}"
-
-    def fail(*_: object) -> None:
-        raise StoreUnavailableError("the disk is slow today")
-
-    with open_store(address) as store:
-        surface = store.create_surface("home", "{}").number
-        store.commit([Entry(shown(surface, 1), CLICK)])
-        monkeypatch.setattr(type(store), "_delete", fail)
-        assert store.delete_surface("home")
-        assert store.commit([Entry(shown(surface, 2), CLICK)]).verdicts == [Verdict.GONE]
-        monkeypatch.undo()
-    with open_store(address) as store:
-        assert store.changes(surface, after=0) == []
-        assert store._read("SELECT count(*) FROM settings") == [(2,)]

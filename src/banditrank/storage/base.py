@@ -80,7 +80,11 @@ class Store(ABC):
 
     @abstractmethod
     def delete_surface(self, name: str) -> bool:
-        """Delete a surface and all that is known of it; return whether there was one."""
+        """Delete a surface; return whether there was one.
+
+        Nothing is counted for it any more. What was learned of it is gone at once or by and by, with `tidy`;
+        until then it is found by whoever knows the number.
+        """
 
     # Learning
 
@@ -186,6 +190,14 @@ class Store(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raise `StoreUnavailableError` unless the store can be written to."""
+
+    def tidy(self) -> bool:
+        """Throw away some of what is left of deleted surfaces; return whether there may be more.
+
+        To be called now and then: however much there is, nobody waits for all of it. A store that throws it
+        away at once has nothing to do.
+        """
+        return False
 
     @abstractmethod
     def close(self) -> None:

@@ -4,14 +4,11 @@ Statements are written with PostgreSQL's placeholders.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from banditrank.errors import NameTakenError, StoreUnavailableError
+from banditrank.errors import NameTakenError
 from banditrank.storage.base import Written
 from banditrank.storage.cells import cells_of
-from banditrank.storage.packing import Piece, packed, unpacked
 from banditrank.storage.records import (
     NOTHING,
     Change,
@@ -23,29 +20,15 @@ from banditrank.storage.records import (
     SurfaceRecord,
     Versions,
     by_surface,
-    first_key,
 )
-from banditrank.storage.sql_database import SqlDatabase, Transaction
+from banditrank.storage.sql_database import Transaction
+from banditrank.storage.sql_forgetting import SqlForgetting
 
 _NEVER = 1 << 62  # a time that no ranking lapses at
-_PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
-_DELETED = "deleted surface "  # begins the name of a setting: what was learned of it is still to be deleted
-_PIECES = 64  # that are read at once
-_OF_SURFACES = {
-    "definitions": "revision",
-    "outcomes": "key",
-    "shown": "number",
-    "changes": "version",
-    "snapshots": "version",
-}
 
 
-class SqlStore(SqlDatabase):
+class SqlStore(SqlForgetting):
     """A store in a database with tables."""
-
-    def _migrate(self, where: str) -> None:
-        super()._migrate(where)
-        self._sweep()
 
     # Surfaces
 
@@ -95,38 +78,6 @@ class SqlStore(SqlDatabase):
         )
         return rows[0][0] if rows else None
 
-    def delete_surface(self, name: str) -> bool:
-        """Delete a surface."""
-        with self._transaction() as transaction:
-            rows = transaction.run("DELETE FROM surfaces WHERE name = %s RETURNING number", [name])
-            for (number,) in rows:
-                transaction.run("INSERT INTO settings VALUES (%s, %s)", [f"{_DELETED}{number}", ""])
-        if rows:
-            with suppress(StoreUnavailableError):  # it is gone; whoever opens the store next goes on sweeping
-                self._sweep()
-        return bool(rows)
-
-    def _sweep(self) -> None:
-        """Delete what is left of surfaces that are gone."""
-        for (name,) in self._read("SELECT name FROM settings WHERE name LIKE %s", [f"{_DELETED}%"]):
-            number = int(name.removeprefix(_DELETED))
-            for table, column in _OF_SURFACES.items():
-                self._delete(number, table, column, "1 = 1", [])
-            with self._transaction() as transaction:
-                transaction.run("DELETE FROM settings WHERE name = %s", [name])
-
-    def _delete(self, surface: int, table: str, column: str, condition: str, values: Sequence[Any]) -> None:
-        """Delete rows of a surface, portion by portion."""
-        statement = (
-            f"DELETE FROM {table} WHERE (surface, {column}) IN (SELECT surface, {column} FROM {table} "  # noqa: S608
-            f"WHERE surface = %s AND {condition} ORDER BY {column} LIMIT %s) RETURNING 1"
-        )
-        deleted = _PORTION
-        while deleted == _PORTION:
-            with self._transaction() as transaction:
-                self._lock_surfaces(transaction, [surface])
-                deleted = len(transaction.run(statement, [surface, *values, _PORTION]))
-
     # Learning
 
     def _write(self, entries: Sequence[Entry], at: int) -> Written:
@@ -148,34 +99,9 @@ class SqlStore(SqlDatabase):
             places = {entry.shown.place for entry in entries if entry.shown.surface not in gone}
             return Written(changes, before, gone, places - written)
 
-    def _note(self, transaction: Transaction, entries: Iterable[Entry]) -> None:
-        """Write rankings that were shown, those of a surface in one piece."""
-        for surface, shown in by_surface(entries).items():
-            transaction.run(
-                "INSERT INTO shown (surface, first, last, rankings, packed) VALUES (%s, %s, %s, %s, %s)",
-                [surface, *packed([entry.shown for entry in shown])],
-            )
-
     @abstractmethod
     def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
         """Write outcomes of rankings that have none; return which."""
-
-    def _outcomes(self, transaction: Transaction, places: Iterable[Place]) -> dict[Place, Outcome]:
-        """Return what became of rankings, of those that have an outcome."""
-        keys: dict[int, list[bytes]] = {}
-        for surface, key in places:
-            keys.setdefault(surface, []).append(key)
-        found = {}
-        for surface, asked in keys.items():
-            for start in range(0, len(asked), _PORTION):
-                some = asked[start : start + _PORTION]
-                marks = ", ".join(["%s"] * len(some))
-                rows = transaction.run(
-                    f"SELECT key, outcome FROM outcomes WHERE surface = %s AND key IN ({marks})",  # noqa: S608
-                    [surface, *some],
-                )
-                found.update({(surface, key): Outcome.from_code(code) for key, code in rows})
-        return found
 
     def _add_changes(self, transaction: Transaction, entries: Iterable[Entry], at: int) -> list[Change]:
         """Add what outcomes that are new mean for the counts."""
@@ -228,72 +154,6 @@ class SqlStore(SqlDatabase):
                 "ON CONFLICT (surface, version) DO NOTHING",
                 [*snapshot, surface],
             )
-
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
-        """Return rankings without an outcome that lapse within a time; throw away pieces without any."""
-        begin, end = first_key(since), first_key(until)
-        found: dict[bytes, Entry] = {}
-        finished: list[int] = []
-        for number, piece in self._pieces(surface, begin, end):
-            if len(found) >= limit and piece.first > sorted(found)[limit - 1]:
-                break
-            shown = unpacked(surface, piece)
-            with self._transaction(writes=False) as transaction:
-                settled = self._outcomes(transaction, [one.place for one in shown])
-            still_open = [one for one in shown if one.place not in settled]
-            if not still_open:
-                finished.append(number)
-            found.update({one.key: Entry(one, None) for one in still_open if begin <= one.key < end})
-        if finished:
-            self._remove_pieces(finished)
-        return [found[key] for key in sorted(found)[:limit]]
-
-    def _pieces(self, surface: int, begin: bytes, end: bytes) -> Iterator[tuple[int, Piece]]:
-        """Give pieces of what was shown, with their numbers: those with keys in [begin, end), in order."""
-        statement = (
-            "SELECT number, first, last, rankings, packed FROM shown WHERE surface = %s "
-            "AND last >= %s AND first < %s AND (first, number) > (%s, %s) ORDER BY first, number LIMIT %s"
-        )
-        after = (b"", 0)
-        while rows := self._read(statement, [surface, begin, end, *after, _PIECES]):
-            for number, *piece in rows:
-                yield number, Piece(*piece)
-            after = (rows[-1][1], rows[-1][0])
-
-    def _remove_pieces(self, numbers: Sequence[int]) -> None:
-        with suppress(StoreUnavailableError), self._transaction() as transaction:  # the next who looks will
-            for number in numbers:
-                transaction.run("DELETE FROM shown WHERE number = %s", [number])
-
-    def forget(self, surface: int, *, before: int) -> None:
-        """Throw away what is old."""
-        rows = self._read(
-            "SELECT max(version) FROM snapshots WHERE surface = %s AND saved < %s", [surface, before]
-        )
-        version = rows[0][0] or 0
-        summed = "version <= %s AND version < (SELECT version FROM surfaces WHERE number = %s)"
-        self._forget_rankings(surface, before)
-        self._delete(surface, "snapshots", "version", "version < %s", [version])
-        self._delete(surface, "changes", "version", summed, [version, surface])
-
-    def _forget_rankings(self, surface: int, before: int) -> None:
-        end = first_key(before)
-        with self._transaction() as transaction:
-            self._lock_surfaces(transaction, [surface])
-            transaction.run(
-                "UPDATE surfaces SET forgotten = %s WHERE number = %s AND forgotten < %s",
-                [before, surface, before],
-            )
-            for number, *columns in transaction.run(
-                "SELECT number, first, last, rankings, packed FROM shown "
-                "WHERE surface = %s AND first < %s AND last >= %s",
-                [surface, end, end],
-            ):
-                transaction.run("DELETE FROM shown WHERE number = %s", [number])
-                left = [Entry(one, None) for one in unpacked(surface, Piece(*columns)) if one.key >= end]
-                self._note(transaction, left)
-        self._delete(surface, "shown", "number", "last < %s", [end])
-        self._delete(surface, "outcomes", "key", "key < %s", [end])
 
     # Keys
 

@@ -1,7 +1,11 @@
 """What every store must satisfy when it sums up, forgets and deletes."""
 
+from functools import partial
+
+from banditrank.storage.base import Store
 from banditrank.storage.records import NOT_CLICKED, NOTHING, Entry, Snapshot, Verdict
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
+from banditrank.testing.store_sharing import at_once
 
 
 def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
@@ -99,12 +103,49 @@ def check_nothing_is_left_of_a_deleted_surface(open_store: OpenStore) -> None:
     assert late == ([Verdict.GONE, Verdict.GONE], [])
     other.save_snapshot(surface, Snapshot(2, b"", 20))
     other.forget(surface, before=5)
+    tidy_up(store)
+    assert_nothing_is_left(other, surface)
+    assert store.versions() == {}
+
+
+def check_much_is_deleted_by_and_by(open_store: OpenStore) -> None:
+    """However much was learned of a surface, all of it goes, whoever tidies, and nothing of another does."""
+    store, other = open_store(), open_store()
+    large, small = store.create_surface("large", "{}").number, store.create_surface("small", "{}").number
+    kept = [Entry(shown(small, 1), CLICK), Entry(shown(small, 2), None)]
+    store.commit([*(Entry(shown(large, number), CLICK) for number in range(2500)), *kept])
+    for number in range(3000, 3010):
+        store.commit([Entry(shown(large, number), None)])
+    assert store.delete_surface("large")
+    assert not other.delete_surface("large")
+    again = other.create_surface("large", "{}").number
+    open_store()  # which does not wait for what is left
+    tidy_up(store, other)
+    assert_nothing_is_left(store, large)
+    assert store.versions().keys() == {small, again}
+    assert rounds_of(store, small) == 1
+    assert store.open_entries(small, since=0, until=10_000) == kept[1:]
+    assert store.definition(small, revision=1) == "{}"
+    assert not other.tidy(), "there is nothing left to be done"
+
+
+def tidy_up(*stores: Store) -> None:
+    """Throw away all that is left of deleted surfaces, several at once."""
+
+    def tidy(store: Store) -> None:
+        while store.tidy():
+            pass
+
+    at_once(*(partial(tidy, store) for store in stores))
+
+
+def assert_nothing_is_left(store: Store, surface: int) -> None:
+    """Check that nothing is known of a surface any more."""
     assert store.snapshot(surface) == NOTHING
     assert store.changes(surface, after=0) == []
     assert store.open_entries(surface, since=0, until=10_000) == []
     assert store.outcome(surface, shown(surface, 1).key) is None
     assert store.definition(surface, revision=1) is None
-    assert store.versions() == {}
 
 
 FORGETTING_CHECKS = (
@@ -114,4 +155,5 @@ FORGETTING_CHECKS = (
     check_much_is_forgotten,
     check_what_is_forgotten_is_not_counted_again,
     check_nothing_is_left_of_a_deleted_surface,
+    check_much_is_deleted_by_and_by,
 )

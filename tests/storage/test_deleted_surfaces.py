@@ -1,0 +1,39 @@
+"""Nobody waits for what is left of a deleted surface to be thrown away."""
+
+import pytest
+
+from banditrank.storage.opening import open_store
+from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.sql import SqlStore
+from banditrank.testing.store_entries import CLICK, shown
+
+
+def outcomes_left(address: str) -> int:
+    """Open a store, and return how many outcomes are in its tables."""
+    with open_store(address) as store:
+        assert isinstance(store, SqlStore)
+        ((number,),) = store._read("SELECT count(*) FROM outcomes")
+        return int(number)
+
+
+@pytest.mark.parametrize("address", ["sqlite", "postgresql"], indirect=True)
+def test_a_portion_is_thrown_away_whenever_it_is_asked_for(address: str) -> None:
+    with open_store(address) as store:
+        assert isinstance(store, SqlStore)
+        surface = store.create_surface("home", "{}").number
+        store.commit([Entry(shown(surface, number), CLICK) for number in range(2500)])
+        assert store.delete_surface("home")
+        left = [outcomes_left(address)]
+        while store.tidy():
+            left.append(outcomes_left(address))
+        assert left == [2500, 1501, 501, 0], "the first portion has a definition in it"
+        assert store._read("SELECT count(*) FROM settings") == [(2,)], "the secret and the schema"
+
+
+def test_nothing_is_counted_for_a_deleted_surface_before_all_is_thrown_away(address: str) -> None:
+    with open_store(address) as store:
+        surface = store.create_surface("home", "{}").number
+        store.commit([Entry(shown(surface, number), CLICK) for number in range(10)])
+        assert store.delete_surface("home")
+        late = [Entry(shown(surface, 1), CLICK), Entry(shown(surface, 11), CLICK)]
+        assert store.commit(late).verdicts == [Verdict.GONE] * 2
