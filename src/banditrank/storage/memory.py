@@ -29,7 +29,8 @@ class _Learned:
     """What is known of one surface."""
 
     definitions: list[str]
-    rankings: dict[bytes, Entry] = field(default_factory=dict)
+    open: dict[bytes, Entry] = field(default_factory=dict)  # rankings without an outcome
+    outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=lambda: [NOTHING])
     forgotten: int = 0  # rankings that lapsed before this time, in milliseconds since 1970
@@ -37,6 +38,14 @@ class _Learned:
     @property
     def version(self) -> int:
         return self.changes[-1].version if self.changes else 0  # the latest is never forgotten
+
+    def take(self, entry: Entry) -> None:
+        """Take in a ranking that has no outcome yet."""
+        if entry.outcome is None:
+            self.open[entry.shown.key] = entry
+        else:
+            self.outcomes[entry.shown.key] = entry.outcome
+            self.open.pop(entry.shown.key, None)
 
 
 class MemoryStore(Store):
@@ -110,35 +119,35 @@ class MemoryStore(Store):
             gone = {entry.shown.surface for entry in entries} - self._learned.keys()
             before: dict[Place, Outcome] = {}
             forgotten: set[Place] = set()
-            new = []
+            new: list[Entry] = []
             for entry in entries:
                 if entry.shown.surface in gone:
                     continue
                 learned = self._learned[entry.shown.surface]
+                known = learned.outcomes.get(entry.shown.key)
                 if entry.shown.lapses < learned.forgotten:
                     forgotten.add(entry.shown.place)
-                    continue
-                rankings = learned.rankings
-                known = rankings.setdefault(entry.shown.key, Entry(entry.shown, None)).outcome
-                if known is not None and entry.outcome is not None:
-                    before[entry.shown.place] = known
-                elif entry.outcome is not None:
-                    rankings[entry.shown.key] = entry
+                elif known is None:
                     new.append(entry)
-            changes = []
-            for surface, counted in by_surface(new).items():
-                learned = self._learned[surface]
-                if cells := cells_of(counted):
-                    changes.append(Change(surface, learned.version + 1, cells, at))
-                    learned.changes.append(changes[-1])
+                elif entry.outcome is not None:
+                    before[entry.shown.place] = known
+            changes = [
+                Change(surface, self._learned[surface].version + 1, cells, at)
+                for surface, some in by_surface(new).items()
+                if (cells := cells_of(some))
+            ]
+            # All that can fail was done above: a group is written as a whole or not at all.
+            for entry in new:
+                self._learned[entry.shown.surface].take(entry)
+            for change in changes:
+                self._learned[change.surface].changes.append(change)
             return Written(changes, before, gone, forgotten)
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
         with self._lock:
             learned = self._learned.get(surface)
-            entry = learned.rankings.get(key) if learned is not None else None
-            return None if entry is None else entry.outcome
+            return None if learned is None else learned.outcomes.get(key)
 
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is."""
@@ -173,14 +182,10 @@ class MemoryStore(Store):
     def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
         """Return rankings without an outcome that lapse within a time."""
         with self._lock:
-            if learned := self._learned.get(surface):
-                pending = [
-                    entry
-                    for key, entry in learned.rankings.items()
-                    if entry.outcome is None and first_key(since) <= key < first_key(until)
-                ]
-                return sorted(pending, key=lambda entry: entry.shown.key)[:limit]
-            return []
+            still_open = self._learned[surface].open if surface in self._learned else {}
+            begin, end = first_key(since), first_key(until)
+            found = sorted(key for key in still_open if begin <= key < end)
+            return [still_open[key] for key in found[:limit]]
 
     def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
@@ -188,7 +193,8 @@ class MemoryStore(Store):
         with self._lock:
             if learned := self._learned.get(surface):
                 learned.forgotten = max(learned.forgotten, before)
-                learned.rankings = {key: entry for key, entry in learned.rankings.items() if key >= last}
+                learned.open = {key: entry for key, entry in learned.open.items() if key >= last}
+                learned.outcomes = {key: one for key, one in learned.outcomes.items() if key >= last}
                 version = max((one.version for one in learned.snapshots if one.saved < before), default=0)
                 latest = learned.changes[-1:]
                 learned.changes = [one for one in learned.changes if one.version > version] or latest
