@@ -31,7 +31,8 @@ class Written(NamedTuple):
 class Store(ABC):
     """Where surfaces, the outcomes of rankings and counts are kept.
 
-    What an implementation guarantees, and `banditrank.testing.stores` checks:
+    What an implementation guarantees. `banditrank.testing.stores` checks it as far as one can who only calls
+    the store; that it survives being killed, and is honest when it fails, each store's own tests show.
 
     *Durable.* When `commit`, or a method that changes surfaces or keys, has returned, what it did survives
     the death of the process and of the machine. Only the memory store is gone with its process.

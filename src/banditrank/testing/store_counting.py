@@ -1,0 +1,217 @@
+"""What every store must satisfy when it counts what was shown and clicked."""
+
+import numpy as np
+
+from banditrank.storage.records import (
+    DISCARDED,
+    NOT_CLICKED,
+    REWARD_UNITS,
+    Entry,
+    Outcome,
+    Verdict,
+    Versions,
+)
+from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
+
+
+def check_outcomes_count_once(open_store: OpenStore) -> None:
+    """The first outcome settles a ranking; the same again is repeated, another contradicts."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    one, two = shown(surface, 1), shown(surface, 2)
+    assert store.commit([Entry(one, None)]).verdicts == [Verdict.NOTED]
+    receipt = store.commit([Entry(one, CLICK), Entry(two, NOT_CLICKED)])
+    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED]
+    assert [change.version for change in receipt.changes] == [1]
+    again = open_store().commit([Entry(one, CLICK), Entry(two, CLICK), Entry(one, None)])
+    assert again.verdicts == [Verdict.REPEATED, Verdict.CONTRADICTED, Verdict.NOTED]
+    assert again.changes == []
+    assert open_store().outcome(surface, one.key) == CLICK
+    assert store.outcome(surface, shown(surface, 3).key) is None
+    counts = totals_of(open_store(), surface).counts(range(4))
+    assert counts.rounds == 2
+    assert counts.arrivals.tolist() == [0, 2]
+    assert counts.displays[1].tolist() == [[0, 0], [0, 2], [0, 0], [2, 0]]
+    assert counts.rewards[1].tolist() == [[0, 0], [0, 0], [0, 0], [1, 0]]
+
+
+def check_a_group_may_repeat_itself(open_store: OpenStore) -> None:
+    """Within one group, too, a ranking counts once."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    one = shown(surface, 1)
+    entries = [Entry(one, None), Entry(one, CLICK), Entry(one, CLICK), Entry(one, NOT_CLICKED)]
+    expected = [Verdict.NOTED, Verdict.COUNTED, Verdict.REPEATED, Verdict.CONTRADICTED]
+    assert store.commit(entries).verdicts == expected
+    assert rounds_of(store, surface) == 1
+
+
+def check_an_empty_group_is_nothing(open_store: OpenStore) -> None:
+    """Whoever commits nothing is told nothing."""
+    assert open_store().commit([]) == ([], [])
+
+
+def check_what_is_settled_stays_so(open_store: OpenStore) -> None:
+    """A note that a ranking was shown does not open it again if it comes after the outcome."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    store.commit([Entry(shown(surface, 1), CLICK)])
+    store.commit([Entry(shown(surface, 1), None), Entry(shown(surface, 2), None)])
+    store.commit([Entry(shown(surface, 2), None)])
+    found = open_store().open_entries(surface, since=0, until=10_000)
+    assert found == [Entry(shown(surface, 2), None)]
+    assert store.commit([Entry(found[0].shown, NOT_CLICKED)]).verdicts == [Verdict.COUNTED]
+    assert store.open_entries(surface, since=0, until=10_000) == []
+    assert rounds_of(store, surface) == 2
+
+
+def check_rewards_may_be_graded(open_store: OpenStore) -> None:
+    """A reward is kept to a millionth."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    store.commit([Entry(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
+    assert totals_of(store, surface).counts(range(4)).rewards[1, 1, 1] == 0.25
+
+
+def check_discarded_rankings_count_for_nothing(open_store: OpenStore) -> None:
+    """A discarded ranking is settled, and adds no change."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    assert store.commit([Entry(shown(surface, 1), DISCARDED)]) == ([Verdict.COUNTED], [])
+    assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.CONTRADICTED]
+    assert rounds_of(store, surface) == 0
+
+
+def check_a_group_counts_as_a_whole_or_not_at_all(open_store: OpenStore) -> None:
+    """A group of which one entry cannot be counted changes nothing, whatever else is in it."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
+    no_position = Outcome(7, REWARD_UNITS)
+    good = [Entry(shown(one, 1), CLICK), Entry(shown(one, 2), None), Entry(shown(two, 1), CLICK)]
+    try:
+        store.commit([*good, Entry(shown(two, 2), no_position)])
+    except IndexError:
+        pass
+    else:
+        raise AssertionError("a click below the last position was counted")
+    for surface in (one, two):
+        assert open_store().outcome(surface, shown(surface, 1).key) is None
+        assert open_store().open_entries(surface, since=0, until=10_000) == []
+        assert open_store().versions()[surface] == Versions(1, 0)
+    assert store.commit(good).verdicts == [Verdict.COUNTED, Verdict.NOTED, Verdict.COUNTED]
+
+
+def check_surfaces_learn_apart(open_store: OpenStore) -> None:
+    """A group may be of several surfaces; those that are gone are told."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
+    receipt = store.commit(
+        [Entry(shown(one, 1), CLICK), Entry(shown(two, 1), CLICK), Entry(shown(99, 1), CLICK)]
+    )
+    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED, Verdict.GONE]
+    assert {change.surface: change.version for change in receipt.changes} == {one: 1, two: 1}
+    assert rounds_of(store, one) == 1
+    assert rounds_of(store, two) == 1
+
+
+def check_changes_come_in_order(open_store: OpenStore) -> None:
+    """Changes are numbered without a gap, and are read from any version on."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    for number in range(5):
+        store.commit([Entry(shown(surface, number), CLICK)])
+    assert [change.version for change in open_store().changes(surface, after=0)] == [1, 2, 3, 4, 5]
+    assert [change.version for change in store.changes(surface, after=3)] == [4, 5]
+    assert [change.version for change in store.changes(surface, after=1, limit=2)] == [2, 3]
+    assert store.changes(surface, after=5) == []
+
+
+def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
+    """Every commit that counts and every new definition is seen in the versions, and nothing else is."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    assert store.versions() == {surface: Versions(1, 0)}
+    store.commit([Entry(shown(surface, 1), CLICK)])
+    store.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+    store.update_surface("home", "[]", revision=1)
+    assert open_store().versions() == {surface: Versions(2, 1)}
+
+
+def check_open_rankings_are_found(open_store: OpenStore) -> None:
+    """Rankings without an outcome are found by when they lapse."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    entries = [Entry(shown(surface, number, lapses=1000 * number), None) for number in (3, 1, 2, 4)]
+    store.commit(entries)
+    store.commit([Entry(entries[2].shown, CLICK)])
+    store.forget(surface, before=1000)
+    found = open_store().open_entries(surface, since=1000, until=4000)
+    assert found == [entries[1], entries[0]]
+    assert found[0].shown.lapses == 1000
+    assert store.outcome(surface, found[0].shown.key) is None
+    assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
+
+
+def check_the_first_open_rankings_are_found(open_store: OpenStore) -> None:
+    """Whoever asks for some is given those that lapse first, in whatever groups and order they came."""
+    rng = np.random.default_rng(5)
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    numbers = rng.permutation(400)
+    for group in np.split(numbers, 100):
+        store.commit([Entry(shown(surface, int(one), lapses=1000 + int(one)), None) for one in group])
+    settled = {int(one) for one in numbers[::3]}
+    store.commit([Entry(shown(surface, one, lapses=1000 + one), CLICK) for one in settled])
+    still_open = [one for one in range(400) if one not in settled]
+    found = store.open_entries(surface, since=1050, until=1350, limit=100)
+    assert [entry.shown.lapses - 1000 for entry in found] == [one for one in still_open if one >= 50][:100]
+    assert len(store.open_entries(surface, since=0, until=5000)) == len(still_open)
+
+
+def check_times_are_kept(open_store: OpenStore) -> None:
+    """A change says when it was made, unless it came with the surface."""
+    store = open_store()
+    surface = store.create_surface("home", "{}", cells=bytes(22)).number
+    told = store.commit([Entry(shown(surface, 1), CLICK)], at=1_700_000_000_123).changes
+    assert [change.at for change in told] == [1_700_000_000_123]
+    assert [change.at for change in open_store().changes(surface, after=0)] == [0, 1_700_000_000_123]
+
+
+def check_cells_add_up(open_store: OpenStore) -> None:
+    """The counts are those of the rounds that were committed, whatever the groups."""
+    rng = np.random.default_rng(4)
+    store = open_store()
+    surface = store.create_surface("home", "{}").number
+    displays, rewards = np.zeros((2, 4, 2)), np.zeros((2, 4, 2))
+    for group in range(12):
+        entries = []
+        for number in range(int(rng.integers(1, 6))):
+            items = tuple(rng.permutation(4)[:2].tolist())
+            position = int(rng.integers(-1, 2))
+            entries.append(Entry(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
+            if position >= 0:
+                entries[-1] = Entry(entries[-1].shown, Outcome(position, REWARD_UNITS))
+                rewards[1, items[position], position] += 1
+            displays[1, items, [0, 1]] += 1
+        store.commit(entries)
+    counts = totals_of(open_store(), surface).counts(range(4))
+    assert (counts.displays == displays).all()
+    assert (counts.rewards == rewards).all()
+
+
+COUNTING_CHECKS = (
+    check_outcomes_count_once,
+    check_a_group_may_repeat_itself,
+    check_an_empty_group_is_nothing,
+    check_what_is_settled_stays_so,
+    check_rewards_may_be_graded,
+    check_discarded_rankings_count_for_nothing,
+    check_a_group_counts_as_a_whole_or_not_at_all,
+    check_surfaces_learn_apart,
+    check_changes_come_in_order,
+    check_versions_tell_who_is_behind,
+    check_open_rankings_are_found,
+    check_the_first_open_rankings_are_found,
+    check_times_are_kept,
+    check_cells_add_up,
+)
