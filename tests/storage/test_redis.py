@@ -33,6 +33,22 @@ def test_a_redis_that_may_lose_something_is_refused(redis: RedisServer, setting:
             client.config_set(setting, before)
 
 
+def test_a_redis_that_was_replaced_by_one_that_may_lose_something_is_refused_until_it_is_mended(
+    redis: RedisServer,
+) -> None:
+    with open_store(redis.address()) as store, redis.client() as client:
+        surface = store.create_surface("home", "{}").number
+        client.config_set("appendfsync", "everysec")
+        try:
+            client.client_kill_filter(_type="normal", skipme=True)
+            for _ in range(2):  # also if the same connection is tried again
+                with pytest.raises(StoreError, match="has appendfsync everysec: set it to always"):
+                    store.commit([Entry(shown(surface, 1), CLICK)])
+        finally:
+            client.config_set("appendfsync", "always")
+        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+
+
 def test_a_redis_that_does_not_tell_its_settings_is_refused(redis: RedisServer) -> None:
     with redis.client() as client:
         rights = {"keys": ["*"], "categories": ["+@all"], "commands": ["-config"]}

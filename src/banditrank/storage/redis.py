@@ -43,15 +43,13 @@ class RedisStore(Store):
 
     def __init__(self, address: str, *, patience: float = 5.0) -> None:
         for_driver, options = without_options(address, "prefix", "durability")
-        relaxed = is_relaxed(options)
         self._server = RedisServer(
             for_driver,
             prefix=options.get("prefix", "banditrank:"),
             patience=patience,
+            relaxed=is_relaxed(options),
         )
         try:
-            if not relaxed:
-                self._server.check_durability()
             self._migrate()
         except BaseException:
             self.close()

@@ -18,6 +18,7 @@ _SAFE = {  # what the server must be set to: it answers only after the disk has 
     "no-appendfsync-on-rewrite": ("no",),
     "maxmemory-policy": ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"),
 }
+_ADVICE = "or accept with ?durability=relaxed that acknowledged feedback can be lost"
 _PASSING = (  # what may be over when it is tried again, or after somebody mended it
     redis.ConnectionError,
     redis.TimeoutError,
@@ -38,9 +39,11 @@ class RedisServer:
         What all keys begin with.
     patience
         How many seconds an answer may take.
+    relaxed
+        Whether a server is accepted that may lose what it acknowledged.
     """
 
-    def __init__(self, address: str, *, prefix: str, patience: float) -> None:
+    def __init__(self, address: str, *, prefix: str, patience: float, relaxed: bool) -> None:
         self.prefix = prefix
         try:
             pool = redis.BlockingConnectionPool.from_url(
@@ -51,6 +54,7 @@ class RedisServer:
                 socket_connect_timeout=patience,
                 # Whoever repeats a call knows what it means to do so; the driver does not.
                 retry=Retry(NoBackoff(), 0),
+                redis_connect_func=None if relaxed else self._begin,
             )
             pool.connection_class(**pool.connection_kwargs)  # not connected: are all options known?
         except (ValueError, TypeError):  # whose message may quote from the address
@@ -82,21 +86,36 @@ class RedisServer:
         with self._telling():
             return self._scripts[script](keys=[self.prefix + key for key in keys], args=list(values))
 
-    def check_durability(self) -> None:
+    def _begin(self, connection: Any) -> None:
+        """Do what the driver does when it is connected, and check the server.
+
+        With every connection: it may be another server than before, or have started with other settings.
+        """
+        try:
+            connection.on_connect()
+            self._check_durability(connection)
+        except BaseException:
+            connection.disconnect()  # or else the driver would use it, the next time
+            raise
+
+    def _check_durability(self, connection: Any) -> None:
         """Refuse a server that may lose what it acknowledged."""
-        advice = "or accept with ?durability=relaxed that acknowledged feedback can be lost"
         for name, safe in _SAFE.items():
-            try:
-                with self._telling():
-                    value = self._client.config_get(name).get(name)
-            except StoreUnavailableError:
-                raise
-            except StoreError as error:  # forbidden
-                raise StoreError(
-                    f"{error}: allow CONFIG GET, by which {name} is checked, {advice}"
-                ) from error
+            value = self._setting(connection, name)
             if value not in safe:
-                raise StoreError(f"{self.where} has {name} {value}: set it to {safe[0]}, {advice}")
+                raise StoreError(f"{self.where} has {name} {value}: set it to {safe[0]}, {_ADVICE}")
+
+    def _setting(self, connection: Any, name: str) -> str:
+        try:
+            with self._telling():
+                connection.send_command("CONFIG", "GET", name)
+                found = connection.read_response()
+        except StoreUnavailableError:
+            raise
+        except StoreError as error:  # forbidden
+            raise StoreError(f"{error}: allow CONFIG GET, by which {name} is checked, {_ADVICE}") from error
+        values = list(found.values()) if isinstance(found, dict) else found[1::2]  # by the protocol's version
+        return str(values[0], "utf-8") if values else "unknown"
 
     def close(self) -> None:
         """Close all connections."""
