@@ -10,7 +10,7 @@ from banditrank.cli.command import Command
 from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
 from banditrank.cli.store import KeptStoreOption, opened
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.storage.addresses import shown
+from banditrank.storage.addresses import redacted
 from banditrank.storage.opening import DEFAULT_STORE
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ def import_command(
     surface, cells = read_surface(document, name=name)  # before a store is made for it
     with opened(store, make=True) as kept:
         kept.create_surface(surface.name, surface.definition, cells=cells)
-    typer.echo(f"{shown(store or DEFAULT_STORE)}: surface {surface.name}, {_cells(len(document['counts']))}")
+    typer.echo(
+        f"{redacted(store or DEFAULT_STORE)}: surface {surface.name}, {_cells(len(document['counts']))}"
+    )
 
 
 def _cells(number: int) -> str:

@@ -21,7 +21,7 @@ from banditrank.demo.surfaces import KnownSurface, home_carousel, search_ads
 from banditrank.demo.traffic import Traffic
 from banditrank.demo.users import users_of
 from banditrank.errors import InvalidInputError
-from banditrank.storage.addresses import shown
+from banditrank.storage.addresses import redacted
 
 MOST_ROUNDS = 1_000_000_000
 FASTEST = 10_000.0
@@ -181,7 +181,7 @@ async def _open(client: AsyncClient, known: KnownSurface, store: str | None) -> 
         for setting in ("items", "n_positions", "user_types", "treatment", "utility"):
             if there[setting] != definition[setting]:
                 rule = f"must not hold another surface {known.name}: its {setting} differ"
-                raise InvalidInputError("store", rule, None if store is None else shown(store)) from None
+                raise InvalidInputError("store", rule, None if store is None else redacted(store)) from None
 
 
 async def _until_stopped(work: Coroutine[Any, Any, Any], watch: Callable[[], None]) -> bool:

@@ -15,7 +15,7 @@ from banditrank.service.application import Application
 from banditrank.service.origins import LOOPBACK
 from banditrank.service.server import bind, server_config
 from banditrank.service.settings import Settings
-from banditrank.storage.addresses import shown
+from banditrank.storage.addresses import redacted
 
 _BUCKET_SECONDS = 1.0  # of the learning curve: there is one to see within seconds
 _PORTS = 20  # that are tried, from the usual one on, unless one is asked for
@@ -76,6 +76,6 @@ def _check_store(settings: Settings) -> None:
     try:
         if store.api_keys():
             rule = "must be without API keys, which users of the demo do not have"
-            raise InvalidInputError("store", rule, shown(settings.store))
+            raise InvalidInputError("store", rule, redacted(settings.store))
     finally:
         store.close()

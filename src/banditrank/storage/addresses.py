@@ -11,16 +11,16 @@ _WITHOUT_SECRETS = re.compile(r"((sqlite|memory):)?[^:@?=]*", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[a-z]+://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
-def shown(address: str) -> str:
+def redacted(address: str) -> str:
     """Return an address as it may stand in a message: without whatever might be a password.
 
     Examples
     --------
-    >>> shown("sqlite:shop.db"), shown("shop.db")
+    >>> redacted("sqlite:shop.db"), redacted("shop.db")
     ('sqlite:shop.db', 'shop.db')
-    >>> shown("postgresql://somebody:secret@host/base")
+    >>> redacted("postgresql://somebody:secret@host/base")
     'postgresql://…'
-    >>> shown("host=here password=secret")
+    >>> redacted("host=here password=secret")
     '…'
     """
     if _WITHOUT_SECRETS.fullmatch(address):
@@ -43,7 +43,7 @@ def check_quoting(address: str) -> None:
     parts = _AUTHORITY.fullmatch(address)
     if parts and (parts[1].count("@") > 1 or "@" in parts[2] or "#" in parts[2]):
         rule = "must have %40, %2F, %3F and %23 for @, /, ? and # in its password and options"
-        raise InvalidInputError("store", rule, shown(address))
+        raise InvalidInputError("store", rule, redacted(address))
 
 
 def is_in_memory(address: str) -> bool:

@@ -1,7 +1,7 @@
 """Stores by address."""
 
 from banditrank.errors import InvalidInputError
-from banditrank.storage.addresses import check_quoting, shown, sqlite_file
+from banditrank.storage.addresses import check_quoting, redacted, sqlite_file
 from banditrank.storage.base import Store
 
 DEFAULT_STORE = "sqlite:banditrank.db"
@@ -34,7 +34,7 @@ def open_store(address: str) -> Store:
         "rediss": _open_redis,
     }.get(address.partition(":")[0].lower())
     if opening is None or ":" not in address:
-        raise InvalidInputError("store", f"must be {_EXAMPLES}", shown(address))
+        raise InvalidInputError("store", f"must be {_EXAMPLES}", redacted(address))
     return opening(address)
 
 
@@ -75,4 +75,4 @@ def _open_redis(address: str) -> Store:
 
 
 def _without_driver(address: str, extra: str) -> InvalidInputError:
-    return InvalidInputError("store", f'needs pip install "banditrank[{extra}]"', shown(address))
+    return InvalidInputError("store", f'needs pip install "banditrank[{extra}]"', redacted(address))

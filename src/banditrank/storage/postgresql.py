@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.storage.addresses import is_relaxed, shown, without_options
+from banditrank.storage.addresses import is_relaxed, redacted, without_options
 from banditrank.storage.connections import Connections
 from banditrank.storage.records import Outcome, Place
 from banditrank.storage.sql import SqlStore
@@ -57,7 +57,7 @@ class PostgresStore(SqlStore):
         # Without a host, a password stands where the port belongs; libpq would tell.
         if parameters is None or not re.fullmatch(r"[0-9,]*", str(parameters.get("port") or "")):
             rule = "must be an address that PostgreSQL's libpq can read"
-            raise InvalidInputError("store", rule, shown(address)) from None
+            raise InvalidInputError("store", rule, redacted(address)) from None
         self._schema = options.get("schema", "banditrank")
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", self._schema):
             raise InvalidInputError("schema", "must be small letters, digits and _", self._schema)

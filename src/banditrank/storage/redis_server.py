@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.storage.addresses import shown
+from banditrank.storage.addresses import redacted
 
 _MOST_CONNECTIONS = 16
 _SAFE = {  # what the server must be set to: it answers only after the disk has it, and throws nothing away
@@ -59,7 +59,7 @@ class RedisServer:
             pool.connection_class(**pool.connection_kwargs)  # not connected: are all options known?
         except (ValueError, TypeError):  # whose message may quote from the address
             rule = "must be an address that redis-py can read"
-            raise InvalidInputError("store", rule, shown(address)) from None
+            raise InvalidInputError("store", rule, redacted(address)) from None
         self._client: Any = redis.Redis.from_pool(pool)  # whose types do not know what commands return
         self.where = f"Redis at {pool.connection_kwargs.get('host', 'this machine')}"
         self._scripts: dict[str, Any] = {}
