@@ -1,6 +1,10 @@
 """Nobody waits for what is left of a deleted surface to be thrown away."""
 
+import threading
+
+import psycopg
 import pytest
+from servers import PostgresServer
 
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, Verdict
@@ -37,3 +41,27 @@ def test_nothing_is_counted_for_a_deleted_surface_before_all_is_thrown_away(addr
         assert store.delete_surface("home")
         late = [Entry(shown(surface, 1), CLICK), Entry(shown(surface, 11), CLICK)]
         assert store.commit(late).verdicts == [Verdict.GONE] * 2
+
+
+def test_whoever_tidies_waits_for_whoever_else_does(postgresql: PostgresServer) -> None:
+    address = postgresql.address()
+    name = address.partition("schema=")[2]
+    with (
+        open_store(address) as store,
+        psycopg.connect(postgresql.database, options=f"-csearch_path={name}") as other,
+        psycopg.connect(postgresql.database, autocommit=True) as watching,
+    ):
+        surface = store.create_surface("home", "{}").number
+        store.commit([Entry(shown(surface, number), CLICK) for number in range(2500)])
+        assert store.delete_surface("home")
+        other.execute("UPDATE settings SET value = value WHERE name LIKE 'deleted surface %'")
+        other.execute("DELETE FROM outcomes WHERE key IN (SELECT key FROM outcomes ORDER BY key LIMIT 1000)")
+        thread = threading.Thread(target=store.tidy)
+        thread.start()
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        while not watching.execute(waiting).fetchone():
+            assert thread.is_alive()
+        other.commit()
+        thread.join()
+        assert outcomes_left(address) == 501, "it was taken for all there is that another was just deleting"
+        assert store.tidy()
