@@ -73,6 +73,7 @@ class Keeper:
                     next_sync = time.monotonic() + self._sync_seconds
                     self._sync()
                     self.last_sync = time.monotonic()
+                    self._store.tidy()
                 failing = False
             except Exception as error:  # whatever it is, it may pass
                 if not failing:
