@@ -13,7 +13,9 @@ from collections import deque
 
 import uvloop
 
-_HEAD = "POST {path} HTTP/1.1\r\nhost: load\r\ncontent-type: application/json\r\ncontent-length: {n}\r\n\r\n"
+_HEAD = (
+    "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {n}\r\n\r\n"
+)
 _TYPES = ("type-1", "type-2", "type-3")
 
 

@@ -9,7 +9,7 @@ import sys
 
 import uvloop
 
-_REQUEST = b"GET /v1/surfaces/bench/events HTTP/1.1\r\nhost: pages\r\n\r\n"
+_REQUEST = b"GET /v1/surfaces/bench/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
 _PIECE = 1 << 16
 
 

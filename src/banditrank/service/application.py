@@ -19,6 +19,7 @@ from banditrank.model.problem import Problem
 from banditrank.service import access, dashboard, health, openapi, pages, rankings, reports, surfaces
 from banditrank.service.bodies import Bodies
 from banditrank.service.dashboards import Dashboards
+from banditrank.service.hosts import OwnHosts
 from banditrank.service.messages import Receive, Request, Response, Scope, Send, query_of
 from banditrank.service.metrics import Metrics
 from banditrank.service.operations import Operation, Router
@@ -64,6 +65,7 @@ class Application:
         self.log = logging.getLogger("banditrank.service")
         self._router = Router(OPERATIONS)
         self._bodies = Bodies(OPERATIONS, largest=settings.largest_body, seconds=settings.body_seconds)
+        self._own_hosts = OwnHosts()
         self.rights = Rights(always=settings.demands_keys)
         self._background: list[asyncio.Task[None]] = []
         self.streams = OpenStreams(settings.most_streams)
@@ -88,6 +90,8 @@ class Application:
         name = "none"
         response: Response | Stream
         try:
+            if not self.rights.demanded:
+                self._own_hosts.check(scope["headers"])
             operation, parameters = self._router.find(scope["method"], _raw_path(scope))
             name = operation.name
             if operation.right is not None:

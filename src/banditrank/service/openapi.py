@@ -24,6 +24,7 @@ from banditrank.service.problems import (
     TOO_SLOW,
     UNAVAILABLE,
     WRONG_CONTENT_TYPE,
+    WRONG_HOST,
     Kind,
 )
 
@@ -130,7 +131,7 @@ def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
 
 
 def _problems(operation: Operation, references: dict[Any, Any]) -> dict[str, Any]:
-    kinds: list[Kind] = [*operation.problems]
+    kinds: list[Kind] = [*operation.problems, WRONG_HOST]
     if operation.body is not None:
         kinds += _WITH_BODY
     elif operation.query or "{item}" in operation.path:

@@ -6,11 +6,11 @@ script no answer without. The service agrees to nothing unless told to.
 
 import re
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from ipaddress import ip_address
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from banditrank.errors import InvalidInputError
+from banditrank.service.hosts import is_loopback
 from banditrank.service.messages import Headers, Receive, Response, Scope, Send, header
 
 LOOPBACK = "loopback"
@@ -98,8 +98,6 @@ def _checked(origin: str) -> str:
 def _is_on_this_machine(origin: str) -> bool:
     try:
         parts = urlsplit(origin)
-        if parts.scheme not in _USUAL_PORTS:
-            return False
-        return parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
+        return parts.scheme in _USUAL_PORTS and is_loopback(parts.hostname or "")
     except ValueError:
         return False

@@ -3,12 +3,12 @@
 import json
 import tomllib
 from dataclasses import asdict, dataclass, field, fields
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.service.hosts import is_loopback
 from banditrank.service.origins import check_origins
 from banditrank.storage.addresses import is_in_memory
 from banditrank.storage.base import Store
@@ -83,7 +83,7 @@ class Settings:
     @property
     def demands_keys(self) -> bool:
         """Whether a key is needed whether or not there are any."""
-        return self.require_keys or not _is_loopback(self.host)
+        return self.require_keys or not is_loopback(self.host)
 
     def open_store(self) -> Store:
         """Open the store."""
@@ -124,12 +124,3 @@ def _is_like(value: Any, default: Any) -> bool:
     if isinstance(default, tuple):
         return type(value) is list
     return type(value) is type(default) or (isinstance(default, float) and type(value) is int)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
