@@ -7,8 +7,12 @@ import pytest
 from running_service import Running, running
 
 from banditrank.service import protocol
+from banditrank.service.server import server_config
+from banditrank.service.settings import Settings
 
-HEAD = b"POST /v1/feedback HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+NGINX_SECONDS = 60  # for which it keeps connections that are idle
+
+HEAD = b"POST /v1/feedback HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
 @pytest.fixture
@@ -42,10 +46,35 @@ def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
     with connect(service) as silent, connect(service) as slow, connect(service) as second:
         slow.sendall(b"POST /v1/feedb")
-        second.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /hea")
+        second.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea")
         assert all_received(silent) == b""
         assert all_received(slow) == b""
         assert all_received(second).count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize("after", [b"x", b"x" * 100, b"\r\n"])
+def test_what_comes_after_an_answer_is_not_waited_for(
+    service: Running, monkeypatch: pytest.MonkeyPatch, after: bytes
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    with connect(service) as slow:
+        slow.sendall(b"POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n")
+        assert slow.recv(65536).startswith(b"HTTP/1.1 405")
+        slow.sendall(after)
+        assert all_received(slow) == b""
+
+
+def test_a_late_body_is_not_in_the_way_of_the_next_request(service: Running) -> None:
+    with connect(service) as late:
+        late.sendall(b"POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n")
+        assert late.recv(65536).startswith(b"HTTP/1.1 405")
+        late.sendall(b"{")
+        late.sendall(b"}GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert late.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_idle_connections_are_kept_for_longer_than_proxies_do() -> None:
+    assert server_config("x", Settings()).timeout_keep_alive > NGINX_SECONDS
 
 
 def test_a_long_head_is_refused(service: Running) -> None:
@@ -58,7 +87,7 @@ def test_a_long_head_is_refused(service: Running) -> None:
 def test_many_requests_on_one_connection(service: Running) -> None:
     with connect(service) as one:
         for _ in range(300):
-            one.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            one.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert b'"ok"' in one.recv(65536)
 
 

@@ -1,4 +1,8 @@
-"""Connections that do not get on: uvicorn waits for a request's head, and for a stream's end, for ever."""
+"""Connections that do not get on.
+
+uvicorn waits for ever for the head of a request, for the rest of one that was answered before all of it was
+there, and for the end of a stream.
+"""
 
 from asyncio import Event, TimerHandle, Transport
 from typing import Any
@@ -7,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from banditrank.service.whole_responses import WholeResponses
 
-HEAD_SECONDS = 10.0
+HEAD_SECONDS = 10.0  # for a head, and for a body that nobody waits for
 LARGEST_HEAD = 1 << 16
 STUCK_SECONDS = 2.0  # for a client to read what it is sent, when the service stops
 
@@ -29,15 +33,17 @@ class PunctualProtocol(HttpToolsProtocol):
         self._timer: TimerHandle | None = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Take in data; if a head is not complete with it, the rest must come soon."""
+        """Take in data; the rest of a head must come soon, and that of a request that was answered."""
         super().data_received(data)
-        if not self._in_head:
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > LARGEST_HEAD:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+                return
+        elif not self.cycle.response_complete:
             return
-        self._head_bytes += len(data)
-        if self._head_bytes > LARGEST_HEAD:
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
-        elif self._timer is None:
+        if self._timer is None:
             self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def on_message_begin(self) -> None:
@@ -48,9 +54,9 @@ class PunctualProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Note that a head is complete."""
+        super().on_headers_complete()
         self._in_head = False
         self._stop_waiting()
-        super().on_headers_complete()
 
     def shutdown(self) -> None:
         """Tell streams that the service stops, which they would go on for ever otherwise."""

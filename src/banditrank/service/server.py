@@ -15,6 +15,7 @@ from banditrank.service.settings import Settings
 
 _SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment
 _BACKLOG = 2048
+_IDLE_SECONDS = 75  # a connection is kept: longer than proxies do, so that it is they who close it
 _STOP_SECONDS = 10  # for requests under way when the service is told to stop
 # How long the thread that commits may wait for its turn: commits are what people wait for.
 _SWITCH_SECONDS = 0.0005
@@ -54,6 +55,7 @@ def server_config(application: Application | str, settings: Settings) -> uvicorn
         loop="uvloop",
         lifespan="on",
         ws="none",
+        timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
 
