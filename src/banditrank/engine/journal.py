@@ -59,7 +59,7 @@ class Journal:
         self._store = store
         self._clock = clock
         self._learn = learn
-        self._deliver = _call_back if deliver is None else deliver
+        self._deliver = call_back if deliver is None else deliver
         self._shown: deque[Entry] = deque()  # nobody waits for these: they go with the next group
         self._settled: deque[tuple[Entry, Done]] = deque()
         self._wake = threading.Condition()
@@ -203,7 +203,8 @@ def _taken(waiting: deque[T]) -> list[T]:
     return taken
 
 
-def _call_back(calls: Sequence[tuple[Done, Answer]]) -> None:
+def call_back(calls: Sequence[tuple[Done, Answer]]) -> None:
+    """Call back those who wait, each whatever came of the others."""
     for done, answer in calls:
         try:
             done(answer)
