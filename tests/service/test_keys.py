@@ -1,10 +1,12 @@
 """Closed by default: who may ask what."""
 
 import pytest
+from live import wait_until
 from running_service import Running, running
 
 from banditrank.engine.keys import create_key
 from banditrank.errors import InvalidInputError
+from banditrank.service import application
 from banditrank.service.settings import Settings
 from banditrank.storage.memory import MemoryStore
 
@@ -45,6 +47,33 @@ def test_wrong_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         answer = service.ask("GET", "/v1/surfaces")
         assert answer.headers["www-authenticate"] == "Bearer"
         assert key not in answer.text
+
+
+def test_a_revoked_key_is_refused_although_reading_keys_failed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore()
+    key = create_key(store, "gone", ["read"])
+    failures = [RuntimeError("a mistake"), RuntimeError("another")]
+    read = store.api_keys
+
+    def failing() -> list:
+        if running_already and failures:
+            raise failures.pop()
+        return read()
+
+    running_already: list[bool] = []
+    monkeypatch.setattr(store, "api_keys", failing)
+    monkeypatch.setattr(Settings, "open_store", lambda _: store)
+    monkeypatch.setattr(application, "KEY_SECONDS", 0.01)
+    with running() as service:
+        assert ask(service, key, "GET", "/v1/surfaces") == 200
+        running_already.append(True)
+        wait_until(lambda: not failures)
+        store.revoke_key(key.split("_")[1], at=1)
+        wait_until(lambda: ask(service, key, "GET", "/v1/surfaces") == 401)
+    told = [record.getMessage() for record in caplog.records if record.exc_info]
+    assert told == ["reading API keys failed, and is tried again"]
 
 
 @pytest.mark.parametrize(

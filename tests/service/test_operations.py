@@ -140,6 +140,28 @@ def test_a_batch_is_counted_one_by_one(service: Running) -> None:
     assert rounds(service) == 2
 
 
+def test_a_mistake_in_a_batch_is_that_of_one(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rankings = [shown(service)["id"] for _ in range(3)]
+    settle = service.application.engine.journal.settle
+    failures = iter([None, RuntimeError("a mistake"), None])
+
+    def failing(*arguments: object) -> None:
+        settle(*arguments)
+        if (error := next(failures)) is not None:
+            raise error
+
+    monkeypatch.setattr(service.application.engine.journal, "settle", failing)
+    feedback = [{"ranking": ranking} for ranking in rankings]
+    answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
+    assert [result["status"] for result in answer] == ["counted", "refused", "counted"]
+    assert answer[1]["problem"]["type"] == "urn:banditrank:problem:internal"
+    assert "Send feedback again" in answer[1]["problem"]["detail"]
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["feedback failed"]
+    assert rounds(service) == 3  # so it must not be said that nothing was changed
+
+
 def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
     assert problem(service, "POST", "/v1/surfaces", ADS, status=409, kind="name-taken")
     changed = service.ask(

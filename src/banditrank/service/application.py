@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.journal import Answer, Done
+from banditrank.engine.journal import Answer, Done, call_back
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import BanditRankError, UnknownNameError
 from banditrank.model.problem import Problem
@@ -25,7 +25,8 @@ from banditrank.service.metrics import Metrics
 from banditrank.service.operations import Operation, Router
 from banditrank.service.origins import answer_across_origins
 from banditrank.service.problems import UNKNOWN_SURFACE, ProblemError, response_to
-from banditrank.service.rights import Rights
+from banditrank.service.repeating import repeat
+from banditrank.service.rights import KEY_SECONDS, Rights
 from banditrank.service.settings import Settings
 from banditrank.service.streams import OpenStreams, Stream
 from banditrank.service.vitals import SAMPLE_SECONDS, Vitals
@@ -166,7 +167,11 @@ class Application:
         self.dashboards = Dashboards(self.engine, self.vitals)
         await self.rights.read(store)
         self._background = [
-            asyncio.create_task(work) for work in (self.rights.keep(store), self._keep_watch())
+            asyncio.create_task(work)
+            for work in (
+                repeat("reading API keys", lambda: self.rights.read_again(store), KEY_SECONDS),
+                repeat("measuring", self._measure, SAMPLE_SECONDS),
+            )
         ]
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
         if self.rights.nobody_has_any:
@@ -185,17 +190,10 @@ class Application:
     def _deliver(self, calls: Sequence[tuple[Done, Answer]]) -> None:
         """Call back those who wait for a commit, a whole group in one turn of the loop."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self.loop.call_soon_threadsafe(_call_back, calls)
+            self.loop.call_soon_threadsafe(call_back, calls)
 
-    async def _keep_watch(self) -> None:
-        while True:
-            self.vitals.sample()
-            await asyncio.sleep(SAMPLE_SECONDS)
-
-
-def _call_back(calls: Sequence[tuple[Done, Answer]]) -> None:
-    for done, answer in calls:
-        done(answer)
+    async def _measure(self) -> None:
+        self.vitals.sample()
 
 
 def _raw_path(scope: Scope) -> str:

@@ -21,6 +21,9 @@ from banditrank.service.models import ProblemDocument
 
 CONTENT_TYPE = b"application/problem+json"
 _RETRY_SECONDS = b"1"
+_SAID_OF_MISTAKES = (
+    "It was logged. Send feedback again: it counts once; of anything else look whether it was done"
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,10 @@ class ProblemError(Exception):
         self.headers = headers
 
 
-def problem_of(error: BanditRankError) -> ProblemDocument:
+def problem_of(error: Exception) -> ProblemDocument:
     """Return the problem that an error is to the caller."""
+    if not isinstance(error, BanditRankError):
+        return ProblemDocument(INTERNAL.type, INTERNAL.title, INTERNAL.status, _SAID_OF_MISTAKES)
     kind = next((kind for cause, kind in _KINDS if isinstance(error, cause)), INTERNAL)
     named = error.field if isinstance(error, InvalidInputError) else None
     return ProblemDocument(kind.type, kind.title, kind.status, str(error), named)
@@ -99,10 +104,4 @@ def response_to(error: Exception) -> Response:
     if isinstance(error, ProblemError):
         kind = error.kind
         return respond_with(ProblemDocument(kind.type, kind.title, kind.status, error.detail), error.headers)
-    if isinstance(error, BanditRankError):
-        return respond_with(problem_of(error))
-    return respond_with(
-        ProblemDocument(
-            INTERNAL.type, INTERNAL.title, INTERNAL.status, "It was logged, and nothing was changed"
-        )
-    )
+    return respond_with(problem_of(error))

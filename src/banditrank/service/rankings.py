@@ -81,6 +81,9 @@ async def _result(application: "Application", feedback: Feedback) -> BatchResult
         status = await _count(application, feedback)
     except BanditRankError as error:
         return BatchResult("refused", problem_of(error))
+    except Exception as error:  # the others are counted, and are to be told so
+        application.log.exception("feedback failed")
+        return BatchResult("refused", problem_of(error))
     return BatchResult("repeated" if status == "repeated" else "counted")
 
 

@@ -14,7 +14,8 @@ from banditrank.storage.base import Store
 if TYPE_CHECKING:
     from banditrank.storage.records import KeyRecord
 
-_KEY_SECONDS = 2.0  # after which a key that was made or revoked is known as such
+KEY_SECONDS = 2.0
+"""After which a key that was made or revoked is known as such."""
 
 
 class Rights:
@@ -61,9 +62,7 @@ class Rights:
         self._keys = {key.id: key for key in keys}
         self.demanded = self._always or bool(keys)
 
-    async def keep(self, store: Store) -> None:
-        """Take in which keys there are, again and again."""
-        while True:
-            await asyncio.sleep(_KEY_SECONDS)
-            with contextlib.suppress(StoreError):  # the engine says so
-                await self.read(store)
+    async def read_again(self, store: Store) -> None:
+        """Take in which keys there are, if the store can be read."""
+        with contextlib.suppress(StoreError):  # the engine says so
+            await self.read(store)
