@@ -9,7 +9,7 @@ import pytest
 from running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
-from banditrank.client import calls as client_calls
+from banditrank.client import attempts as client_attempts
 from banditrank.errors import ContradictionError, InvalidInputError, LapsedRankingError, UnknownRankingError
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
@@ -17,7 +17,7 @@ ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new"
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_calls, "wait_before", lambda *_: 0.0)
+    monkeypatch.setattr(client_attempts, "wait_after", lambda *_: 0.0)
 
 
 @pytest.fixture
@@ -107,6 +107,13 @@ def unreachable(error: type[httpx.TransportError]) -> Callable[[int], httpx.Resp
 
 RANK = ("rank", ("ads", "new"))
 FEEDBACK = ("feedback", ("id",))
+CHANGE = ("change_surface", ("ads",))
+ONCE = [  # a second one is refused
+    ("create_surface", ("ads",)),
+    ("delete_surface", ("ads",)),
+    ("add_items", ("ads", ["ad-4"])),
+    ("retire_item", ("ads", "ad-3")),
+]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +129,10 @@ FEEDBACK = ("feedback", ("id",))
         (RANK, unreachable(httpx.ReadTimeout), 1),
         (RANK, lambda _: httpx.Response(503), 4),
         (RANK, lambda _: httpx.Response(502), 1),
+        (CHANGE, lambda _: httpx.Response(503), 4),
+        *((call, lambda _: httpx.Response(503), 1) for call in ONCE),
+        *((call, unreachable(httpx.ReadTimeout), 1) for call in ONCE),
+        *((call, unreachable(httpx.ConnectError), 4) for call in ONCE),
     ],
 )
 def test_requests_are_repeated_where_that_is_safe(
@@ -139,6 +150,23 @@ def test_a_repeated_request_that_succeeds_is_a_success() -> None:
     with client_of(lambda number: answers.get(number, httpx.Response(503)), asked) as client:
         assert client.feedback("id") == "repeated"
     assert len({request.content for request in asked}) == 1
+
+
+@pytest.mark.parametrize(("timeout", "waited"), [(5.0, 120.0), (200.0, 200.0)])
+def test_what_may_have_to_be_compiled_is_waited_for(timeout: float, waited: float) -> None:
+    asked: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json={})
+
+    with Client("http://service", timeout=timeout, transport=httpx.MockTransport(handle)) as client:
+        client.create_surface("ads")
+        client.change_surface("ads")
+        client.surface("ads")
+    others = dict.fromkeys(("connect", "write", "pool"), timeout)
+    told = [request.extensions["timeout"] for request in asked]
+    assert told == [others | {"read": seconds} for seconds in (waited, waited, timeout)]
 
 
 def test_problems_are_told_by_their_kind() -> None:
@@ -168,10 +196,10 @@ def test_the_key_is_sent_and_not_shown() -> None:
 
 def test_waiting_grows_and_heeds_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    waits = [client_calls.wait_before(attempt, None) for attempt in range(10)]
+    waits = [client_attempts.wait_after(attempt, None) for attempt in range(1, 11)]
     assert all(0.04 < wait <= 5 for wait in waits)
     assert max(waits) > 2
-    assert client_calls.wait_before(0, "3") >= 1.5
+    assert client_attempts.wait_after(1, "3") >= 1.5
 
 
 def test_both_clients_are_the_same_but_for_awaiting() -> None:

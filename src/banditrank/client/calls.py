@@ -1,50 +1,17 @@
 """What the service is asked, and what its answers mean: the same for both clients."""
 
-import json
-import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from banditrank.errors import (
-    BanditRankError,
-    ContradictionError,
-    InvalidInputError,
-    LapsedRankingError,
-    UnknownRankingError,
-)
+from banditrank.errors import InvalidInputError
 
 T = TypeVar("T")
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8420"
-_PREFIX = "urn:banditrank:problem:"
-_ERRORS: dict[str, type[BanditRankError]] = {
-    "contradiction": ContradictionError,
-    "lapsed": LapsedRankingError,
-    "unknown-ranking": UnknownRankingError,
-}
-_PASSING = (429, 502, 504)  # statuses after which the same request may do better
-_NOTHING_DONE = 503  # as the service says: any request may be sent again
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # seconds
-
-
-class ServiceError(BanditRankError):
-    """The service refused a request, or could not be reached.
-
-    Attributes
-    ----------
-    status
-        Of the response; None if there was none.
-    kind
-        What the problem document says of itself, such as ``unknown-surface``.
-    """
-
-    def __init__(self, message: str, status: int | None = None, kind: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
+_COMPILING_SECONDS = 120.0  # the first surface of a kind on a machine is compiled, for up to a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +31,11 @@ class Call(Generic[T]):
     ----------
     repeatable
         Whether sending it twice is the same as sending it once. Otherwise it is only sent again if it surely
-        did not arrive.
+        did not arrive, or was not done.
+    undone_after
+        Statuses that say so of a request that is not repeatable.
+    seconds
+        That it may take, if more than the client waits for others.
     """
 
     method: str
@@ -73,14 +44,18 @@ class Call(Generic[T]):
     body: Any = None
     query: Mapping[str, Any] | None = None
     repeatable: bool = True
+    undone_after: tuple[int, ...] = ()
+    seconds: float = 0.0
 
 
 def rank(surface: str, user_type: str) -> Call[ShownRanking]:
     """Ask what to show.
 
-    A ranking that was given out and got lost would count as not clicked: it is not asked for twice.
+    A ranking that was given out and got lost would count as not clicked: it is not asked for twice. It is
+    refused with 503 before it is given out.
     """
-    return Call("POST", f"{_surface(surface)}/rankings", _shown, {"user_type": user_type}, repeatable=False)
+    path, body = f"{_surface(surface)}/rankings", {"user_type": user_type}
+    return Call("POST", path, _shown, body, repeatable=False, undone_after=(503,))
 
 
 def feedback(ranking: str, clicked: str | None, reward: float) -> Call[str]:
@@ -107,12 +82,13 @@ def surface(name: str) -> Call[dict[str, Any]]:
 
 def create_surface(name: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """Create a surface."""
-    return Call("POST", "/v1/surfaces", dict, {"name": name, **settings}, repeatable=False)
+    body = {"name": name, **settings}
+    return Call("POST", "/v1/surfaces", dict, body, repeatable=False, seconds=_COMPILING_SECONDS)
 
 
 def change_surface(name: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """Change settings of a surface."""
-    return Call("PATCH", _surface(name), dict, dict(settings))
+    return Call("PATCH", _surface(name), dict, dict(settings), seconds=_COMPILING_SECONDS)
 
 
 def delete_surface(name: str) -> Call[None]:
@@ -177,42 +153,3 @@ def _shown(answer: Any) -> ShownRanking:
 def headers_with(key: str | None) -> dict[str, str]:
     """Return what is sent with every request."""
     return {} if key is None else {"authorization": f"Bearer {key}"}
-
-
-def error_of(status: int, text: str) -> BanditRankError:
-    """Return the error that a response is."""
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or "detail" not in document:
-        return ServiceError(f"the service answered {status}: {text[:200]}", status)
-    kind = str(document.get("type", "")).removeprefix(_PREFIX)
-    if kind in _ERRORS:
-        return _ERRORS[kind](document["detail"])
-    return ServiceError(f"{document.get('title')}: {document['detail']}", status, kind)
-
-
-def may_repeat(call: Call[Any], *, status: int | None, arrived: bool) -> bool:
-    """Return whether a request may be sent again.
-
-    Parameters
-    ----------
-    call
-        The request.
-    status
-        Of the response, None without one.
-    arrived
-        Whether it may have arrived.
-    """
-    if status is not None:
-        return status == _NOTHING_DONE or (status in _PASSING and call.repeatable)
-    return call.repeatable or not arrived
-
-
-def wait_before(attempt: int, retry_after: str | None) -> float:
-    """Return how many seconds to wait before an attempt after the first."""
-    longest = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
-    if retry_after is not None and retry_after.isdigit():
-        longest = max(longest, min(float(retry_after), _LONGEST_WAIT))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - so that clients do not come back all at once

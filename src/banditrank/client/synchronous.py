@@ -8,7 +8,8 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from banditrank.client import calls
-from banditrank.client.calls import DEFAULT_ADDRESS, Call, ServiceError, ShownRanking
+from banditrank.client.attempts import Attempts
+from banditrank.client.calls import DEFAULT_ADDRESS, Call, ShownRanking
 
 T = TypeVar("T")
 
@@ -23,7 +24,8 @@ class Client:
     key
         An API key, if the service demands one.
     timeout
-        Seconds to wait for an answer.
+        Seconds to wait for an answer; for that to creating or changing a surface two minutes at least, since
+        what is new to the service's machine is compiled first.
     retries
         How often to try again.
     transport
@@ -39,10 +41,9 @@ class Client:
         retries: int = 3,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
+        self._timeout = timeout
         self._retries = retries
-        self._http = httpx.Client(
-            base_url=address, headers=calls.headers_with(key), timeout=timeout, transport=transport
-        )
+        self._http = httpx.Client(base_url=address, headers=calls.headers_with(key), transport=transport)
 
     def rank(self, surface: str, user_type: str) -> ShownRanking:
         """Return what to show to a user of a type."""
@@ -116,20 +117,17 @@ class Client:
         self.close()
 
     def _send(self, call: Call[T]) -> T:
-        for attempt in range(self._retries + 1):
-            last = attempt == self._retries
-            retry_after = None
+        attempts = Attempts(call, self._retries)
+        timeout = httpx.Timeout(self._timeout, read=max(self._timeout, call.seconds))
+        while True:
             try:
-                response = self._http.request(call.method, call.path, json=call.body, params=call.query)
+                response = self._http.request(
+                    call.method, call.path, json=call.body, params=call.query, timeout=timeout
+                )
             except httpx.TransportError as error:
-                arrived = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-                if last or not calls.may_repeat(call, status=None, arrived=arrived):
-                    raise ServiceError(f"the service cannot be reached: {error}") from error
+                wait = attempts.wait_after_failing(error)
             else:
                 if response.is_success:
                     return call.read(response.json() if response.content else None)
-                if last or not calls.may_repeat(call, status=response.status_code, arrived=True):
-                    raise calls.error_of(response.status_code, response.text)
-                retry_after = response.headers.get("retry-after")
-            time.sleep(calls.wait_before(attempt, retry_after))
-        raise AssertionError("the last attempt returns or raises")
+                wait = attempts.wait_after_refusal(response)
+            time.sleep(wait)
