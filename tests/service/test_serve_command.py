@@ -13,9 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 from command_line import check_refusal, run
+from live import wait_until
 
 PROGRAM = [sys.executable, "-c", "from banditrank.cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
+COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
 LONGEST_WAIT = 120.0  # what is not compiled yet is compiled now
 
 
@@ -64,6 +66,8 @@ def test_it_serves_and_stops_in_peace(tmp_path: Path, workers: str) -> None:
             shown = HTTP.post(f"{address}/v1/surfaces/ads/rankings", json={"user_type": "everybody"}).json()
             told = HTTP.post(f"{address}/v1/feedback", json={"ranking": shown["id"]})
             assert told.json() == {"status": "counted"}
+        for _ in range(5):  # whoever is asked
+            wait_until(lambda: COUNTED in HTTP.get(f"{address}/metrics").text)
         process.send_signal(signal.SIGTERM)
         assert process.wait(LONGEST_WAIT) in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]

@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from banditrank.engine.engine import Engine
@@ -29,6 +30,7 @@ from banditrank.service.repeating import repeat
 from banditrank.service.rights import KEY_SECONDS, Rights
 from banditrank.service.settings import Settings
 from banditrank.service.streams import OpenStreams, Stream
+from banditrank.service.tallies import SHARING_SECONDS
 from banditrank.service.vitals import SAMPLE_SECONDS, Vitals
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -52,6 +54,8 @@ class Application:
         How to.
     truths
         The true worlds of surfaces whose users are simulated, by name: dashboards show them beside.
+    shared
+        Directory in which workers tell each other what they counted; None if this is the only one.
     """
 
     engine: Engine
@@ -60,9 +64,15 @@ class Application:
     dashboards: Dashboards
     loop: asyncio.AbstractEventLoop
 
-    def __init__(self, settings: Settings, truths: Mapping[str, Problem] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        truths: Mapping[str, Problem] = MappingProxyType({}),
+        shared: Path | None = None,
+    ) -> None:
         self.settings = settings
         self._truths = truths
+        self._shared = shared
         self.log = logging.getLogger("banditrank.service")
         self._router = Router(OPERATIONS)
         self._bodies = Bodies(OPERATIONS, largest=settings.largest_body, seconds=settings.body_seconds)
@@ -162,17 +172,14 @@ class Application:
                 truths=self._truths,
             )
         )
-        self.metrics = Metrics(self.engine)
+        self.metrics = Metrics(self.engine, self._shared)
         self.vitals = Vitals(self.engine, self.metrics)
         self.dashboards = Dashboards(self.engine, self.vitals)
         await self.rights.read(store)
-        self._background = [
-            asyncio.create_task(work)
-            for work in (
-                repeat("reading API keys", lambda: self.rights.read_again(store), KEY_SECONDS),
-                repeat("measuring", self._measure, SAMPLE_SECONDS),
-            )
-        ]
+        self._begin("reading API keys", lambda: self.rights.read_again(store), KEY_SECONDS)
+        self._begin("measuring", self._measure, SAMPLE_SECONDS)
+        if self._shared is not None:
+            self._begin("sharing metrics", self._share_metrics, SHARING_SECONDS)
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
         if self.rights.nobody_has_any:
             self.log.warning("API keys are demanded and there are none: make one with banditrank keys create")
@@ -184,6 +191,8 @@ class Application:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.to_thread(self.engine.close)
+        with contextlib.suppress(OSError):
+            await self._share_metrics()
         await asyncio.to_thread(self.engine.store.close)
         self.log.info("stopped")
 
@@ -191,6 +200,12 @@ class Application:
         """Call back those who wait for a commit, a whole group in one turn of the loop."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self.loop.call_soon_threadsafe(call_back, calls)
+
+    def _begin(self, what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
+        self._background.append(asyncio.create_task(repeat(what, work, seconds)))
+
+    async def _share_metrics(self) -> None:
+        await asyncio.to_thread(self.metrics.share)
 
     async def _measure(self) -> None:
         self.vitals.sample()

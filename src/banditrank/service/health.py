@@ -26,7 +26,7 @@ async def _ready(application: "Application", _: Request) -> Response:
 
 
 async def _metrics(application: "Application", _: Request) -> Response:
-    return Response(200, application.metrics.text(), metrics.CONTENT_TYPE)
+    return Response(200, await asyncio.to_thread(application.metrics.text), metrics.CONTENT_TYPE)
 
 
 OPERATIONS = (

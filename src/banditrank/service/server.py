@@ -3,6 +3,8 @@
 import os
 import socket
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -14,6 +16,7 @@ from banditrank.service.protocol import PunctualProtocol
 from banditrank.service.settings import Settings
 
 _SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment
+_SHARED = "BANDITRANK_SERVICE_SHARED"  # likewise, their directory
 _BACKLOG = 2048
 _IDLE_SECONDS = 75  # a connection is kept: longer than proxies do, so that it is they who close it
 _STOP_SECONDS = 10  # for requests under way when the service is told to stop
@@ -25,7 +28,10 @@ def make_application() -> Application:
     """Make the application of a worker process."""
     log_as_json()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return Application(Settings.from_json(os.environ[_SETTINGS]))
+    shared = os.environ.get(_SHARED)
+    return Application(
+        Settings.from_json(os.environ[_SETTINGS]), shared=None if shared is None else Path(shared)
+    )
 
 
 def serve(settings: Settings) -> None:
@@ -38,7 +44,9 @@ def serve(settings: Settings) -> None:
     if settings.workers == 1:
         uvicorn.Server(config).run(sockets=[bound])
     else:
-        Multiprocess(config, sockets=[bound]).run()
+        with TemporaryDirectory(prefix="banditrank-") as shared:
+            os.environ[_SHARED] = shared
+            Multiprocess(config, sockets=[bound]).run()
 
 
 def server_config(application: Application | str, settings: Settings) -> uvicorn.Config:
