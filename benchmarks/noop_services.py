@@ -1,9 +1,14 @@
-"""Services that do nothing, to measure ours beside: ``noop_services.py asgi|fastapi PORT``."""
+"""Services that do nothing, to measure ours beside: ``noop_services.py asgi|punctual|fastapi PORT``.
+
+``punctual`` is the same as ``asgi``, on the server protocol of ours, which writes a response in one piece.
+"""
 
 import sys
 from typing import Any
 
 import uvicorn
+
+from banditrank.service.protocol import PunctualProtocol
 
 ANSWER = (
     b'{"id":"' + b"A" * 76 + b'","items":["item-1","item-2","item-3","item-4"],'
@@ -44,9 +49,9 @@ def fastapi() -> Any:
 if __name__ == "__main__":
     kind, port = sys.argv[1:]
     uvicorn.run(
-        asgi if kind == "asgi" else fastapi(),
+        fastapi() if kind == "fastapi" else asgi,
         port=int(port),
-        http="httptools",
+        http=PunctualProtocol if kind == "punctual" else "httptools",
         loop="uvloop",
         lifespan="off",
         log_level="warning",

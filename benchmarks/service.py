@@ -1,4 +1,8 @@
-"""How fast the service answers, beside services that do nothing, on one server and under one load."""
+"""How fast the service answers, beside services that do nothing, under one load.
+
+Those are on uvicorn's own server, as one would run them, and on the service's, which differs in how it writes
+to connections: the latter tells what is due to what the service does.
+"""
 
 import json
 import socket
@@ -18,6 +22,10 @@ from interleaving import ROUNDS
 HERE = Path(__file__).parent
 CONNECTIONS = 32
 SECONDS = 2.0  # of each measurement
+START_SECONDS = 60.0
+_PLAIN = "raw ASGI that does nothing, on uvicorn's own server"
+_SAME = "raw ASGI that does nothing, on the service's own server"
+_FASTAPI = "FastAPI that does nothing"
 USER_TYPES = ["type-1", "type-2", "type-3"]
 
 
@@ -31,26 +39,29 @@ def measure_service() -> Iterator[dict[str, float]]:
                     Path(directory) / "nash.db", surface(200, 20) | {"treatment": "equal", "utility": "nash"}
                 )
             ),
-            "ASGI": stack.enter_context(_noop("asgi")),
-            "FastAPI": stack.enter_context(_noop("fastapi")),
+            _PLAIN: stack.enter_context(_noop("asgi")),
+            _SAME: stack.enter_context(_noop("punctual")),
+            _FASTAPI: stack.enter_context(_noop("fastapi")),
         }
         full: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
         half: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
         for _ in range(ROUNDS):
             for name, port in ports.items():
                 full[name].append(load(port))
-                if name in ("ours", "ASGI"):
+                if name in ("ours", _PLAIN, _SAME):
                     half[name].append(load(port, rate=full[name][-1]["requests_a_second"] / 2))
     for name, rounds in full.items():
         yield {f"{name}, requests a second": statistics.median(one["requests_a_second"] for one in rounds)}
     rates = {name: [one["requests_a_second"] for one in rounds] for name, rounds in full.items()}
-    yield {"service / raw ASGI that does nothing (at least 0.40)": ratio(rates["ours"], rates["ASGI"])}
-    yield {"service / FastAPI that does nothing (at least 1.5)": ratio(rates["ours"], rates["FastAPI"])}
+    yield {f"service / {_PLAIN} (at least 0.40)": ratio(rates["ours"], rates[_PLAIN])}
+    yield {f"service / {_SAME}": ratio(rates["ours"], rates[_SAME])}
+    yield {f"service / {_FASTAPI} (at least 1.5)": ratio(rates["ours"], rates[_FASTAPI])}
     slower = "service, Nash, 200 items, 20 positions / 20 items, 4 positions (at least 0.5)"
     yield {slower: ratio(rates["Nash"], rates["ours"])}
     slowest = {name: [one["p99_ms"] for one in rounds] for name, rounds in half.items()}
     yield {"service, 99th percentile at half load, ms": statistics.median(slowest["ours"])}
-    yield {"the same / raw ASGI's at its half load (at most 5)": ratio(slowest["ours"], slowest["ASGI"])}
+    for other, limit in ((_PLAIN, " (at most 5)"), (_SAME, "")):
+        yield {f"the same / that of {other}, at its half load{limit}": ratio(slowest["ours"], slowest[other])}
 
 
 def ratio(above: list[float], below: list[float]) -> float:
@@ -95,15 +106,22 @@ def _running(command: list[str]) -> Iterator[int]:
         port: int = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, *command, str(port)], stderr=subprocess.DEVNULL)
     try:
-        for _ in range(600):
-            with socket.socket() as trial:
-                if trial.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+        _wait_for(process, port)
         yield port
     finally:
         process.terminate()
         process.wait(60)
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
+    """Return when something listens at a port, or raise an error."""
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise ConnectionError(f"nothing listens at port {port}: {process.args}")
 
 
 def _ask(port: int, path: str, body: dict[str, Any]) -> None:

@@ -59,7 +59,8 @@ def serving(directory: Path, *options: str) -> Iterator[tuple[str, subprocess.Po
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_it_serves_and_stops_in_peace(tmp_path: Path, workers: str) -> None:
+def test_it_serves_and_stops_in_peace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with serving(tmp_path, "--workers", workers, "--log-requests") as (address, process):
         assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
         for _ in range(20):  # on a connection of its own each, so that all workers have some
@@ -76,6 +77,7 @@ def test_it_serves_and_stops_in_peace(tmp_path: Path, workers: str) -> None:
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
     assert sum(line.get("operation") == "feedback" for line in lines) == 20
     assert (tmp_path / "banditrank.db").exists()
+    assert not list(tmp_path.glob("banditrank-*")), "what workers told each other is left"
 
 
 def test_a_restart_goes_on_with_what_was_learned(tmp_path: Path) -> None:
