@@ -6,7 +6,7 @@ is asked adds up all files. Those of workers that are gone stay: what is counted
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
 from typing import TypeAlias
@@ -57,6 +57,10 @@ class Tally(msgspec.Struct):
         self.dropped += other.dropped
 
 
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Tally).decode
+
+
 class SharedTallies:
     """What all workers counted, in a directory that they share.
 
@@ -76,20 +80,21 @@ class SharedTallies:
 
     def write(self) -> None:
         """Tell the other workers what this one counted."""
-        with self._lock, replacing(self._file) as file:  # what was counted before is not written after
-            file.write_bytes(msgspec.msgpack.encode(self._own()))
+        with self._lock:  # what was counted before is not written after
+            self._write(_encode(self._own()))
 
     def total(self) -> Tally:
         """Return what all workers counted: this one up to now, others when they wrote it last."""
-        with contextlib.suppress(OSError):  # it is logged by whoever writes every second
-            self.write()  # what is told now is not to become less when another worker is asked
-        total = Tally()
-        total.add(self._own())
-        for other in self._others():
-            total.add(other)
-        return total
-
-    def _others(self) -> Iterator[Tally]:
+        with self._lock:
+            own = _encode(self._own())
+            with contextlib.suppress(OSError):  # it is logged by whoever writes every second
+                self._write(own)  # what is told now is not to become less when another worker is asked
+        total = _decode(own)
         for file in self._directory.glob("*.tally"):
             if file != self._file:
-                yield msgspec.msgpack.decode(file.read_bytes(), type=Tally)
+                total.add(_decode(file.read_bytes()))
+        return total
+
+    def _write(self, own: bytes) -> None:
+        with replacing(self._file) as file:
+            file.write_bytes(own)
