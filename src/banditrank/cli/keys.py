@@ -30,9 +30,9 @@ def create_command(
     store: KeptStoreOption = None,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept."""
-    from banditrank.engine.keys import new_key
+    from banditrank.engine.keys import new_api_key
 
-    key, record = new_key(name, [right.strip() for right in rights.split(",")])
+    key, record = new_api_key(name, [right.strip() for right in rights.split(",")])
     with opened(store, make=True) as kept:
         kept.add_key(record)
     typer.echo(key)

@@ -21,12 +21,12 @@ RIGHTS: tuple[Right, ...] = get_args(Right)
 _PREFIX = "br"
 
 
-def new_key(name: str, rights: Iterable[str]) -> tuple[str, KeyRecord]:
+def new_api_key(name: str, rights: Iterable[str]) -> tuple[str, KeyRecord]:
     """Return a key, and what a store is to keep of it: it is shown this once, and only its hash is kept.
 
     Examples
     --------
-    >>> key, record = new_key("shop window", ["rank"])
+    >>> key, record = new_api_key("shop window", ["rank"])
     >>> rights_of(key, {record.id: record})
     ('rank',)
     """
@@ -45,7 +45,7 @@ def new_key(name: str, rights: Iterable[str]) -> tuple[str, KeyRecord]:
 
 def create_key(store: Store, name: str, rights: Iterable[str]) -> str:
     """Make a key in a store, and return it."""
-    key, record = new_key(name, rights)
+    key, record = new_api_key(name, rights)
     store.add_key(record)
     return key
 
