@@ -1,14 +1,17 @@
 """Whether all is well is told by limits, and how it was is remembered for an hour."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from live import a_surface, wait_until
+from live import Clock, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
+from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
+from banditrank.errors import UnknownNameError
 from banditrank.service import vitals
 from banditrank.service.metrics import Metrics
 from banditrank.service.vitals import Vitals
@@ -21,15 +24,21 @@ def a_surface_named(name: str) -> Surface:
 
 @dataclass
 class Watched:
-    """A surface at work, and a clock that is set by hand."""
+    """A surface at work, and clocks that are set by hand."""
 
     engine: Engine
     metrics: Metrics
     vitals: Vitals
+    now: Clock
     monotonic: list[float] = field(default_factory=lambda: [1000.0])
 
     def told(self) -> dict[str, dict[str, Any]]:
         return {check["n"]: check for check in self.vitals.checks(self.engine.surface("home"))}
+
+    def surface(self, **settings: Any) -> LiveSurface:
+        """Return the surface with other settings."""
+        self.engine.delete("home")
+        return self.engine.create(a_surface(**settings))
 
     def pass_minutes(self, number: int) -> None:
         for _ in range(12 * number):
@@ -39,19 +48,20 @@ class Watched:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
-    engine = Engine(MemoryStore(), sync_seconds=60.0)
+    now = Clock()
+    engine = Engine(MemoryStore(), sync_seconds=60.0, clock=now)
     begun = engine.last_sync
     wait_until(lambda: engine.last_sync != begun)  # it is not read again for a minute
     engine.create(a_surface())
     metrics = Metrics(engine)
-    made = Watched(engine, metrics, Vitals(engine, metrics))
+    made = Watched(engine, metrics, Vitals(engine, metrics), now)
 
-    class Clock:
+    class Steady:
         @staticmethod
         def monotonic() -> float:
             return made.monotonic[0]
 
-    monkeypatch.setattr(vitals, "time", Clock)
+    monkeypatch.setattr(vitals, "time", Steady)
     engine.last_sync = 1000.0
     yield made
     engine.close()
@@ -96,15 +106,63 @@ def test_requests_of_the_last_minute_are_told(
     assert max(watched.told()[check]["hour"], default=0.0) > 0 or value in ("none", "0.0%")
 
 
-def test_rankings_without_feedback_and_what_is_not_noted_are_told(watched: Watched) -> None:
-    live = watched.engine.surface("home")
+def test_what_is_not_noted_is_told(watched: Watched) -> None:
     watched.pass_minutes(1)
-    live.watch.reported += 80
-    live.watch.unreported += 20
     watched.engine.journal.dropped += 3
+    assert (watched.told()["Dropped"]["v"], watched.told()["Dropped"]["s"]) == ("3", "bad")
+
+
+@pytest.mark.parametrize("unreported", ["not-clicked", "discarded"])
+def test_rankings_without_feedback_are_told_whatever_becomes_of_them(
+    watched: Watched, unreported: str
+) -> None:
+    live = watched.surface(unreported=unreported, attribution_seconds=600.0)
+    shown = [live.rank("new").id for _ in range(40)]
+    watched.now.now += 30
+    for ranking in shown[:30]:
+        assert watched.engine.feedback(ranking) == "counted"
+        assert watched.engine.feedback(ranking) == "repeated"  # and is not counted again
+    with pytest.raises(UnknownNameError):
+        watched.engine.feedback(shown[30], clicked="nothing")
+    watched.pass_minutes(1)
     told = watched.told()
-    assert (told["Unreported"]["v"], told["Unreported"]["s"]) == ("20.0%", "warn")
-    assert (told["Dropped"]["v"], told["Dropped"]["s"]) == ("3", "bad")
+    assert (told["Unreported"]["v"], told["Unreported"]["s"]) == ("none", "ok")  # nobody knows yet
+    assert (told["Pending"]["v"], told["Pending"]["d"]) == (
+        "10",
+        "rankings wait for feedback, the oldest for 31 s",
+    )  # to about a second
+    assert (told["Feedback delay"]["v"], told["Feedback delay"]["l"]) == ("30 s", "8 min")
+    watched.now.now += 600
+    wait_until(lambda: live.watch.awaited.closed == 40)
+    told = watched.told()
+    assert (told["Unreported"]["v"], told["Unreported"]["s"]) == ("25.0%", "warn")
+    assert told["Unreported"]["hour"][-1] == 0.25
+    assert told["Pending"]["v"] == "0"
+    watched.pass_minutes(2)
+    assert (watched.told()["Unreported"]["v"], watched.told()["Unreported"]["s"]) == ("none", "ok")
+
+
+def test_feedback_that_nearly_comes_too_late_is_told(watched: Watched) -> None:
+    live = watched.surface(attribution_seconds=600.0)
+    shown = [live.rank("new").id for _ in range(100)]
+    for ranking in shown[:90]:
+        watched.engine.feedback(ranking)
+    watched.now.now += 500
+    for ranking in shown[90:]:
+        watched.engine.feedback(ranking)
+    check = watched.told()["Feedback delay"]
+    assert (check["v"], check["s"]) == ("8 min", "warn")
+    assert check["d"].endswith("half of it within 0 s")
+
+
+def test_nothing_is_said_of_feedback_that_may_have_come_to_another_process(watched: Watched) -> None:
+    live = watched.surface()
+    ranking = live.rank("new").id
+    assert watched.told().keys() >= {"Pending", "Unreported"}
+    with closing(Engine(watched.engine.store, clock=watched.now)) as other:
+        other.feedback(ranking)
+    live.catch_up(1)
+    assert watched.told().keys().isdisjoint({"Pending", "Unreported"})
 
 
 def test_an_hour_is_remembered_and_no_more(watched: Watched) -> None:

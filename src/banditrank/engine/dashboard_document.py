@@ -98,14 +98,17 @@ class FairDocument(TypedDict):
 
 
 class CheckDocument(TypedDict):
-    """Something that may go wrong: its name, value, explanation, limit, status, and the last hour."""
+    """Something that may go wrong: its name, value, explanation, limit, status, and the last hour.
+
+    The last hour is null where there was nothing to measure.
+    """
 
     n: str
     v: str
     d: str
     l: str  # noqa: E741 - a word of the document, short like the others
     s: Status
-    hour: list[float]
+    hour: list[float | None]
 
 
 class DashboardDocument(TypedDict):

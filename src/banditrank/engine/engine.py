@@ -11,16 +11,13 @@ from banditrank.engine.forks import FORKED, tell_of_forks
 from banditrank.engine.journal import Answer, Deliver, Journal
 from banditrank.engine.keeper import Keeper
 from banditrank.engine.live_surface import LiveSurface
-from banditrank.engine.registry import SURFACE_GONE, Registry
+from banditrank.engine.registry import Registry
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, seeded_bytes
 from banditrank.engine.view import View
 from banditrank.engine.watch import Watch
 from banditrank.errors import (
-    BanditRankError,
-    ContradictionError,
     InvalidInputError,
-    LapsedRankingError,
     StoreError,
     StoreUnavailableError,
     UnknownRankingError,
@@ -191,7 +188,7 @@ class Engine:
 
         self.journal.settle(entry, answered)
         finished.wait()
-        return verdict_told(answers[0])
+        return live.told(entry, answers[0])
 
     def _read(self, ranking_id: str) -> Ticket:
         if self._is_copy:  # which has no journal to wait for
@@ -234,16 +231,3 @@ class Engine:
         live = self._registry.numbered(change.surface)
         if live is not None:
             live.learn(change)
-
-
-def verdict_told(answer: Answer) -> str:
-    """Return what whoever gave feedback is told, or raise the error that it is."""
-    if isinstance(answer, BanditRankError):
-        raise answer
-    if answer is Verdict.CONTRADICTED:
-        raise ContradictionError("another feedback was counted for this ranking before")
-    if answer is Verdict.FORGOTTEN:
-        raise LapsedRankingError("the ranking's attribution window closed long ago")
-    if answer is Verdict.GONE:
-        raise UnknownRankingError(SURFACE_GONE)
-    return str(answer)

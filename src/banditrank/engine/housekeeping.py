@@ -9,7 +9,7 @@ from banditrank.engine.surface import Surface
 from banditrank.engine.watch import Watch
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.base import Store
-from banditrank.storage.records import DISCARDED, NOT_CLICKED, Entry, Verdict
+from banditrank.storage.records import DISCARDED, NOT_CLICKED, Entry
 
 _SETTLE_SECONDS = 1.0
 _GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and commits take time
@@ -37,7 +37,7 @@ class Housekeeping:
     known
         A time that has surely come: that of the latest change in the store, before this process made any.
     watch
-        Where it is noted how many were settled.
+        Where it is noted how many windows closed.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Housekeeping:
         if forgets:
             self._settled_until = 0.0  # a store that was down for long may have noted rankings very late
         self._next_settling = self._clock() + _SETTLE_SECONDS
+        self._watch.awaited.close(now=self._clock())
         if self._settle(surface, until) >= old and forgets:  # all that is old was settled before
             self._next_forgetting = self._clock() + _FORGET_SECONDS
             self._store.forget(self._number, before=old)
@@ -102,11 +103,9 @@ class Housekeeping:
             self._next_settling = 0.0  # as soon as these are settled
         return lapsed[0].shown.lapses if lapsed else _milliseconds(until)
 
-    def _settled(self, key: bytes, answer: Answer) -> None:
-        """Take note of what became of a ranking; if nothing did, it is found again the next time."""
+    def _settled(self, key: bytes, _: Answer) -> None:
+        """Take note that a ranking was settled; if it was not, it is found again the next time."""
         self._being_settled.discard(key)
-        if answer is Verdict.COUNTED:
-            self._watch.unreported += 1
 
 
 def _milliseconds(seconds: float) -> int:

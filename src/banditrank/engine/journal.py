@@ -11,13 +11,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from banditrank.errors import BanditRankError, StoreError, StoreUnavailableError
+from banditrank.errors import (
+    BanditRankError,
+    ContradictionError,
+    LapsedRankingError,
+    StoreError,
+    StoreUnavailableError,
+    UnknownRankingError,
+)
 from banditrank.storage.base import Store
 from banditrank.storage.records import Change, Entry, Verdict
 
 MOST_WAITING = 100_000
 """Entries; if the store is so far behind, feedback is refused and shown rankings are not noted."""
 
+SURFACE_GONE = "the surface of the ranking was deleted"
 _LARGEST_GROUP = 2_000
 _NOTING_SECONDS = 0.05  # after which rankings that were shown are written without an outcome to go with
 _SMALL_GROUP = 16
@@ -175,6 +183,19 @@ class Journal:
         """Answer those who came when the journal had ended; each is taken out, and answered, once."""
         while rest := _taken(self._settled):
             self._answer([(done, StoreUnavailableError("the journal is closed")) for _, done in rest])
+
+
+def verdict_told(answer: Answer) -> str:
+    """Return what whoever gave feedback is told, or raise the error that it is."""
+    if isinstance(answer, BanditRankError):
+        raise answer
+    if answer is Verdict.CONTRADICTED:
+        raise ContradictionError("another feedback was counted for this ranking before")
+    if answer is Verdict.FORGOTTEN:
+        raise LapsedRankingError("the ranking's attribution window closed long ago")
+    if answer is Verdict.GONE:
+        raise UnknownRankingError(SURFACE_GONE)
+    return str(answer)
 
 
 def _halves(shown: list[S], settled: list[T]) -> list[tuple[list[S], list[T]]]:

@@ -9,7 +9,7 @@ from banditrank.checks import check_number
 from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.chore import Chore
 from banditrank.engine.housekeeping import Housekeeping
-from banditrank.engine.journal import Journal
+from banditrank.engine.journal import Answer, Journal, verdict_told
 from banditrank.engine.learned import Known, Learned
 from banditrank.engine.shapes import Shapes
 from banditrank.engine.surface import Surface
@@ -26,6 +26,7 @@ from banditrank.storage.records import (
     Outcome,
     Shown,
     SurfaceRecord,
+    Verdict,
 )
 
 _SETTLING_SECONDS = 1.0  # after a bucket's end, until which other processes' changes are waited for
@@ -95,6 +96,7 @@ class LiveSurface:
         self._view = self._new_view()
         self._viewed = time.monotonic()
         self._chores = self._made_chores()
+        self._own = self.version  # that this process knows of by itself
         if self.version > 0:
             watch.note("service started", self._learned)
 
@@ -110,21 +112,22 @@ class LiveSurface:
         if number is None:
             raise UnknownNameError("user_type", user_type, surface.user_types)
         now = self._clock()
-        expires = now + surface.attribution_seconds
+        lapses = int((now + surface.attribution_seconds) * 1000)
         tail, ranking, names = view.rank(number, self._random_bytes)
-        shown = Shown(self.number, new_key(int(expires * 1000), tail), ranking)
+        shown = Shown(self.number, new_key(lapses, tail), ranking)
         if surface.unreported == "not-clicked":
             self._journal.note(Entry(shown, None))
         ranking_id = self._signer.sign(Ticket(shown, view.revision, view.version))
         watch = self.watch
         watch.latest.append((ranking_id, now, shown, watch.best))
         watch.shown.append(ranking)
-        return ShownRanking(ranking_id, names, shown.lapses / 1000)
+        awaited = watch.awaited
+        awaited.given[lapses >> awaited.shift] += 1
+        return ShownRanking(ranking_id, names, lapses / 1000)
 
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""
         shown = ticket.shown
-        self.watch.reported += 1
         units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         if clicked is None:
             if reward != 1.0:
@@ -135,6 +138,13 @@ class LiveSurface:
         if clicked not in names:
             raise UnknownNameError("clicked", clicked, names)
         return Entry(shown, Outcome(names.index(clicked), units))
+
+    def told(self, entry: Entry, answer: Answer) -> str:
+        """Return what whoever gave feedback is told of it, or raise the error that it is."""
+        verdict = verdict_told(answer)
+        if answer is Verdict.COUNTED:
+            self.watch.awaited.report(entry.shown.lapses, now=self._clock())
+        return verdict
 
     def has_lapsed(self, ticket: Ticket) -> bool:
         """Return whether a ranking's attribution window has closed."""
@@ -173,6 +183,11 @@ class LiveSurface:
         return self._gone
 
     @property
+    def is_alone(self) -> bool:
+        """Whether no other process was seen to write since this one began."""
+        return self.version <= self._own
+
+    @property
     def rounds(self) -> int:
         """How many rankings were counted, of those known in this process."""
         return self._learned.rounds
@@ -209,6 +224,7 @@ class LiveSurface:
 
     def learn(self, change: Change) -> None:
         """Take in a change that was committed in this process."""
+        self._own += 1
         if self._learned.learn(change):
             self._learned.catch_up()
 

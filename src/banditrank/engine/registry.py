@@ -4,12 +4,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from banditrank.engine.journal import SURFACE_GONE
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import UnknownNameError, UnknownRankingError
 from banditrank.storage.base import Store
 from banditrank.storage.records import SurfaceRecord
 
-SURFACE_GONE = "the surface of the ranking was deleted"
 _MOST_GONE = 10_000  # numbers of surfaces that are not looked for again
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from banditrank.engine.activity import Activity, Standard
+from banditrank.engine.awaited import Awaited
 from banditrank.engine.estimated_world import best_rankings, estimated_world
 from banditrank.engine.learned import Known, Learned
 from banditrank.engine.pace import Pace
@@ -55,8 +56,8 @@ class Watch:
         What was shown by as many of them as shares are told of: `Shown.ranking`.
     best
         What is best at present; None until somebody looked.
-    reported, unreported
-        How many rankings' feedback came here, and how many were settled here without any.
+    awaited
+        What is known here of feedback that is to come.
     activity
         The series, which belongs to the counts that are learned.
     """
@@ -72,7 +73,7 @@ class Watch:
         self.latest: deque[tuple[str, float, Shown, BestRankings | None]] = deque(maxlen=MOST_LATEST)
         self.shown: deque[bytes] = deque(maxlen=MOST_SHOWN)
         self.best: BestRankings | None = None
-        self.reported = self.unreported = 0
+        self.awaited = Awaited(surface.attribution_seconds)
         self.activity = Activity(round(bucket_seconds * 1000), n_user_types=len(surface.user_types))
         self._clock = clock
         self._problem = problem
@@ -101,6 +102,8 @@ class Watch:
     def adopt(self, before: Surface, surface: Surface, learned: Learned) -> None:
         """Take note of another definition."""
         self.note(_difference(before, surface), learned)
+        if surface.attribution_seconds != before.attribution_seconds:
+            self.awaited = self.awaited.with_window(surface.attribution_seconds)
         with learned.activity() as activity:
             activity.fold()  # what came before is compared with what was true then
             self._know(surface)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from banditrank.engine.engine import verdict_told
 from banditrank.engine.journal import Answer
 from banditrank.errors import BanditRankError
 from banditrank.service.messages import Request, Response
@@ -63,7 +62,7 @@ async def _count(application: "Application", feedback: Feedback) -> str:
             told.set_result(answer)
 
     engine.journal.settle(entry, answered)
-    return verdict_told(await told)
+    return live.told(entry, await told)
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
