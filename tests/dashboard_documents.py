@@ -1,4 +1,7 @@
-"""Made-up documents of the dashboard's API, of any size: what the page is shown in tests."""
+"""Made-up documents of the dashboard's API, of any size: what the page is shown in tests.
+
+They are of the types of `banditrank.engine.dashboard_document`; a test sees to that.
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,28 +50,26 @@ def make(
     preferences = np.sort(rng.dirichlet(np.full(n_positions, 4.0), size=n), axis=1)
     means = rng.uniform(0.05, 0.9, size=(n, len(items)))
     arrivals = rng.dirichlet(np.full(n, 8.0))
-    width = 0.9 / np.sqrt(np.maximum(rounds, 4) / 30) + 0.01
+    width = float(0.9 / np.sqrt(max(rounds, 4) / 30) + 0.01)
     positions = _estimates(rng, preferences, width / 3, truth)
     learned = _estimates(rng, means, width * 2, truth)
     for row in learned:
         for one in row:
-            one |= {"n": round(float(rng.uniform(80, 9000)), 1), "c": int(rng.integers(10, 80))}
+            one |= {"n": round(float(rng.uniform(80, 9000)), 1), "c": float(rng.integers(10, 80))}
     present = [index for index, item in enumerate(items) if item not in retired]
     estimated = (_middle(positions), _middle(learned))
     own = [_best(*estimated, np.eye(n)[i], n_positions, present) for i in range(n)]
     everyone = _best(*estimated, arrivals, n_positions, present)
     even = _best(*estimated, np.full(n, 1 / n), n_positions, present)
     fair = [
-        _treatment("personalized", None, own, estimated, (preferences, means), arrivals, truth),
-        _treatment("equal", "utilitarian", [everyone] * n, estimated, (preferences, means), arrivals, truth),
+        _treatment(own, estimated, (preferences, means), truth=truth),
+        _treatment([everyone], estimated, (preferences, means), "utilitarian", truth=truth),
         _treatment(
-            "equal",
-            "nash" if utility == "utilitarian" else utility,
-            [even] * n,
+            [even],
             estimated,
             (preferences, means),
-            arrivals,
-            truth,
+            "nash" if utility == "utilitarian" else utility,
+            truth=truth,
         ),
     ]
     for one in fair[1:]:
@@ -78,12 +79,20 @@ def make(
     live = fair[0] if not equal else fair[1] if utility == "utilitarian" else fair[2]
     known = rounds > 0
     displays = rng.integers(0, 40, size=(n, n_positions, len(items)))
-    for i, ranking in enumerate(live["rankings"]):
+    rankings = live["rankings"] * n if equal else live["rankings"]
+    for i, ranking in enumerate(rankings):
         displays[i, range(n_positions), ranking] += 4000
+    series = _series(
+        rng,
+        arrivals,
+        live,
+        _random_order(means, preferences),
+        truth=truth,
+        n_buckets=N_BUCKETS if known else 0,
+    )
     return Made(
         dashboard={
             "surface": {
-                "id": name,
                 "name": name,
                 "treatment": treatment,
                 "utility": utility,
@@ -92,27 +101,34 @@ def make(
                 "types": list(types),
                 "retired": list(retired),
                 "n_positions": n_positions,
-                "window_s": 1800,
-                "demo": truth,
+                "window_s": 1800.0,
             },
             "as_of": _time(N_BUCKETS * BUCKET_SECONDS + 7),
             "level": 0.95,
             "truth": truth,
             "counts_age_s": 0.8,
+            "version": 12,
             "rounds": rounds,
             "arrivals": arrivals.tolist() if known else [1 / n] * n,
-            "now": _now(live, equal=equal) if known else [],
-            "recent": _recent(rng, live["rankings"], n) if known else [],
+            "began": series["start"] if known else None,
+            "last_hour": _last_hour(series, n),
+            "optimum": [
+                {"m": best, "lo": best - width, "hi": best + width}
+                for best, width in zip(
+                    live.get("true", live["value"]), [0.0 if truth else 0.02] * n, strict=True
+                )
+            ],
+            "optimum_of_all": True,
+            "random": _random_order(means, preferences).tolist(),
+            "now": _now(live, n, equal=equal) if known else [],
+            "recent": _recent(rng, rankings, n, len(items)) if known else [],
             "positions": positions,
             "items": learned,
             "fair": fair if known else [],
-            "fair_price": fair[2]["price"] if known else None,
             "displays": displays.tolist() if known else np.zeros_like(displays).tolist(),
             "health": _health(rng),
         },
-        series=_series(
-            rng, arrivals, live, means, preferences, truth=truth, n_buckets=N_BUCKETS if known else 0
-        ),
+        series=series,
         surface={
             "name": name,
             "items": [{"name": item, "retired": item in retired} for item in items],
@@ -233,41 +249,54 @@ def _worth(world: tuple[Array, Array], rankings: list[list[int]]) -> list[float]
     return [float(preferences[i] @ means[i, ranking]) for i, ranking in enumerate(rankings)]
 
 
+def _random_order(means: Array, preferences: Array) -> Array:
+    return np.asarray(means.mean(axis=1) * preferences.sum(axis=1))
+
+
 def _treatment(
-    treatment: str,
-    utility: str | None,
     rankings: list[list[int]],
     estimated: tuple[Array, Array],
     true: tuple[Array, Array],
-    _arrivals: Array,
-    truth: bool,  # noqa: FBT001 - a value of a document
+    utility: str | None = None,
+    *,
+    truth: bool,
 ) -> Document:
-    value = _worth(estimated, rankings)
+    each = rankings if utility is None else rankings * len(true[0])
+    value = _worth(estimated, each)
     made = {
-        "treatment": treatment,
-        "utility": utility,
+        "treatment": "personalized" if utility is None else "equal",
         "rankings": rankings,
         "value": value,
         "lo": [max(0.0, one - 0.011) for one in value],
         "hi": [min(1.0, one + 0.012) for one in value],
     }
-    return made | ({"true": _worth(true, rankings)} if truth else {})
+    made |= {} if utility is None else {"utility": utility}
+    return made | ({"true": _worth(true, each)} if truth else {})
 
 
-def _now(live: Document, *, equal: bool) -> list[Document]:
+def _now(live: Document, n_types: int, *, equal: bool) -> list[Document]:
     entries = []
-    for i, ranking in enumerate(live["rankings"][: 1 if equal else None]):
+    for i, ranking in enumerate(live["rankings"]):
         pick = (lambda values: values) if equal else (lambda values, i=i: values[i])
+        is_open = equal or i % 2
+        difference = {"delta": -0.0618} | (
+            {"lo": -0.13, "hi": 0.01} if is_open else {"lo": -0.1, "hi": -0.02}
+        )
         entries.append(
             {
                 "ranking": ranking,
                 "value": pick(live["value"]),
                 "lo": pick(live["lo"]),
                 "hi": pick(live["hi"]),
-                "p_best": 0.638 if equal or i % 2 else 0.996,
-                "shown_last_1000": 0.597 if equal or i % 2 else 0.993,
-                "runner_up": {"ranking": ranking[::-1], "delta": -0.0618}
-                | ({"lo": -0.13, "hi": 0.01} if equal or i % 2 else {"lo": -0.1, "hi": -0.02})
+                "p_best": {"m": 0.638, "lo": 0.59, "hi": 0.684}
+                if is_open
+                else {"m": 0.9975, "lo": 0.986, "hi": 0.9996},
+                "shown": {"share": 0.597, "of": 1000} if is_open else {"share": 0.993, "of": 480},
+                "runner_up": {
+                    "ranking": ranking[::-1],
+                    **difference,
+                    "by_type": [-0.0618] * (n_types if equal else 1),
+                }
                 if len(ranking) > 1
                 else None,
             }
@@ -275,32 +304,52 @@ def _now(live: Document, *, equal: bool) -> list[Document]:
     return entries
 
 
-def _recent(rng: np.random.Generator, rankings: list[list[int]], n_types: int) -> list[Document]:
+def _recent(
+    rng: np.random.Generator, rankings: list[list[int]], n_types: int, n_items: int
+) -> list[Document]:
     recent = []
     for index in range(8):
         kind = int(rng.integers(n_types))
-        ranking = rankings[kind]
+        best = ranking = rankings[kind]
         why = ("best", "order", "item")[index % 3]
+        others = [item for item in range(n_items) if item not in best]
+        if why == "order":
+            ranking = best[::-1]
+        elif why == "item" and others:
+            ranking = [others[0], *best[1:]]
+        clicked = index >= 2 and index % 2 == 1
         recent.append(
             {
                 "id": f"AbCd{index:04d}{rng.bytes(12).hex()}",
                 "at": _time(N_BUCKETS * BUCKET_SECONDS + 7 - 1.3 * index),
                 "type": kind,
-                "ranking": ranking[::-1] if why == "order" else ranking,
+                "ranking": ranking,
                 "why": why,
-                "feedback": "waiting" if index < 2 else "clicked" if index % 2 else "none",
-                "item": ranking[0] if index >= 2 and index % 2 else None,
+                "tried": [item for item in ranking if item not in best],
+                "feedback": "clicked" if clicked else ("waiting", "none", "unreported")[index // 2 % 3],
+                "item": ranking[0] if clicked else None,
             }
         )
     return recent
+
+
+def _last_hour(series: Document, n_types: int) -> Document:
+    """Return what the last two buckets of a series hold."""
+    visits, clicks = (np.array(series[name][-2:]).reshape(-1, n_types) for name in ("visits", "clicks"))
+    known = len(visits) > 0
+    return {
+        "visits": visits.sum(axis=0).astype(int).tolist(),
+        "clicks": clicks.sum(axis=0).astype(float).tolist(),
+        "other_item": series["other_item"][-1] if known else None,
+        "other_order": series["other_order"][-1] if known else None,
+    }
 
 
 def _series(
     rng: np.random.Generator,
     arrivals: Array,
     live: Document,
-    means: Array,
-    preferences: Array,
+    random: Array,
     *,
     truth: bool,
     n_buckets: int,
@@ -310,24 +359,16 @@ def _series(
     visits = np.array([rng.multinomial(total, arrivals) for total in totals], dtype=int)
     visits = visits.reshape(n_buckets, len(arrivals))
     best = np.array(live.get("true", live["value"]))
-    random = means.mean(axis=1) * preferences.sum(axis=1)
     share = np.exp(-buckets / 10)[:, None]
     clicks = rng.binomial(visits, share * random + (1 - share) * best)
-    optimum = float(arrivals @ best)
     regret = np.cumsum((visits * share * np.maximum(best - random, 0.01)).sum(axis=1))
     made = {
         "start": _time(0),
-        "bucket_s": BUCKET_SECONDS,
+        "bucket_s": float(BUCKET_SECONDS),
         "visits": visits.tolist(),
-        "clicks": clicks.tolist(),
+        "clicks": clicks.astype(float).tolist(),
         "other_item": (0.6 * share[:, 0]).tolist(),
         "other_order": (0.05 + 0.2 * share[:, 0]).tolist(),
-        "optimum": [optimum] * n_buckets,
-        "optimum_lo": [optimum - 0.02] * n_buckets,
-        "optimum_hi": [optimum + 0.02] * n_buckets,
-        "random": [float(arrivals @ random)] * n_buckets,
-        "optimum_by_type": best.tolist(),
-        "random_by_type": random.tolist(),
         "events": [{"at": _time(25 * BUCKET_SECONDS), "t": "service restarted"}],
     }
     return made | ({"regret": regret.tolist()} if truth else {})
@@ -336,11 +377,11 @@ def _series(
 def _health(rng: np.random.Generator) -> list[Document]:
     checks = [
         ("Ranking age", "0.8 s", "behind the newest counts", "5 s", "ok"),
-        ("Feedback delay", "95 s", "median, 74 min at the 95th percentile", "60 min", "warn"),
-        ("Pending", "214", "rankings wait for feedback, oldest 22 min", "30 min", "ok"),
-        ("Events", "0.8/s", "rankings, 0.8/s feedback", "none", "ok"),
-        ("Refused", "3", "unknown ids, 0 conflicts in the last hour", "1% of events", "ok"),
-        ("Store", "SQLite", "12.4 MB, last commit 0.2 s ago, 6 ms at the 99th percentile", "50 ms", "ok"),
+        ("Store", "0.2 s", "since it was last read", "5 s", "ok"),
+        ("Commits", "48.3 a second", "groups of rankings and feedback are written", "none", "ok"),
+        ("Refused", "0.3%", "of rankings and feedback were refused in the last minute", "1%", "ok"),
+        ("Feedback delay", "26 min", "within which 95% of the latest feedback came", "24 min", "warn"),
+        ("Pending", "214", "rankings wait for feedback, the oldest for 22 min", "none", "ok"),
     ]
     return [
         {"n": n, "v": v, "d": d, "l": limit, "s": s, "hour": rng.uniform(0, 9, 30).round(2).tolist()}

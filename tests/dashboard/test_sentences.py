@@ -26,18 +26,24 @@ STATE: Document = make().dashboard | {
             "value": 0.745,
             "lo": 0.73,
             "hi": 0.76,
-            "p_best": 0.996,
-            "shown_last_1000": 0.99,
-            "runner_up": {"ranking": [3, 2], "delta": -0.062, "lo": -0.08, "hi": -0.04},
+            "p_best": {"m": 0.9925, "lo": 0.978, "hi": 0.9974},
+            "shown": {"share": 0.99, "of": 480},
+            "runner_up": {"ranking": [3, 2], "delta": -0.062, "lo": -0.08, "hi": -0.04, "by_type": [-0.062]},
         },
         {
             "ranking": [3, 2],
             "value": 0.494,
             "lo": 0.48,
             "hi": 0.51,
-            "p_best": 0.66,
-            "shown_last_1000": 0.68,
-            "runner_up": {"ranking": [2, 3], "delta": -0.0005, "lo": -0.01, "hi": 0.009},
+            "p_best": {"m": 0.66, "lo": 0.61, "hi": 0.7},
+            "shown": {"share": 0.68, "of": 1},
+            "runner_up": {
+                "ranking": [2, 3],
+                "delta": -0.0005,
+                "lo": -0.01,
+                "hi": 0.009,
+                "by_type": [-0.0005],
+            },
         },
     ],
 }
@@ -94,8 +100,8 @@ def test_nothing_is_said_of_positions_whose_intervals_overlap(say: Any) -> None:
 
 def test_a_ranking_that_is_shown_seldom_is_not_said_to_be_seen(say: Any) -> None:
     state = changed()
-    state["now"][0]["shown_last_1000"] = 0.3
-    state["now"][1]["shown_last_1000"] = None
+    state["now"][0]["shown"] = {"share": 0.3, "of": 1000}
+    state["now"][1]["shown"] = None
     assert say("shownAnswer", state).startswith(
         "Best known for Male users is Ad 3, Ad 4. Best known for Female users is Ad 4, Ad 3."
     )
@@ -112,9 +118,10 @@ def test_the_next_best_is_less_only_if_its_interval_says_so(say: Any) -> None:
     assert told == [
         "Position 2 draws 69% of looks and gets Ad 4. ",
         "The next best ranking, Ad 4, Ad 3, is estimated to bring 0.062 clicks per visit less. ",
-        "Shown in 99% of the last 1,000 rankings.",
+        "Shown in 99% of the last 480 rankings for Male.",
     ]
-    stressed, still_open = say("whyShown", STATE, 1)[1:3]
+    stressed, still_open, often = say("whyShown", STATE, 1)[1:4]
+    assert often == "Shown in 68% of the last 1 ranking for Female."
     assert stressed == ["Still open: "]
     assert still_open == (
         "the order Ad 3, Ad 4 is estimated 0.0005 clicks per visit away, "
@@ -132,20 +139,54 @@ def equal(**of_now: Any) -> Document:
     state["now"] = [
         state["now"][0] | {"value": [0.745, 0.49], "lo": [0.73, 0.48], "hi": [0.76, 0.5]} | of_now
     ]
+    state["now"][0]["runner_up"] |= {"by_type": [0.2, -0.01]}
     return state
+
+
+def test_under_equal_treatment_the_utility_decides_what_is_told_apart(say: Any) -> None:
+    changes = "The next best ranking, Ad 4, Ad 3, would change Male by +0.200 and Female by −0.010 "
+    assert say("whyShownToEveryone", equal()) == [f"{changes}clicks per visit. "]  # more clicks, less utility
+    state = equal()
+    state["now"][0]["runner_up"]["hi"] = 0.0001
+    assert say("whyShownToEveryone", state)[1:] == [
+        ["Still open: "],
+        "the two cannot be told apart yet in Nash value.",
+    ]
 
 
 def test_the_best_ranking_is_called_so_from_95_percent_on(say: Any) -> None:
     assert say("shownAnswer", equal()) == (
-        "Everyone sees Ad 3, Ad 4. It has the best Nash value over all 2 user types; that is 99.6% sure."
+        "Everyone sees Ad 3, Ad 4. It has the best Nash value over all 2 user types; that is 99% sure."
     )
-    assert say("shownAnswer", equal(p_best=0.949, shown_last_1000=0.6)) == (
+    every = {"m": 1.0, "lo": 0.9905, "hi": 1.0}  # of 400 draws
+    assert say("shownAnswer", equal(p_best=every)).endswith("that is >99% sure.")
+    nearly = {"m": 0.96, "lo": 0.949, "hi": 0.97}
+    assert say("shownAnswer", equal(p_best=nearly, shown={"share": 0.6, "of": 1000})) == (
         "Everyone mostly sees Ad 3, Ad 4. "
-        "It has the best estimated Nash value over all 2 user types, and is the best with 95% certainty."
+        "It has the best estimated Nash value over all 2 user types, and is the best with 96% certainty."
     )
+    assert "that is 96% sure" in say("shownAnswer", equal(p_best=nearly | {"lo": 0.95}))
     assert say("shownAnswer", equal(p_best=None)) == (
         "Everyone sees Ad 3, Ad 4. It has the best estimated Nash value over all 2 user types."
     )
+
+
+@pytest.mark.parametrize(
+    ("ranking", "reason", "feedback"),
+    [
+        ({"why": "best", "feedback": "waiting"}, "Best known", "Waiting"),
+        ({"why": "order", "feedback": "none"}, "Trying another order", "No click"),
+        ({"why": "item", "feedback": "unreported"}, "Trying another item", "Not reported"),
+        # What was tried is what was not in the best of its time, whatever is best now.
+        ({"why": "item", "tried": [2], "feedback": "clicked", "item": 3}, "Trying Ad 3", "Clicked Ad 4"),
+    ],
+)
+def test_why_a_ranking_was_what_it_was_and_what_became_of_it(
+    ranking: Document, reason: str, feedback: str, say: Any
+) -> None:
+    told = {"type": 0, "ranking": [2, 3], "tried": [], "item": None} | ranking
+    assert say("reasonWords", STATE, told) == reason
+    assert say("feedbackWords", STATE, told) == feedback
 
 
 # What has been learned?
@@ -197,60 +238,66 @@ def test_types_that_look_elsewhere(say: Any) -> None:
 # Is it working?
 
 
-def series(clicks: int, visits: int = 10_000, **changes: Any) -> Document:
-    return {
-        "start": "2026-03-02T14:00:00Z",
-        "bucket_s": 1800,
-        "visits": [[1, 1], [visits // 4, visits // 4], [visits // 4, visits // 4]],
-        "clicks": [[1, 1], [clicks // 4, clicks // 4], [clicks // 4, clicks // 4]],
-        "other_item": [1, 0.01, 0.01],
-        "other_order": [0, 0.15, 0.15],
-        "optimum": [0.6, 0.6, 0.6],
-        "optimum_lo": [0.58, 0.58, 0.58],
-        "optimum_hi": [0.62, 0.62, 0.62],
-        "random": [0.45, 0.45, 0.45],
-        "events": [],
-    } | changes
+def worked(clicks: float, visits: int = 10_000, **changes: Any) -> Document:
+    """Return a state with so many clicks and visits in the last hour."""
+    state = changed(
+        began="2026-03-02T14:00:00Z",
+        as_of="2026-03-03T14:00:00Z",
+        last_hour={
+            "visits": [visits // 4, 3 * visits // 4],
+            "clicks": [clicks / 2, clicks / 2],
+            "other_item": 0.01,
+            "other_order": 0.15,
+        },
+        optimum=[{"m": 0.9, "lo": 0.9, "hi": 0.9}, {"m": 0.5, "lo": 0.5, "hi": 0.5}],  # 0.6 in all
+        random=[0.6, 0.4],
+    )
+    return state | changes
 
 
-def test_the_last_hour_against_the_known_optimum(say: Any) -> None:
-    assert say("workingAnswer", STATE, series(5960)) == (
+ESTIMATED = {
+    "truth": False,
+    "optimum": [{"m": 0.9, "lo": 0.86, "hi": 0.94}, {"m": 0.5, "lo": 0.486667, "hi": 0.513333}],
+}
+
+
+def test_the_last_hour_against_the_known_optimum_of_the_same_visits(say: Any) -> None:
+    assert say("workingAnswer", worked(5960)) == (
         "The last hour brought 0.596 clicks per visit. The best possible is 0.600; random order gives 0.450. "
         "The gap to the best is within chance. "
         "16% of displays explored, mostly by swapping the order of the same items."
     )
     # 95% of 0.59 in 10,000 is 0.5803 to 0.5996: the optimum is just outside
-    assert "more than chance" in say("workingAnswer", STATE, series(5900))
-    assert "above what the best ranking is worth" in say("workingAnswer", STATE, series(6400))
+    assert "more than chance" in say("workingAnswer", worked(5900))
+    assert "above what the best ranking is worth" in say("workingAnswer", worked(6400))
 
 
 def test_an_estimated_optimum_is_called_so_and_its_interval_counts(say: Any) -> None:
-    state = changed(truth=False)
-    said = say("workingAnswer", state, series(5800))
+    said = say("workingAnswer", worked(5800, **ESTIMATED))
     assert "The best possible is estimated to be 0.600; random order is estimated to give 0.450." in said
     assert "The gap to the best is within chance." in said  # 0.570 to 0.590 meets 0.58 to 0.62
-    assert "more than chance" in say("workingAnswer", state, series(5600))
+    assert "The gap to the best is more than chance." in say("workingAnswer", worked(5600, **ESTIMATED))
 
 
-def test_the_optimum_is_that_of_the_same_visits(say: Any) -> None:
-    half = series(5960, optimum=[0.9, 0.5, 0.7], random=[0.9, 0.4, 0.5])  # the first is more than an hour ago
-    assert "The best possible is 0.600; random order gives 0.450." in say("workingAnswer", STATE, half)
+def test_the_best_is_called_the_best_known_where_it_may_not_be_the_best_of_all(say: Any) -> None:
+    surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
+    said = say("workingAnswer", worked(5800, **ESTIMATED, surface=surface, optimum_of_all=False))
+    assert "The best known equal ranking is estimated to be 0.600;" in said
+    assert "The gap to the best known is within chance." in said
 
 
 def test_few_visits_are_not_told_from_random_order(say: Any) -> None:
-    said = say("workingAnswer", STATE, series(24, 40))
+    said = say("workingAnswer", worked(24, 40))
     assert "The gap to the best is within chance. So is the gap to random order." in said
-    assert "random order gives 0.450. The gap" in say("workingAnswer", STATE, series(5960))
+    assert "random order gives 0.450. The gap" in say("workingAnswer", worked(5960))
 
 
 def test_as_much_of_an_hour_as_there_is(say: Any) -> None:
-    assert say("workingAnswer", STATE, series(5960, bucket_s=1)).startswith("The last 3 s brought")
-    empty = series(5960, visits=0)
-    assert say("workingAnswer", STATE, empty | {"visits": [[0, 0]] * 3}) == (
-        "No visits were counted in the last hour."
+    assert say("workingAnswer", worked(5960, as_of="2026-03-02T14:00:42Z")).startswith(
+        "The last 42 s brought"
     )
-    nothing = {name: [] if isinstance(values, list) else values for name, values in series(1).items()}
-    assert say("workingAnswer", STATE, nothing) == "No visits have been counted yet."
+    assert say("workingAnswer", worked(0, 0)) == "No visits were counted in the last hour."
+    assert say("workingAnswer", worked(0, 0, began=None)) == "No visits have been counted yet."
 
 
 def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
@@ -258,9 +305,11 @@ def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
         (0.1, 0.04, "14% of displays explored, mostly by trying other items."),
         (0.1, 0.06, "16% of displays explored."),
         (0.0, 0.0, "Nothing was explored."),
+        (None, None, "The gap to the best is within chance."),  # nothing to compare with
     ):
-        said = say("workingAnswer", STATE, series(5960, other_item=[item] * 3, other_order=[order] * 3))
-        assert said.endswith(ending)
+        state = worked(5960)
+        state["last_hour"] |= {"other_item": item, "other_order": order}
+        assert say("workingAnswer", state).endswith(ending)
 
 
 # Is it fair?
@@ -269,19 +318,13 @@ def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
 def fair(own: list[float], shared: list[float], nash: list[float], width: float = 0.01) -> list[Document]:
     def one(treatment: str, utility: str | None, value: list[float], rankings: list[list[int]]) -> Document:
         low, high = [v - width for v in value], [v + width for v in value]
-        return {
-            "treatment": treatment,
-            "utility": utility,
-            "value": value,
-            "lo": low,
-            "hi": high,
-            "rankings": rankings,
-        }
+        told = {"treatment": treatment, "value": value, "lo": low, "hi": high, "rankings": rankings}
+        return told | ({} if utility is None else {"utility": utility, "price": None})
 
     return [
         one("personalized", None, own, [[2, 3], [3, 2]]),
-        one("equal", "utilitarian", shared, [[2, 3]] * 2),
-        one("equal", "nash", nash, [[3, 2]] * 2),
+        one("equal", "utilitarian", shared, [[2, 3]]),
+        one("equal", "nash", nash, [[3, 2]]),
     ]
 
 
@@ -325,11 +368,7 @@ def test_one_type_is_treated_alike(say: Any) -> None:
 def test_a_price_has_its_interval_and_is_never_negative(say: Any) -> None:
     state = changed(fair=fair([0.74, 0.5], [0.74, 0.45], [0.70, 0.495]))
     state["fair"][2]["price"] = {"m": 0.031, "lo": -0.002, "hi": 0.064}
-    assert say("priceWords", state, 2) == {
-        "shown": "3.1%",
-        "between": "between 0.00% and 6.4%",
-        "told": False,
-    }
+    assert say("priceWords", state, 2) == {"shown": "3.1%", "between": "between 0.00% and 6.4%"}
     state["fair"][2]["price"] = {"m": -1e-9, "lo": -0.1, "hi": 0.1}
     assert say("priceWords", state, 2)["shown"] == "0.00%"
 
@@ -362,11 +401,15 @@ def test_checks_are_counted_and_named(say: Any) -> None:
         ("m.percent(0.3134)", "31%"),
         ("m.percent(0.001)", "<1%"),
         ("m.percent(0)", "0%"),
+        ("m.percent(0.995)", ">99%"),
         ("m.percent(0.999)", ">99%"),
         ("m.percent(1)", "100%"),
-        ("m.sureness(0.9996)", ">99.9%"),
-        ("m.sureness(0.996)", "99.6%"),
-        ("m.sureness(0.66)", "66%"),
+        ("m.sureness({m: 1, lo: 0.9905})", ">99%"),
+        ("m.sureness({m: 1, lo: 0.929})", ">92%"),
+        ("m.sureness({m: 0.995, lo: 0.982})", ">98%"),
+        ("m.sureness({m: 0.9925, lo: 0.978})", "99%"),
+        ("m.sureness({m: 0.66, lo: 0.61})", "66%"),
+        ("m.sureness({m: 1, lo: 1})", "100%"),
         ("m.number(-0.0001)", "0.000"),
         ("m.number(-0.25, 2)", "−0.25"),
         ("m.signed(0.25, 2)", "+0.25"),

@@ -149,7 +149,7 @@ def test_clicks(made: Made, who: str, server: Fixture, open_page: OpenPage) -> N
         for name in ("visits", "clicks")
     ]
     for row, visits, clicks in zip(rows, *counts, strict=True):
-        assert row[1:3] == [f"{visits:,}", f"{clicks:,}"]
+        assert row[1:3] == [f"{visits:,}", f"{clicks:,.0f}"]
         assert number_in(row[3]) == pytest.approx(clicks / visits, abs=0.000501)
     for words, row in zip(readouts(page, "clicks"), rows, strict=True):
         assert words == f"{row[0]}: {row[3]} clicks per visit ({row[4]}), {row[1]} visits"
@@ -160,11 +160,25 @@ def test_clicks(made: Made, who: str, server: Fixture, open_page: OpenPage) -> N
     inside = [i for i, y in enumerate(values) if floor <= y <= top]  # others are cut at the edge
     assert len(inside) > len(rows) / 2
     assert [found["points"][i][1] for i in inside] == pytest.approx([values[i] for i in inside], abs=PIXEL)
-    series = made.series
-    best = series["optimum"][-1] if who == "All" else series["optimum_by_type"][1]
+    optimum = [one["m"] for one in made.dashboard["optimum"]]
+    best = np.average(optimum, weights=made.series["visits"][-1]) if who == "All" else optimum[1]
     words = "optimum" if made.dashboard["truth"] else "estimated optimum"
     assert f"{words} {best:.3f}" in page.locator("[data-chart=clicks]").text_content()
     assert number_in(rows[-1][5]) == pytest.approx(best, abs=5e-4)
+
+
+def test_there_is_no_exploration_where_nobody_came(open_page: OpenPage) -> None:
+    made = make("gap")
+    for bucket in (3, 5):
+        made.series["visits"][bucket] = made.series["clicks"][bucket] = [0, 0]
+        made.series["other_item"][bucket] = made.series["other_order"][bucket] = None
+    with serving(made) as server:
+        page = settled(open_page(server.page("gap")))
+        rows = rows_of(page, "exploration")
+        assert [rows[bucket][1:] for bucket in (3, 5)] == [["–", "–"]] * 2
+        assert readouts(page, "exploration")[3].endswith(": no visits")
+        for kind in ("e1", "e2"):
+            assert page.locator(f"[data-chart=exploration] .{kind}").count() == 3  # before, between and after
 
 
 def test_exploration_and_regret(server: Fixture, open_page: OpenPage) -> None:

@@ -1,6 +1,9 @@
 """The series of a surface: the fold equals a direct count, whoever folds, however often it is kept."""
 
+import json
 import random
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,8 @@ from hypothesis import strategies as st
 from live import ITEMS, TYPES, Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank import Problem
-from banditrank.engine.activity import MOST_BUCKETS, Activity, Standard
+from banditrank.engine.activity import MOST_BUCKETS, Activity
+from banditrank.engine.bucket_table import Standard
 from banditrank.engine.engine import Engine
 from banditrank.engine.truth import Truth
 from banditrank.simulation.regret import equal_regret, personalized_regret
@@ -83,8 +87,9 @@ def test_displays_are_compared_with_what_was_best_when_they_came() -> None:
     activity.compare_with(Standard(np.array([[1, 0]]), 3))
     activity.add(START + 2000, cells_of([shown(0, (0, 1)), shown(0, (4, 0)), shown(1, (1, 0))]))
     closed = activity.closed(START + 3000)
-    assert closed.other_item.tolist() == [0, 1 / 6, 3 / 6]  # a type and an item that are new are other items
-    assert closed.other_order.tolist() == [0, 2 / 6, 2 / 6]
+    # A type and an item that are new are other items; nothing is said of what was compared with nothing.
+    np.testing.assert_array_equal(closed.other_item, [np.nan, 1 / 6, 3 / 6])
+    np.testing.assert_array_equal(closed.other_order, [np.nan, 2 / 6, 2 / 6])
 
 
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])
@@ -141,11 +146,47 @@ def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
     assert late.visits.sum() == 1
 
 
-def test_what_cannot_be_read_is_left_alone() -> None:
-    import json
-    import struct
-    import zlib
+def test_what_an_earlier_version_kept_is_read() -> None:
+    kept = Activity(WIDTH, n_user_types=1)
+    kept.add(START, cells_of([shown(0, (0, 1))]))
+    raw = zlib.decompress(kept.to_bytes())
+    (size,) = struct.unpack_from("<I", raw)
+    head = json.loads(raw[4 : 4 + size]) | {"format": 1}
+    del head["minutes"], head["n_user_types_last_hour"]
+    text = json.dumps(head).encode()
+    tables = raw[4 + size : 4 + size + 8 * MOST_BUCKETS * 6]  # without the last hour
+    activity = Activity(7, n_user_types=2)
+    activity.restore(zlib.compress(struct.pack("<I", len(text)) + text + tables))
+    assert activity.closed(START + 1000).visits.tolist() == [[1]]
+    assert activity.last_hour(START).visits.sum() == 0
 
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 30, 300]))
+def test_the_last_hour_equals_a_direct_count(seed: int, number: int) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    pace = rng.choice([1, 20, 600])
+    changes = [(START + pace * (at - START), entries) for at, entries in random_changes(rng, number)]
+    activity = Activity(WIDTH, n_user_types=1)
+    for at, entries in changes:
+        activity.add(at, cells_of(entries))
+        if rng.random() < 0.02:
+            activity.fold()
+    now = changes[-1][0] + rng.randrange(7_200_000)
+    recent = [entry for at, entries in changes if now // 60_000 - at // 60_000 < 60 for entry in entries]
+    totals = activity.last_hour(now)
+    assert totals.visits.sum() == len(recent)
+    assert totals.clicks.sum() == sum(entry.outcome.reward for entry in recent) / REWARD_UNITS
+
+
+def test_a_clock_that_was_ahead_does_not_hide_the_last_hour() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(START + 10**9, cells_of([shown(0, (0, 1))]))
+    activity.fold()
+    activity.add(START, cells_of([shown(0, (0, 1))]))
+    assert activity.last_hour(START + 1000).visits.tolist() == [1]
+
+
+def test_what_cannot_be_read_is_left_alone() -> None:
     text = json.dumps({"format": 99}).encode()
     activity = Activity(WIDTH, n_user_types=1)
     activity.add(START, cells_of([shown(0, (0, 1))]))
@@ -162,13 +203,19 @@ def test_a_restart_goes_on_with_the_same_series(tmp_path: Path) -> None:
             clock.now += 60
         wait_until(lambda: ranker._live.watch.best is not None)
         before, _ = ranker._live.series()
+        hour = ranker._live.last_hour()
     with SqliteStore(path) as store, a_ranker(store=store, clock=clock) as ranker:
         after, notes = ranker._live.series()
         assert [note.text for note in notes] == ["service started"]
+        again = ranker._live.last_hour()
+        assert again[0] == hour[0]
+        for one, other in zip(again[1], hour[1], strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert again[1].visits.sum() == 50
         for name in ("start", "width", "doubled", "regret"):
             assert getattr(after, name) == getattr(before, name)
         for name in ("visits", "clicks", "other_item", "other_order"):
-            assert getattr(after, name).tolist() == getattr(before, name).tolist()
+            np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
         assert after.visits.sum(axis=1).tolist() == [10, 10, 10, 10, 10]
         play(ranker, 10, seed=2)
         clock.now += 120

@@ -7,7 +7,7 @@ import pytest
 
 from banditrank import Counts, Problem, kdd2012, user_type_values
 from banditrank.engine.alternatives import all_rankings, next_best, values_of_rankings
-from banditrank.engine.certainty import chance_of_best
+from banditrank.engine.certainty import best_of_draws, share_of
 from banditrank.engine.posterior_draws import PosteriorDraws, interval
 from banditrank.model.values import best_personalized_rankings
 from banditrank.policies.drawn_world import DrawnWorld
@@ -93,21 +93,36 @@ def test_trying_all_rankings_and_solving_agree_on_how_sure_a_ranking_is(
     counts = seen(world, np.random.default_rng(3), ROUNDS)
     draws = PosteriorDraws(counts, seed=5)
     for ranking in ([2, 3], [3, 2]):
-        tried = chance_of_best(draws, np.array(ranking), NASH)
+        tried = best_of_draws(draws, np.array(ranking), NASH)
         with monkeypatch.context() as patched:
             patched.setattr("banditrank.engine.certainty.all_rankings", lambda *_: None)
             patched.setattr("banditrank.engine.certainty._SOLVER_SECONDS", 600.0)
-            solved = chance_of_best(draws, np.array(ranking), NASH)
-        assert solved == pytest.approx(tried, abs=0.01)
+            solved = best_of_draws(draws, np.array(ranking), NASH)
+        assert solved.wins.mean() == pytest.approx(tried.wins.mean(), abs=0.01)
+        assert np.isclose(solved.values, tried.values, rtol=1e-3).all(axis=1).mean() > 0.99
+
+
+def test_a_share_of_draws_claims_no_more_than_their_number_allows() -> None:
+    every, most = np.ones(400, dtype=bool), np.arange(400) > 0
+    # Wilson, by hand: n / (n + z²) for all of n
+    assert share_of(every, 0.95) == pytest.approx((1.0, 400 / (400 + 1.959964**2), 1.0))
+    assert share_of(every[:50], 0.95).low == pytest.approx(50 / (50 + 1.959964**2))
+    assert share_of(most, 0.95).low < share_of(every, 0.95).low < 1.0
+    assert share_of(~every, 0.95)[:2] == (0.0, 0.0)
+
+
+def test_draws_of_a_type_are_made_once() -> None:
+    draws = PosteriorDraws(seen(kdd2012(), np.random.default_rng(3), 100), seed=5)
+    assert draws.of_type(1) is draws.of_type(1)
 
 
 def test_what_takes_too_long_to_tell_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     world = random_world(np.random.default_rng(1), 2, 12, 4)
     draws = PosteriorDraws(seen(world, np.random.default_rng(1), 50), seed=5)
     monkeypatch.setattr("banditrank.engine.certainty._SOLVER_SECONDS", 0.0)
-    assert chance_of_best(draws, np.arange(4), NASH) is None
+    assert best_of_draws(draws, np.arange(4), NASH) is None
     monkeypatch.setattr("banditrank.engine.certainty._MOST_NUMBERS", 100)
-    assert chance_of_best(draws, np.arange(4), NASH) is None
+    assert best_of_draws(draws, np.arange(4), NASH) is None
 
 
 def test_the_same_counts_give_the_same_draws() -> None:

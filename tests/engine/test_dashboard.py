@@ -2,19 +2,25 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
-from banditrank import Problem, user_type_values
+from banditrank import Counts, Problem, user_type_values
 from banditrank.engine.assessment import assess
 from banditrank.engine.dashboard import dashboard_document
+from banditrank.engine.dashboard_document import DashboardDocument
 from banditrank.engine.latest_rankings import LatestRankings
+from banditrank.engine.learned import Known
 from banditrank.engine.ranker import Ranker
 from banditrank.engine.series import first_wanted, series_document
+from banditrank.engine.surface import Surface
 from banditrank.engine.truth import Truth
+from banditrank.storage.records import DISCARDED
 
 WORLD = Problem(
     [0.5, 0.5],
@@ -26,13 +32,18 @@ WORLD = Problem(
 
 
 def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
-    """Return a dashboard's document as it comes out of JSON."""
+    """Return a dashboard's document as it comes out of JSON, which is as it was described."""
     live = ranker._live
     latest = LatestRankings(live, ranker._engine.store)
     true = None if truth is None else Truth(truth, live.surface)
     now = ranker._engine.now()
-    document = dashboard_document(assess(live.known()), true, latest, [], now=now, counts_age=0.0)
-    return json.loads(json.dumps(document, allow_nan=False))
+    document = dashboard_document(
+        assess(live.known()), true, latest, live.last_hour(), [], now=now, counts_age=0.0
+    )
+    json.dumps(document, allow_nan=False)
+    decoded = msgspec.json.decode(msgspec.json.encode(document))
+    assert msgspec.convert(decoded, DashboardDocument) == decoded
+    return decoded
 
 
 @pytest.mark.parametrize(
@@ -73,7 +84,6 @@ def test_values_are_those_of_the_reports(settings: dict[str, Any]) -> None:
     assert len(equal["rankings"]) == 1
     assert equal["value"] == pytest.approx([one.equal_value for one in equality.user_types])
     assert equal["price"]["m"] == pytest.approx(equality.price_of_equality)
-    assert document["fair_price"] == third["price"]
     for one in document["fair"]:
         assert all(
             lo <= value <= hi for lo, value, hi in zip(one["lo"], one["value"], one["hi"], strict=True)
@@ -92,7 +102,7 @@ def test_products_of_what_is_shown_add_up_to_its_value() -> None:
         ]
         assert now["value"] == pytest.approx(sum(products))
         assert now["lo"] <= now["value"] <= now["hi"]
-        assert 0 <= now["p_best"] <= 1
+        assert 0 <= now["p_best"]["lo"] <= now["p_best"]["m"] <= now["p_best"]["hi"] <= 1
         runner_up = now["runner_up"]
         assert runner_up["lo"] <= runner_up["delta"] <= runner_up["hi"]
         assert runner_up["delta"] <= 0
@@ -104,18 +114,15 @@ def test_under_equal_treatment_there_is_one_ranking_with_a_value_for_each_type()
         play(ranker, 100, seed=1)
         (now,) = told(ranker)["now"]
     assert len(now["value"]) == len(now["lo"]) == len(now["hi"]) == len(now["runner_up"]["by_type"]) == 2
-    assert 0 <= now["p_best"] <= 1
+    assert 0 <= now["p_best"]["lo"] <= now["p_best"]["m"] <= now["p_best"]["hi"] <= 1
 
 
 def test_without_data_nothing_is_claimed() -> None:
     with a_ranker() as ranker:
         document = told(ranker, WORLD)
-    assert (document["now"], document["recent"], document["fair"], document["fair_price"]) == (
-        [],
-        [],
-        [],
-        None,
-    )
+    assert (document["now"], document["recent"], document["fair"], document["began"]) == ([], [], [], None)
+    nothing = {"visits": [0, 0], "clicks": [0, 0], "other_item": None, "other_order": None}
+    assert document["last_hour"] == nothing
     assert document["arrivals"] == [0.5, 0.5]
     assert {row["hi"] - row["lo"] for rows in document["items"] for row in rows} == {1.0}
 
@@ -126,7 +133,8 @@ def test_a_surface_with_one_type_and_one_item_is_told_of(treatment: str) -> None
     with a_ranker(surface) as ranker:
         play(ranker, 5, seed=1)
         (now,) = told(ranker)["now"]
-    assert (now["ranking"], now["p_best"], now["runner_up"], now["shown_last_1000"]) == ([0], 1.0, None, 1.0)
+    assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "of": 5})
+    assert now["p_best"] == {"m": 1.0, "lo": 1.0, "hi": 1.0}  # there is no other
 
 
 def test_rankings_without_any_click_are_no_reason_to_claim_a_price() -> None:
@@ -134,7 +142,7 @@ def test_rankings_without_any_click_are_no_reason_to_claim_a_price() -> None:
         for _ in range(10):
             ranker.feedback(ranker.rank("new").id)
         document = told(ranker)
-    assert document["fair_price"] is None
+    assert document["fair"][2]["price"] is None
     assert document["now"][0]["value"] == [0, 0]
 
 
@@ -167,13 +175,26 @@ def test_the_latest_rankings_are_told_with_what_became_of_them() -> None:
         assert recent[1]["item"] is None
 
 
-def test_feedback_is_not_awaited_when_its_time_is_over() -> None:
+@pytest.mark.parametrize("unreported", ["discarded", "not-clicked"])
+def test_feedback_that_did_not_come_is_not_said_to_be_none(unreported: str) -> None:
     clock = Clock()
-    with a_ranker(a_surface(unreported="discarded", attribution_seconds=60.0), clock=clock) as ranker:
+    with a_ranker(a_surface(unreported=unreported, attribution_seconds=60.0), clock=clock) as ranker:
         ranker.rank("new")
         assert told(ranker)["recent"][0]["feedback"] == "waiting"
         clock.now += 60
-        assert told(ranker)["recent"][0]["feedback"] == "none"
+        assert told(ranker)["recent"][0]["feedback"] == "unreported"
+
+
+def test_what_was_shown_and_is_discarded_was_not_reported() -> None:
+    clock = Clock()
+    with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
+        shown = ranker.rank("new")
+        store, number = ranker._engine.store, ranker._live.number
+        wait_until(lambda: len(store.open_entries(number, since=0, until=10**13, limit=9)) == 1)
+        ranker._engine.change("home", lambda surface: replace(surface, unreported="discarded"))
+        clock.now += 70
+        wait_until(lambda: store.outcome(number, ranker._engine.ticket(shown.id)[1].shown.key) == DISCARDED)
+        assert told(ranker)["recent"][0]["feedback"] == "unreported"
 
 
 def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:
@@ -191,6 +212,7 @@ def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:
         best = [(0, 1), (2, 3)][one["type"]]
         same_items = set(one["ranking"]) == set(best)
         assert one["why"] == ("best" if tuple(one["ranking"]) == best else "order" if same_items else "item")
+        assert one["tried"] == [item for item in one["ranking"] if item not in best]
         reasons[one["why"]] += 1
     assert reasons["item"]
 
@@ -203,7 +225,8 @@ def test_shares_are_of_what_was_shown_to_a_type() -> None:
     rankings = Counter(tuple(np.frombuffer(one, dtype="<u2").tolist()) for one in shown)
     for i, now in enumerate(document["now"]):
         of_type = sum(number for ranking, number in rankings.items() if ranking[0] == i)
-        assert now["shown_last_1000"] == rankings[(i, *now["ranking"])] / of_type
+        assert now["shown"] == {"share": rankings[(i, *now["ranking"])] / of_type, "of": of_type}
+    assert sum(now["shown"]["of"] for now in document["now"]) == 40
 
 
 def test_a_store_that_is_down_leaves_feedback_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,34 +246,109 @@ def test_a_store_that_is_down_leaves_feedback_open(monkeypatch: pytest.MonkeyPat
         assert told(ranker)["recent"][0]["feedback"] == "none"
 
 
-def test_the_series_tells_what_came_and_what_could_have_come() -> None:
+def test_the_series_tells_what_came() -> None:
     clock = Clock(999_999_960.0)
     with a_ranker(clock=clock) as ranker:
         play(ranker, 40, seed=1)
+        live = ranker._live
+        wait_until(lambda: live.watch.best is not None)
         clock.now += 60
         play(ranker, 20, seed=2)
         clock.now += 121
-        live = ranker._live
-        wait_until(lambda: not live.is_due())
-        assessment, (buckets, notes) = assess(live.known()), live.series()
-        estimated = series_document(buckets, notes, assessment, None)
-        true = series_document(buckets, notes, assessment, Truth(WORLD, live.surface), first=1)
-    assert (estimated["start"], estimated["bucket_s"]) == ("2001-09-09T01:46:00.000Z", 60.0)
-    assert [sum(row) for row in estimated["visits"]] == [40, 20, 0]
-    assert "regret" not in estimated
-    values = assessment.treatments[0].values
-    for bucket, visits in enumerate(estimated["visits"][:2]):
-        expected = sum(number * value.estimate for number, value in zip(visits, values, strict=True)) / sum(
-            visits
-        )
-        assert estimated["optimum"][bucket] == pytest.approx(expected)
-        ends = [estimated[name][bucket] for name in ("optimum_lo", "optimum", "optimum_hi")]
-        assert ends == sorted(ends)
-        assert estimated["random"][bucket] < estimated["optimum"][bucket]
-    assert true["start"] == "2001-09-09T01:47:00.000Z"
-    assert true["visits"] == estimated["visits"][1:]
-    assert len(true["regret"]) == 2
-    assert true["optimum_by_type"] == pytest.approx([0.9 * 0.7 + 0.5 * 0.3, 0.8 * 0.6 + 0.4 * 0.4])
+        buckets, notes = live.series()
+        plain = series_document(buckets, notes, n_user_types=2, with_regret=False)
+        with_regret = series_document(buckets, notes, n_user_types=2, with_regret=True, first=1)
+    assert (plain["start"], plain["bucket_s"]) == ("2001-09-09T01:46:00.000Z", 60.0)
+    assert [sum(row) for row in plain["visits"]] == [40, 20, 0]
+    assert "regret" not in plain
+    assert plain["other_item"][1] is not None
+    assert (plain["other_item"][2], plain["other_order"][2]) == (None, None)  # nobody came
+    assert with_regret["start"] == "2001-09-09T01:47:00.000Z"
+    assert with_regret["visits"] == plain["visits"][1:]
+    assert len(with_regret["regret"]) == 2
+
+
+def test_the_last_hour_goes_up_to_now_however_wide_buckets_are() -> None:
+    clock = Clock(999_999_960.0)
+    with a_ranker(clock=clock) as ranker:
+        play(ranker, 5, seed=1)
+        clock.now += 40 * 86400
+        play(ranker, 30, seed=1)
+        assert ranker._live.series()[0].width > 3_600_000
+        document = told(ranker)
+        assert sum(document["last_hour"]["visits"]) == 30
+        assert sum(document["last_hour"]["clicks"]) > 0
+        assert document["began"] == "2001-09-09T01:46:00.000Z"
+        clock.now += 3600
+        assert sum(told(ranker)["last_hour"]["visits"]) == 0
+
+
+def test_the_optimum_may_be_more_than_the_best_known_ranking_where_items_were_hardly_shown() -> None:
+    surface = a_surface(user_types=["all"], n_positions=1)
+    counts = np.zeros((1, 5, 1), dtype=np.int64), np.zeros((1, 5, 1))
+    counts[0][0, :, 0], counts[1][0, :, 0] = [2000, 2000, 3, 3, 3], [400, 200, 0, 0, 0]
+    for settings in ({}, {"treatment": "equal", "utility": "nash"}):
+        assessed = assess(_known(replace(surface, **settings), Counts.from_arrays(*counts, [4009])))
+        (value,), (optimum,) = assessed.treatments[assessed.own].values, assessed.optimum
+        assert assessed.optimum_of_all
+        assert optimum.estimate == value.estimate == pytest.approx(0.2)
+        assert value.high < 0.23
+        assert optimum.high > 0.3  # one of the three may be far better
+        assert optimum.low >= value.low
+
+
+def test_without_telling_what_is_best_of_all_the_best_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("banditrank.engine.certainty._MOST_NUMBERS", 10)
+    with a_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
+        play(ranker, 50, seed=1)
+        document = told(ranker)
+        true = told(ranker, WORLD)
+    assert not document["optimum_of_all"]
+    assert document["now"][0]["p_best"] is None
+    assert [one["m"] for one in document["optimum"]] == document["fair"][2]["value"]
+    assert true["optimum_of_all"]
+
+
+def test_the_true_optimum_has_no_interval() -> None:
+    with a_ranker() as ranker:
+        play(ranker, 30, seed=1)
+        document = told(ranker, WORLD)
+    best = [0.9 * 0.7 + 0.5 * 0.3, 0.8 * 0.6 + 0.4 * 0.4]
+    for end in ("lo", "m", "hi"):
+        assert [one[end] for one in document["optimum"]] == pytest.approx(best)
+    assert document["random"] == pytest.approx([0.4, 0.36])
+
+
+def _known(surface: Surface, counts: Counts) -> Known:
+    return Known(surface, 1, 1, counts)
+
+
+@pytest.mark.parametrize(("displays", "is_told"), [(20_000, True), (30, False)])
+def test_what_comes_next_is_told_apart_in_the_utility_and_not_in_clicks(
+    displays: int,
+    is_told: bool,  # noqa: FBT001
+) -> None:
+    """The fair item brings both types 0.4; the other 0.9 and 0.05: more clicks, and less Nash value."""
+    surface = Surface(
+        "home", items=["fair", "loved"], n_positions=1, user_types=TYPES, treatment="equal", utility="nash"
+    )
+    rates = np.array([[[0.4], [0.9]], [[0.4], [0.05]]])
+    shown = np.full((2, 2, 1), displays)
+    assessed = assess(_known(surface, Counts.from_arrays(shown, shown * rates, [2 * displays] * 2)))
+    (choice,) = assessed.choices
+    assert choice.ranking.tolist() == [0]
+    assert choice.runner_up.by_type == pytest.approx([0.5, -0.35], abs=0.02)
+    assert choice.runner_up.delta.estimate == pytest.approx(np.log([0.9 / 0.4, 0.05 / 0.4]).mean(), abs=0.1)
+    assert (choice.runner_up.delta.high < 0) == is_told
+    assert choice.runner_up.delta.low < 0
+
+
+@pytest.mark.parametrize("utility", ["nash", "alpha:1000", "maximin"])
+def test_a_type_that_gets_nothing_does_not_make_differences_endless(utility: str) -> None:
+    surface = a_surface(treatment="equal", utility=utility)
+    counts = Counts.from_arrays(np.full((2, 5, 2), 10), np.zeros((2, 5, 2)), [50, 50])
+    (choice,) = assess(_known(surface, counts)).choices
+    assert np.isfinite(choice.runner_up.delta).all()
 
 
 def test_whoever_has_narrower_buckets_is_told_all() -> None:
@@ -279,6 +377,7 @@ def test_types_that_were_added_are_in_the_series() -> None:
         ranker._engine.change(
             "home", lambda surface: surface.from_dict(surface.to_dict() | {"user_types": types})
         )
-        document = series_document(*ranker._live.series(), assess(ranker._live.known()), None)
+        document = series_document(*ranker._live.series(), n_user_types=3, with_regret=False)
+        assert told(ranker)["last_hour"]["visits"] == [*document["visits"][0][:2], 0]
     assert [len(row) for row in document["visits"] + document["clicks"]] == [3, 3]
     assert document["visits"][0][2] == 0

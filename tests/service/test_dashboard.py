@@ -11,6 +11,7 @@ import httpx
 import pytest
 from running_service import Running, running
 
+from banditrank.engine.dashboard_document import CheckDocument
 from banditrank.engine.keys import create_key
 from banditrank.engine.pace import Pace
 from banditrank.service.dashboards import Dashboards, State
@@ -97,17 +98,36 @@ def test_the_document_is_what_other_operations_say(service: Running) -> None:
     assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
 
 
-def test_nothing_is_sent_again_while_nothing_changes(service: Running) -> None:
+def check(name: str, figure: str) -> CheckDocument:
+    return {"n": name, "v": figure, "d": "", "l": "none", "s": "ok", "hour": []}
+
+
+def test_nothing_is_sent_again_while_nothing_changes(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = "/v1/surfaces/ads/dashboard"
+    health = [check("Store", "0.1 s"), check("Commits", "48.3 a second")]
+    monkeypatch.setattr(service.application.vitals, "checks", lambda _: health)
+
+    def made_again() -> None:
+        for desk in service.application.dashboards._desks.values():
+            desk.pace = Pace(1.0)
+
     play(service, 4)
+    wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
     first = service.ask("GET", path)
     tag = first.headers["etag"]
-    for desk in service.application.dashboards._desks.values():
-        desk.pace = Pace(1.0)  # ages have grown; the document is made again
+    made_again()
+    health[0] = check("Store", "0.2 s")  # ages have grown
     for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
         again = service.ask("GET", path, headers={"if-none-match": known})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     assert service.ask("GET", path, headers={"if-none-match": '"other"'}).status_code == 200
+    made_again()
+    health[1] = check("Commits", "0.0 a second")  # a figure that is none has changed
+    changed = service.ask("GET", path, headers={"if-none-match": tag})
+    assert (changed.status_code, changed.json()["health"]) == (200, health)
+    tag = changed.headers["etag"]
     play(service, 1)
     wait_until(lambda: service.ask("GET", path, headers={"if-none-match": tag}).status_code == 200)
 
@@ -149,6 +169,31 @@ def test_a_stream_begins_at_once_goes_on_and_ends_when_the_client_leaves(service
     assert service.application.streams.number == 1
     client.leave()
     wait_until(lambda: service.application.streams.number == 0)
+
+
+def test_a_state_is_told_again_after_a_while_since_ages_are_shown_too(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service.application.vitals, "checks", lambda _: [])
+    monkeypatch.setattr("banditrank.service.dashboard.AGAIN_SECONDS", 0.0)
+    client = Listening(service)
+    wait_until(lambda: len(client.of("state")) >= 3)
+    assert client.of("state")[0]["as_of"] < client.of("state")[-1]["as_of"]
+    client.leave()
+
+
+def test_a_stream_and_a_reload_tell_the_same_of_every_bucket(service: Running) -> None:
+    client = Listening(service)
+    play(service, 5)
+    wait_until(lambda: sum(sum(map(sum, one["visits"])) for one in client.of("series")) == 5)
+    told = client.of("series")
+    client.leave()
+    whole = service.ask("GET", "/v1/surfaces/ads/series").json()
+    begin = datetime.fromisoformat(whole["start"]).timestamp()
+    for one in told:
+        at = round((datetime.fromisoformat(one["start"]).timestamp() - begin) / whole["bucket_s"])
+        for name in set(one) - {"start", "bucket_s", "events"}:
+            assert one[name] == whole[name][at : at + len(one[name])]
 
 
 def test_buckets_are_told_once_each_or_all_again_when_they_became_wider(service: Running) -> None:

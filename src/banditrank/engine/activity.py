@@ -17,15 +17,17 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.engine.bucket_table import BucketTable, Standard, shares_explored, table_size
+from banditrank.engine.last_hour import MINUTES, HourTotals, LastHour
 from banditrank.storage.cells import CELL, Cells, decoded
 from banditrank.storage.records import REWARD_UNITS
 
 MOST_BUCKETS = 240
 MOST_NOTES = 50
 
-_FORMAT = 1
+_FORMAT = 2
+_WITHOUT_LAST_HOUR = 1  # a format that can be read, too
 _PENDING = 256  # changes that are folded at once: one at a time would take as long each
-_BEST, _OTHER_ORDER, _OTHER_ITEM = range(3)
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -37,27 +39,6 @@ class Note(NamedTuple):
 
     at: int  # milliseconds since 1970
     text: str
-
-
-class Standard:
-    """What displays are compared with.
-
-    Parameters
-    ----------
-    rankings
-        The best ranking for each user type, by numbers of items, shape (N, K).
-    n_items
-        How many items there are.
-    """
-
-    def __init__(self, rankings: NDArray[np.intp], n_items: int) -> None:
-        n_user_types, n_positions = rankings.shape
-        self.rankings = rankings
-        self.kinds = np.full((n_user_types, n_positions, n_items), _OTHER_ITEM, dtype=np.int8)
-        types, positions = np.arange(n_user_types)[:, None], np.arange(n_positions)
-        for shown in range(n_positions):  # whatever is in the best ranking, wherever it stands
-            self.kinds[types, positions, rankings[:, [shown]]] = _OTHER_ORDER
-        self.kinds[types, positions, rankings] = _BEST
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +55,7 @@ class Buckets:
         Of each type, shape (B, N); clicks are weighed with what they were worth.
     other_item, other_order
         Shares of displays that showed an item that is not in the best ranking, or one of its items at
-        another position, shape (B,).
+        another position, shape (B,); NaN where there were none to compare.
     regret
         What was given up since the first bucket, shape (B,); None if the truth is not known.
     """
@@ -122,9 +103,8 @@ class Activity:
     def __init__(self, width: int, *, n_user_types: int) -> None:
         self._first_width = self._width = width
         self._start: int | None = None
-        self._visits = np.zeros((MOST_BUCKETS, n_user_types), dtype=np.int64)
-        self._rewards = np.zeros((MOST_BUCKETS, n_user_types), dtype=np.int64)
-        self._kinds = np.zeros((MOST_BUCKETS, 3), dtype=np.int64)  # displays
+        self._table = BucketTable.empty(MOST_BUCKETS, n_user_types)
+        self._last_hour = LastHour(BucketTable.empty(MINUTES, n_user_types))
         self._regret = np.zeros(MOST_BUCKETS)
         self._regret_known = False
         self._standard: Standard | None = None
@@ -160,17 +140,28 @@ class Activity:
         if self._start is not None:
             self._make_room(now - 1)  # the last that ended lies before
             number = max(0, (now - self._start) // self._width)
-        displays = np.maximum(self._kinds[:number].sum(axis=1), 1)
+        other_item, other_order = shares_explored(self._table.kinds[:number])
         return Buckets(
             start=now if self._start is None else self._start,
             width=self._width,
             doubled=self._width > self._first_width,
-            visits=self._visits[:number].copy(),
-            clicks=self._rewards[:number] / REWARD_UNITS,
-            other_item=self._kinds[:number, _OTHER_ITEM] / displays,
-            other_order=self._kinds[:number, _OTHER_ORDER] / displays,
+            visits=self._table.visits[:number].copy(),
+            clicks=self._table.rewards[:number] / REWARD_UNITS,
+            other_item=other_item,
+            other_order=other_order,
             regret=np.cumsum(self._regret[:number]) if self._regret_known else None,
         )
+
+    def last_hour(self, now: int) -> HourTotals:
+        """Return what came in the hour up to a time, in milliseconds since 1970."""
+        self.fold()
+        return self._last_hour.totals(now)
+
+    @property
+    def began(self) -> int | None:
+        """When the first bucket begins, in milliseconds since 1970; None if nothing came yet."""
+        self.fold()
+        return self._start
 
     # Folding
 
@@ -186,17 +177,10 @@ class Activity:
             first = min(times)
             self._start = first - first % self._width
         self._make_room(max(times))
-        self._grow(int(cells["user_type"].max()) + 1)
         buckets = ((at - self._start) // self._width).clip(0)  # a clock may have been set back
-        types, displays = cells["user_type"], cells["displays"]
-        first_position = cells["position"] == 0  # whoever comes sees one item there
-        np.add.at(self._visits, (buckets[first_position], types[first_position]), displays[first_position])
-        np.add.at(self._rewards, (buckets, types), cells["rewards"])
-        if self._standard is not None:
-            covered, place = _covered(cells, self._standard.kinds.shape)
-            kinds = np.full(len(cells), _OTHER_ITEM, dtype=np.int8)  # what is new is in no ranking yet
-            kinds[covered] = self._standard.kinds[place]
-            np.add.at(self._kinds, (buckets, kinds), displays)
+        kinds = None if self._standard is None else self._standard.kinds_of(cells)
+        self._table.add(buckets, cells, kinds)
+        self._last_hour.add(at, cells, kinds)
         if self.given_up is not None:
             self._regret_known = True
             for time, part in zip(times, parts, strict=True):
@@ -206,16 +190,10 @@ class Activity:
         """Widen buckets until there is one for a time."""
         while self._start is not None and (at - self._start) // self._width >= MOST_BUCKETS:
             self._width *= 2
-            for table in (self._visits, self._rewards, self._kinds, self._regret):
+            for table in (*self._table.tables, self._regret):
                 half = MOST_BUCKETS // 2
                 table[:half] = table[::2] + table[1::2]
                 table[half:] = 0
-
-    def _grow(self, n_user_types: int) -> None:
-        missing = n_user_types - self._visits.shape[1]
-        if missing > 0:
-            self._visits = np.pad(self._visits, ((0, 0), (0, missing)))
-            self._rewards = np.pad(self._rewards, ((0, 0), (0, missing)))
 
     # Keeping
 
@@ -228,15 +206,16 @@ class Activity:
             "start": self._start,
             "width": self._width,
             "first_width": self._first_width,
-            "n_user_types": self._visits.shape[1],
+            "n_user_types": self._table.visits.shape[1],
+            "n_user_types_last_hour": self._last_hour.table.visits.shape[1],
+            "minutes": self._last_hour.minutes.tolist(),
             "regret_known": self._regret_known,
             "rankings": None if rankings is None else rankings.tolist(),
-            "n_items": None if self._standard is None else self._standard.kinds.shape[2],
+            "n_items": None if self._standard is None else self._standard.n_items,
             "notes": self.notes,
         }
         text = json.dumps(head).encode()
-        tables = (self._visits, self._rewards, self._kinds, self._regret)
-        raw = b"".join(np.ascontiguousarray(table).tobytes() for table in tables)
+        raw = self._table.to_bytes() + self._regret.tobytes() + self._last_hour.table.to_bytes()
         return zlib.compress(struct.pack("<I", len(text)) + text + raw, level=1)
 
     def restore(self, kept: bytes) -> None:
@@ -244,7 +223,7 @@ class Activity:
         raw = zlib.decompress(kept)
         (size,) = struct.unpack_from("<I", raw)
         head = json.loads(raw[4 : 4 + size])
-        if head["format"] != _FORMAT:
+        if head["format"] not in (_FORMAT, _WITHOUT_LAST_HOUR):
             return
         self._pending = []
         self._start, self._width, self._first_width = head["start"], head["width"], head["first_width"]
@@ -254,18 +233,10 @@ class Activity:
             self._standard = Standard(np.array(head["rankings"], dtype=np.intp), head["n_items"])
         n = head["n_user_types"]
         numbers = np.frombuffer(raw[4 + size :], dtype="<i8")
-        ends = np.cumsum([MOST_BUCKETS * width for width in (n, n, 3)])
-        visits, rewards, kinds, regret = np.split(numbers, ends)
-        self._visits = visits.reshape(MOST_BUCKETS, n).copy()
-        self._rewards = rewards.reshape(MOST_BUCKETS, n).copy()
-        self._kinds = kinds.reshape(MOST_BUCKETS, 3).copy()
+        end = table_size(MOST_BUCKETS, n)
+        buckets, regret, last_hour = np.split(numbers, [end, end + MOST_BUCKETS])
+        self._table = BucketTable.from_numbers(buckets, MOST_BUCKETS, n)
         self._regret = regret.view("<f8").copy()
-
-
-def _covered(
-    cells: Cells, shape: tuple[int, ...]
-) -> tuple[NDArray[np.bool_], tuple[NDArray[np.uint16], ...]]:
-    """Return which cells a table of some shape (N, K, M) has, and where; types and items may be new."""
-    covered = (cells["user_type"] < shape[0]) & (cells["item"] < shape[2])
-    chosen = cells[covered]
-    return covered, (chosen["user_type"], chosen["position"], chosen["item"])
+        if head["format"] == _FORMAT:
+            table = BucketTable.from_numbers(last_hour, MINUTES, head["n_user_types_last_hour"])
+            self._last_hour = LastHour(table, head["minutes"])

@@ -1,17 +1,16 @@
 """What the counts say of what to show, of its value under each treatment, and of how sure all that is."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.engine.alternatives import next_best
-from banditrank.engine.certainty import chance_of_best
+from banditrank.engine.certainty import BestOfDraws, best_of_draws, share_of
 from banditrank.engine.estimated_world import best_equal, estimated_world
 from banditrank.engine.estimates_report import EstimatesReport, estimates_of
 from banditrank.engine.learned import Known
-from banditrank.engine.posterior_draws import PosteriorDraws, interval
+from banditrank.engine.posterior_draws import Ends, PosteriorDraws, interval
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.policies.base import Treatment
@@ -21,17 +20,11 @@ from banditrank.utilities.utility import NASH, UTILITARIAN, Utility
 
 LEVEL = 0.95
 _TIE = 1e-12
+_LEAST_VALUE = 1e-6  # of a ranking to a type: a utility may be −∞ at 0
+_MOST_UTILITY = 1e100  # told apart: powers with a large α go beyond all numbers
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-
-class Ends(NamedTuple):
-    """An estimate and its interval."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +59,9 @@ class RunnerUp:
     ranking
         Shape (K,).
     delta
-        What it is worth more than the best: clicks per visit.
+        What it is worth more than the best: in the utility under equal treatment, in clicks per visit if not.
     by_type
-        The same for each type; only one under personalized treatment.
+        The same in clicks per visit for each type; only one under personalized treatment.
     """
 
     ranking: Places
@@ -85,13 +78,13 @@ class Choice:
     ranking
         Shape (K,).
     p_best
-        How probably no other is better; None if there is no telling.
+        How probably no other is better, with what the number of draws leaves open; None without telling.
     runner_up
         None if there is no other ranking.
     """
 
     ranking: Places
-    p_best: float | None
+    p_best: Ends | None
     runner_up: RunnerUp | None
 
 
@@ -113,6 +106,11 @@ class Assessment:
         Which of them is in force.
     choices
         One for each type, or one for all under equal treatment.
+    optimum
+        What the best ranking of all is worth to each type, whichever it is.
+    optimum_of_all
+        Whether it is of all rankings that there are: finding that out may take too long under equal
+        treatment. Then it is of the best one that is known.
     """
 
     known: Known
@@ -121,6 +119,8 @@ class Assessment:
     treatments: list[TreatmentValue]
     own: int
     choices: list[Choice]
+    optimum: list[Ends]
+    optimum_of_all: bool
 
 
 def assess(known: Known) -> Assessment:
@@ -142,23 +142,31 @@ def assess(known: Known) -> Assessment:
             drawn[place, :, i] = of_type.values(chosen[i])
         if own_place == 0:
             alone = DrawnWorld(np.ones(1), world.position_preferences[i : i + 1], world.item_means[i : i + 1])
-            p_best = float((drawn[0, :, i] >= best[:, i] - _TIE).mean())
             other_one = next_best(alone, rankings[0][i], UTILITARIAN)
-            runner_up = None
+            runner_up, p_best = None, Ends(1.0, 1.0, 1.0)
             if other_one is not None:
                 delta = _value(alone, other_one)[0] - _value(alone, rankings[0][i])[0]
                 deltas = of_type.values(other_one) - drawn[0, :, i]
                 runner_up = RunnerUp(other_one, _ends(float(delta), deltas), [float(delta)])
+                p_best = share_of(drawn[0, :, i] >= best[:, i] - _TIE, LEVEL)
             choices.append(Choice(rankings[0][i], p_best, runner_up))
+    optima: Floats | None = best
     if own_place > 0:
-        choices.append(_choice_for_all(world, draws, rankings[own_place][0], own, drawn[own_place]))
+        found = best_of_draws(draws, rankings[own_place][0], own)
+        optima = None if found is None else found.values
+        choices.append(_choice_for_all(world, draws, rankings[own_place][0], own, drawn[own_place], found))
     names = [None, UTILITARIAN.name, str(other)]
     treatments = [
         _treatment_value(world, name, chosen, drawn[place], best, draws.shares)
         for place, (name, chosen) in enumerate(zip(names, rankings, strict=True))
     ]
+    optimum = values = treatments[own_place].values
+    if optima is not None:
+        optimum = [_ends(value.estimate, optima[:, i]) for i, value in enumerate(values)]
     estimates = estimates_of(known, level=LEVEL)
-    return Assessment(known, estimates, world, treatments, own_place, choices)
+    return Assessment(
+        known, estimates, world, treatments, own_place, choices, optimum, optimum_of_all=optima is not None
+    )
 
 
 def _value(world: Problem | DrawnWorld, ranking: Places) -> Floats:
@@ -166,18 +174,29 @@ def _value(world: Problem | DrawnWorld, ranking: Places) -> Floats:
 
 
 def _choice_for_all(
-    world: Problem, draws: PosteriorDraws, ranking: Places, utility: Utility, drawn: Floats
+    world: Problem,
+    draws: PosteriorDraws,
+    ranking: Places,
+    utility: Utility,
+    drawn: Floats,
+    found: BestOfDraws | None,
 ) -> Choice:
     other = next_best(world, ranking, utility)
-    runner_up = None
-    if other is not None:
-        by_type = _value(world, other) - _value(world, ranking)
-        theirs = np.stack(
-            [draws.of_type(i).values(other) for i in range(world.n_user_types)], axis=1
-        )  # (D, N)
-        deltas = ((theirs - drawn) * draws.shares).sum(axis=1)
-        runner_up = RunnerUp(other, _ends(float(world.arrival_rates @ by_type), deltas), by_type.tolist())
-    return Choice(ranking, chance_of_best(draws, ranking, utility), runner_up)
+    if other is None:
+        return Choice(ranking, Ends(1.0, 1.0, 1.0), None)
+    ours, theirs = _value(world, ranking), _value(world, other)
+    delta = utility_gained(utility, world.arrival_rates, ours[None], theirs[None])[0]
+    others = np.stack([draws.of_type(i).values(other) for i in range(world.n_user_types)], axis=1)  # (D, N)
+    deltas = utility_gained(utility, draws.shares, drawn, others)
+    runner_up = RunnerUp(other, _ends(float(delta), deltas), (theirs - ours).tolist())
+    return Choice(ranking, None if found is None else share_of(found.wins, LEVEL), runner_up)
+
+
+def utility_gained(utility: Utility, weights: Floats, before: Floats, after: Floats) -> Floats:
+    """Return by how much rows of values, shape (D, N), are worth more than others for all types together."""
+    totals = [utility.collectives(weights, values.clip(_LEAST_VALUE)) for values in (before, after)]
+    bounded = [total.clip(-_MOST_UTILITY, _MOST_UTILITY) for total in totals]
+    return np.asarray(bounded[1] - bounded[0])
 
 
 def _treatment_value(

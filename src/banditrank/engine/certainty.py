@@ -1,12 +1,15 @@
 """How probable it is that a ranking is the best one for everybody: over worlds drawn from the posterior."""
 
 import time
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.engine.alternatives import all_rankings
-from banditrank.engine.posterior_draws import PosteriorDraws
+from banditrank.engine.posterior_draws import Ends, PosteriorDraws
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.solvers.instance import as_instance, total_value
 from banditrank.solvers.solve import solve
@@ -24,8 +27,40 @@ _GAP = 1e-4
 _TIE = 1e-9
 
 
-def chance_of_best(draws: PosteriorDraws, ranking: Places, utility: Utility) -> float | None:
-    """Return the share of draws in which no ranking for all user types is better, None without telling.
+@dataclass(frozen=True, slots=True, eq=False)
+class BestOfDraws:
+    """What is best for everybody in worlds that were drawn.
+
+    Attributes
+    ----------
+    wins
+        Whether no ranking is better than the one that was asked for, shape (D,).
+    values
+        What the best one is worth to each type, shape (D, N).
+    """
+
+    wins: NDArray[np.bool_]
+    values: Floats
+
+
+def share_of(wins: NDArray[np.bool_], level: float) -> Ends:
+    """Return the share of draws that were won, and Wilson's interval of the chance behind it.
+
+    Examples
+    --------
+    >>> round(share_of(np.ones(400, dtype=bool), 0.95).low, 4)
+    0.9905
+    """
+    size, share = wins.size, float(wins.mean())
+    square = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    middle = share + square / (2 * size)
+    half = sqrt(square * (share * (1 - share) / size + square / (4 * size**2)))
+    low, high = ((middle + end) / (1 + square / size) for end in (-half, half))
+    return Ends(share, max(low, 0.0), min(high, 1.0))
+
+
+def best_of_draws(draws: PosteriorDraws, ranking: Places, utility: Utility) -> BestOfDraws | None:
+    """Return what is best for all user types in each draw, and whether a ranking is; None without telling.
 
     Parameters
     ----------
@@ -55,28 +90,30 @@ def chance_of_best(draws: PosteriorDraws, ranking: Places, utility: Utility) -> 
 
 def _by_trying(
     shares: Floats, preferences: Floats, means: Floats, rankings: Places, ranking: Places, utility: Utility
-) -> float:
+) -> BestOfDraws:
     values = np.einsum("dik,dirk->dri", preferences, means[:, :, rankings])  # (D, R, N)
     weights = np.repeat(shares, len(rankings), axis=0)
     totals = utility.collectives(weights, values.reshape(-1, values.shape[2])).reshape(len(shares), -1)
     ours = totals[:, (rankings == ranking).all(axis=1)]  # (D, 1)
-    return float(_no_worse(ours[:, 0], totals.max(axis=1)).mean())
+    each, best = np.arange(len(shares)), totals.argmax(axis=1)
+    return BestOfDraws(_no_worse(ours[:, 0], totals[each, best]), values[each, best])
 
 
 def _by_solving(
     shares: Floats, preferences: Floats, means: Floats, ranking: Places, utility: Utility
-) -> float | None:
+) -> BestOfDraws | None:
     end = time.monotonic() + _SOLVER_SECONDS
-    best = []
+    wins, values = [], []
     for weights, rho, mu in zip(shares, preferences, means, strict=True):
         world = DrawnWorld(weights, rho, mu)
         ours = total_value(as_instance(world), utility.compiled(), ranking)
         left = max(end - time.monotonic(), 0.0)
         found = solve(world, utility, time_limit=left, target_gap=_GAP, warm_start=ranking)
-        best.append(bool(_no_worse(np.float64(ours), np.float64(found.value))))
-        if time.monotonic() > end:
+        if not found.certified or time.monotonic() > end:
             break
-    return float(np.mean(best)) if len(best) >= FEWEST_DRAWS else None
+        wins.append(bool(_no_worse(np.float64(ours), np.float64(found.value))))
+        values.append(found.user_type_values)
+    return BestOfDraws(np.array(wins), np.array(values)) if len(wins) >= FEWEST_DRAWS else None
 
 
 def _no_worse(ours: Floats | np.float64, best: Floats | np.float64) -> NDArray[np.bool_]:

@@ -5,18 +5,22 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.engine.assessment import LEVEL, Assessment, Choice, Ends, TreatmentValue
+from banditrank.engine.assessment import LEVEL, Assessment, Choice, TreatmentValue
 from banditrank.engine.dashboard_document import (
     CheckDocument,
     DashboardDocument,
     FairDocument,
+    HourDocument,
     IntervalDocument,
     ItemDocument,
     NowDocument,
     PositionDocument,
     SurfaceFacts,
 )
+from banditrank.engine.last_hour import HourTotals
 from banditrank.engine.latest_rankings import LatestRankings, told_time
+from banditrank.engine.posterior_draws import Ends
+from banditrank.engine.series import fitted, known_number
 from banditrank.engine.surface import Surface
 from banditrank.engine.truth import Truth
 
@@ -27,6 +31,7 @@ def dashboard_document(
     assessment: Assessment,
     truth: Truth | None,
     latest: LatestRankings,
+    last_hour: tuple[float | None, HourTotals],
     health: list[CheckDocument],
     *,
     now: float,
@@ -42,6 +47,8 @@ def dashboard_document(
         What is so, if that is known.
     latest
         Rankings that were given out.
+    last_hour
+        When visits began to come, in seconds since 1970, and which did within the last hour.
     health
         What may go wrong.
     now
@@ -52,30 +59,36 @@ def dashboard_document(
     known = assessment.known
     counts = known.counts
     something = counts.rounds > 0
-    fair = _fair(assessment, truth) if something else []
+    optimum, random = assessment.optimum, assessment.world.item_means.mean(axis=1)
+    if truth is not None:
+        optimum, random = [Ends(value, value, value) for value in truth.optimum.tolist()], truth.random
+    began, totals = last_hour
     return {
-        "surface": _facts(known.surface, truth),
+        "surface": _facts(known.surface),
         "as_of": told_time(now),
         "counts_age_s": round(counts_age, 3),
         "version": known.version,
         "rounds": counts.rounds,
         "level": LEVEL,
         "truth": truth is not None,
+        "began": None if began is None else told_time(began),
+        "last_hour": _hour(totals, len(known.surface.user_types)),
+        "optimum": [_interval(ends) for ends in optimum],
+        "optimum_of_all": truth is not None or assessment.optimum_of_all,
+        "random": random.tolist(),
         "arrivals": [one.share for one in assessment.estimates.user_types],
         "now": _now(assessment, latest) if something else [],
         "recent": latest.documents(now),
         "positions": _positions(assessment, truth),
         "items": _items(assessment, truth),
-        "fair": fair,
-        "fair_price": fair[2].get("price") if fair else None,
+        "fair": _fair(assessment, truth) if something else [],
         "displays": counts.displays_by_position.astype(np.int64).tolist(),
         "health": health,
     }
 
 
-def _facts(surface: Surface, truth: Truth | None) -> SurfaceFacts:
+def _facts(surface: Surface) -> SurfaceFacts:
     return {
-        "id": surface.name,
         "name": surface.name,
         "treatment": surface.treatment,
         "utility": surface.utility,
@@ -85,7 +98,15 @@ def _facts(surface: Surface, truth: Truth | None) -> SurfaceFacts:
         "types": list(surface.user_types),
         "n_positions": surface.n_positions,
         "window_s": surface.attribution_seconds,
-        "demo": truth is not None,
+    }
+
+
+def _hour(totals: HourTotals, n_user_types: int) -> HourDocument:
+    return {
+        "visits": fitted(totals.visits, n_user_types).tolist(),
+        "clicks": fitted(totals.clicks, n_user_types).tolist(),
+        "other_item": known_number(totals.other_item),
+        "other_order": known_number(totals.other_order),
     }
 
 
@@ -104,8 +125,8 @@ def _now(assessment: Assessment, latest: LatestRankings) -> list[NowDocument]:
             "value": estimate if equal else estimate[0],
             "lo": low if equal else low[0],
             "hi": high if equal else high[0],
-            "p_best": choice.p_best,
-            "shown_last_1000": share,
+            "p_best": None if choice.p_best is None else _interval(choice.p_best),
+            "shown": share,
             "runner_up": None,
         }
         _add_runner_up(document, choice, numbers)

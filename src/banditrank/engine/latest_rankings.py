@@ -4,12 +4,12 @@ from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from banditrank.engine.dashboard_document import RecentDocument, Why
+from banditrank.engine.dashboard_document import FeedbackState, RecentDocument, ShownDocument, Why
 from banditrank.engine.live_surface import LiveSurface
-from banditrank.engine.watch import BestRankings, LatestRanking
+from banditrank.engine.watch import LatestRanking
 from banditrank.errors import StoreError
 from banditrank.storage.base import Store
-from banditrank.storage.records import Outcome, pack_ranking
+from banditrank.storage.records import DISCARDED, Outcome, pack_ranking
 
 
 class LatestRankings:
@@ -40,8 +40,10 @@ class LatestRankings:
         self._outcomes = known
         return [_document(one, known.get(one.shown.key), now) for one in latest]
 
-    def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[float | None]:
+    def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[ShownDocument | None]:
         """Return the share of each choice among the latest rankings of its type; None if there are none.
+
+        The latest are of all types together, so there may be few or none of one.
 
         Parameters
         ----------
@@ -55,37 +57,42 @@ class LatestRankings:
         by_type: Counter[int] = Counter()
         for ranking, number in shown.items():
             by_type[int.from_bytes(ranking[:2], "little")] += number
-        shares: list[float | None] = []
+        shares: list[ShownDocument | None] = []
         for place, choice in enumerate(choices):
             types = range(n_user_types) if equal else [place]
             total = sum(by_type[i] for i in types)
             ours = sum(shown[pack_ranking(i, choice)] for i in types)
-            shares.append(ours / total if total else None)
+            shares.append({"share": ours / total, "of": total} if total else None)
         return shares
 
 
 def _document(latest: LatestRanking, outcome: Outcome | None, now: float) -> RecentDocument:
     user_type, *items = latest.shown.numbers
-    clicked = outcome is not None and outcome.position >= 0
-    waits = outcome is None and now * 1000 < latest.shown.lapses
+    best = None if latest.best is None or user_type >= len(latest.best) else latest.best[user_type]
+    feedback = _feedback(outcome, lapsed=now * 1000 >= latest.shown.lapses)
     return {
         "id": latest.id,
         "at": told_time(latest.at),
         "type": user_type,
         "ranking": items,
-        "why": _why(user_type, tuple(items), latest.best),
-        "feedback": "waiting" if waits else "clicked" if clicked else "none",
-        "item": items[outcome.position] if outcome is not None and clicked else None,
+        "why": _why(tuple(items), best),
+        "tried": [] if best is None else [item for item in items if item not in best],
+        "feedback": feedback,
+        "item": items[outcome.position] if outcome is not None and feedback == "clicked" else None,
     }
 
 
-def _why(user_type: int, items: tuple[int, ...], best: BestRankings | None) -> Why:
+def _feedback(outcome: Outcome | None, *, lapsed: bool) -> FeedbackState:
+    if outcome is None or outcome == DISCARDED:
+        return "unreported" if lapsed or outcome == DISCARDED else "waiting"
+    return "none" if outcome.position < 0 else "clicked"
+
+
+def _why(items: tuple[int, ...], best: tuple[int, ...] | None) -> Why:
     """Return how a ranking compares with what was best; before anything was, it tries items."""
-    if best is None or user_type >= len(best):
-        return "item"
-    if items == best[user_type]:
+    if items == best:
         return "best"
-    return "order" if set(items) == set(best[user_type]) else "item"
+    return "order" if best is not None and set(items) == set(best) else "item"
 
 
 def told_time(seconds: float) -> str:

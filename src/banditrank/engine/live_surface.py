@@ -10,6 +10,7 @@ from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.chore import Chore
 from banditrank.engine.housekeeping import Housekeeping
 from banditrank.engine.journal import Answer, Journal, verdict_told
+from banditrank.engine.last_hour import HourTotals
 from banditrank.engine.learned import Known, Learned
 from banditrank.engine.shapes import Shapes
 from banditrank.engine.surface import Surface
@@ -214,6 +215,12 @@ class LiveSurface:
         now = int((self._clock() - _SETTLING_SECONDS) * 1000)
         with self._learned.activity() as activity:
             return activity.closed(now), activity.notes
+
+    def last_hour(self) -> tuple[float | None, HourTotals]:
+        """Return when the series began, in seconds since 1970, and what came within the last hour."""
+        with self._learned.activity() as activity:
+            totals = activity.last_hour(int(self._clock() * 1000))
+            return None if activity.began is None else activity.began / 1000, totals
 
     def refresh(self) -> None:
         """Make rankings from the latest counts from now on."""

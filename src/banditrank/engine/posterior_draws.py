@@ -6,6 +6,7 @@ towards exploring, so that shares of them are probabilities, and quantiles ends 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,14 @@ _MOST_DRAWS = 400
 _FEWEST_DRAWS = 50
 _MOST_NUMBERS = 4_000_000  # that are drawn, unless the fewest draws need more
 _LARGEST_REWARD = 1.0
+
+
+class Ends(NamedTuple):
+    """An estimate and its interval."""
+
+    estimate: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,11 +87,19 @@ class PosteriorDraws:
         self.size = int(np.clip(_MOST_NUMBERS // numbers, _FEWEST_DRAWS, _MOST_DRAWS))
         self.n_items = counts.n_items
         self._seed = seed
+        self._kept: dict[int, TypeDraws] | None = {} if numbers * self.size <= _MOST_NUMBERS else None
         self._posterior = start_posterior(counts, _LARGEST_REWARD)
         self.shares = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.size)
 
     def of_type(self, user_type: int) -> TypeDraws:
-        """Return the draws of one type."""
+        """Return the draws of one type; they are kept unless they are too many."""
+        if self._kept is None:
+            return self._drawn(user_type)
+        if user_type not in self._kept:
+            self._kept[user_type] = self._drawn(user_type)
+        return self._kept[user_type]
+
+    def _drawn(self, user_type: int) -> TypeDraws:
         i, posterior = user_type, self._posterior
         rng = np.random.default_rng([self._seed, i])
         normals = rng.standard_normal((posterior.logits.shape[1], self.size))

@@ -6,8 +6,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from banditrank.engine.activity import Activity, Standard
+from banditrank.engine.activity import Activity
 from banditrank.engine.awaited import Awaited
+from banditrank.engine.bucket_table import Standard
 from banditrank.engine.estimated_world import best_rankings, estimated_world
 from banditrank.engine.learned import Known, Learned
 from banditrank.engine.pace import Pace
@@ -112,6 +113,11 @@ class Watch:
         """Remember that something happened now."""
         with learned.activity() as activity:
             activity.note(int(self._clock() * 1000), text)
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether it is known what there is to learn."""
+        return self._problem is not None
 
     def truth_of(self, surface: Surface) -> Truth | None:
         """Return what there is to learn of a surface as it is or was defined; None if that is not known."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 STATE_SECONDS = 2.0
 """Between two states that a stream tells."""
 
+AGAIN_SECONDS = 30.0
+"""After which a stream tells a state also if nothing but ages has changed, since ages are shown, too."""
+
 ALIVE_SECONDS = 5.0
 """Between two signs of life, so that a page can tell a quiet service from one that is gone."""
 
@@ -71,6 +74,7 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
     loop, dashboards = asyncio.get_running_loop(), application.dashboards
     end = loop.time() + application.settings.stream_seconds
     next_state = next_sign = 0.0
+    told = 0.0
     tag = b""
     grid = await _grid(application, live)
     while not live.is_gone and "read" in application.rights.of(request.headers):
@@ -79,8 +83,8 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
         if now >= next_state:
             next_state = now + STATE_SECONDS - _TICK_SECONDS / 2
             state = await dashboards.state(live)
-            if state.tag != tag:
-                tag = state.tag
+            if state.tag != tag or now - told >= AGAIN_SECONDS:
+                tag, told = state.tag, now
                 parts.append(_event(b"state", state.body))
         present = await _grid(application, live)
         if present != grid:

@@ -20,6 +20,7 @@ from banditrank.engine.latest_rankings import LatestRankings
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.pace import Pace
 from banditrank.engine.series import first_wanted, series_document
+from banditrank.service.health_checks import AGES
 from banditrank.service.vitals import Vitals
 
 _FRESH_SECONDS = 0.9  # for which buckets are told again; less than pages wait
@@ -101,7 +102,7 @@ class Dashboards:
         async with desk.lock:
             buckets, notes = await self._closed(desk)
             wanted = max(first, first_wanted(buckets, since))
-            return await asyncio.to_thread(self._make_series, desk, buckets, notes, wanted)
+            return await asyncio.to_thread(_made_series, live, buckets, notes, wanted)
 
     def _desk(self, live: LiveSurface) -> _Desk:
         desk = self._desks.get(live.number)
@@ -129,20 +130,16 @@ class Dashboards:
             assessment,
             truth,
             desk.latest,
+            live.last_hour(),
             self._vitals.checks(live),
             now=self._engine.now(),
             counts_age=live.age,
         )
         ages = {key: document[key] for key in ("as_of", "counts_age_s", "health")}
         lasting = _encode({key: value for key, value in document.items() if key not in ages})
-        statuses = _encode([check["s"] for check in document["health"]])
-        tag = hashlib.blake2s(lasting + statuses, digest_size=12).hexdigest().encode()
+        figures = _encode([(one["s"], "" if one["n"] in AGES else one["v"]) for one in document["health"]])
+        tag = hashlib.blake2s(lasting + figures, digest_size=12).hexdigest().encode()
         return State(lasting[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % tag)
-
-    def _make_series(self, desk: _Desk, buckets: Buckets, notes: list[Note], first: int) -> bytes:
-        assessment = desk.assessment or self._assessed(desk)
-        truth = desk.live.watch.truth_of(assessment.known.surface)
-        return _encode(series_document(buckets, notes, assessment, truth, first=first))
 
     def _assessed(self, desk: _Desk) -> Assessment:
         """Return what the latest counts say."""
@@ -151,3 +148,10 @@ class Dashboards:
         if before is None or (before.known.revision, before.known.version) != latest:
             desk.assessment = before = assess(live.known())
         return before
+
+
+def _made_series(live: LiveSurface, buckets: Buckets, notes: list[Note], first: int) -> bytes:
+    types, has_truth = live.surface.user_types, live.watch.has_truth
+    return _encode(
+        series_document(buckets, notes, n_user_types=len(types), with_regret=has_truth, first=first)
+    )

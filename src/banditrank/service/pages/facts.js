@@ -4,12 +4,11 @@ export const sum = (values) => values.reduce((total, value) => total + value, 0)
 const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
 
 const HOUR = 3600;
-const SURE = 0.95; // from which on a ranking is called the best
+const SURE = 0.95; // from which on a ranking is called the best, whatever the number of draws leaves open
 
 export const isEqual = (state) => state.surface.treatment === "equal";
 export const isEmpty = (state) => state.rounds === 0 || !state.now?.length;
-export const isSure = (probability) =>
-  probability !== null && probability !== undefined && probability >= SURE;
+export const isSure = (chance) => chance !== null && chance.lo >= SURE;
 
 // The ranking that a user type gets.
 export const nowOf = (state, type) => state.now[isEqual(state) ? 0 : type];
@@ -83,56 +82,45 @@ export function rates(series, type = null) {
   }));
 }
 
-// The last hour, or as much of it as there is.
-export function lastHour(series) {
-  const count = Math.min(series.visits.length, Math.max(1, Math.round(HOUR / series.bucket_s)));
-  const from = series.visits.length - count;
-  const buckets = rates(series).slice(from);
-  const visits = sum(buckets.map((bucket) => bucket.visits));
-  // Over the same visits as the rate: null if some bucket's value is not known.
-  const weighted = (values) => {
-    const known = values && buckets.every((bucket, i) => !bucket.visits || Number.isFinite(values[from + i]));
-    return known && visits
-      ? sum(buckets.map((bucket, i) => bucket.visits * (values[from + i] ?? 0))) / visits
-      : null;
-  };
-  const optimum = weighted(series.optimum);
+// The last hour, or as much of it as there is; the best and a random ranking are weighed by the same visits.
+export function lastHour(state) {
+  const { visits, clicks, other_item: otherItem, other_order: otherOrder } = state.last_hour;
+  const total = sum(visits);
+  const mean = (values) => (total ? dot(visits, values) / total : null);
+  const age = state.began === null ? 0 : (Date.parse(state.as_of) - Date.parse(state.began)) / 1000;
   return {
-    seconds: count * series.bucket_s,
-    visits,
-    rate: rateInterval(sum(buckets.map((bucket) => bucket.clicks)), visits),
-    otherItem: weighted(series.other_item) ?? 0,
-    otherOrder: weighted(series.other_order) ?? 0,
+    seconds: Math.min(HOUR, age),
+    visits: total,
+    rate: rateInterval(sum(clicks), total),
+    otherItem,
+    otherOrder,
     optimum: {
-      m: optimum,
-      lo: weighted(series.optimum_lo) ?? optimum,
-      hi: weighted(series.optimum_hi) ?? optimum,
+      m: mean(state.optimum.map((one) => one.m)),
+      lo: mean(state.optimum.map((one) => one.lo)),
+      hi: mean(state.optimum.map((one) => one.hi)),
     },
-    random: weighted(series.random),
+    random: mean(state.random),
   };
 }
 
-// The best possible click rate and that of random order, bucket by bucket for all types; for one type as it
-// is now, since the series does not hold it by type. With a known truth these are true, without they are
-// estimates.
+// What the best click rate is called: finding out what is best of all may take too long.
+export const optimumName = (state) =>
+  state.truth ? "optimum" : state.optimum_of_all ? "estimated optimum" : "best known ranking";
+
+// The best click rate and that of random order in each bucket, of those who came, or of one type: always as
+// they are known now. Where nobody came it is that of those who usually do.
 export function references(state, series, type = null) {
-  const count = series.visits.length;
-  if (type === null) {
-    const present = (values) => (values?.length === count ? values : null);
-    return {
-      optimum: present(series.optimum),
-      lo: state.truth ? null : present(series.optimum_lo),
-      hi: state.truth ? null : present(series.optimum_hi),
-      random: present(series.random),
-    };
-  }
-  const level = (value) => (value === null || value === undefined ? null : Array(count).fill(value));
-  const live = treatments(state)[liveTreatment(state)];
+  const ofAll = (row) => state.arrivals.map((_, i) => row[i] ?? 0);
+  const weights = series.visits.map((row) =>
+    type !== null ? state.arrivals.map((_, i) => Number(i === type)) : sum(row) ? ofAll(row) : state.arrivals,
+  );
+  const level = (values) => weights.map((shares) => dot(shares, values) / sum(shares));
+  const optimum = (end) => level(state.optimum.map((one) => one[end]));
   return {
-    optimum: level(series.optimum_by_type?.[type]),
-    lo: state.truth ? null : level(live?.lo[type]),
-    hi: state.truth ? null : level(live?.hi[type]),
-    random: level(series.random_by_type?.[type]),
+    optimum: optimum("m"),
+    lo: state.truth ? null : optimum("lo"),
+    hi: state.truth ? null : optimum("hi"),
+    random: level(state.random),
   };
 }
 
@@ -162,7 +150,6 @@ export function priceOf(state, treatment) {
   const all = treatments(state);
   const fair = all[treatment];
   if (fair.price) return fair.price;
-  if (state.fair_price && fair === state.fair.at(-1)) return state.fair_price;
   const total = (one) => dot(one.value, state.arrivals);
   return { m: total(all[0]) > 0 ? Math.max(0, 1 - total(fair) / total(all[0])) : 0, lo: null, hi: null };
 }

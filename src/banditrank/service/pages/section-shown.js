@@ -7,7 +7,7 @@ import { isEmpty, isEqual, nowOf, sum, valueOf } from "./facts.js";
 import { latestRankings } from "./latest-rankings.js";
 import { swatch, typeName } from "./marks.js";
 import { nothing, note, section } from "./section.js";
-import { shownAnswer, whyShown, whyShownToEveryone } from "./sentences.js";
+import { oftenWords, shownAnswer, whyShown, whyShownToEveryone } from "./sentences.js";
 import { scrollBox } from "./tables.js";
 import { number, percent, whole } from "./words.js";
 
@@ -129,9 +129,6 @@ const intervalWords = (value) =>
 function oneCard(state) {
   const { surface, arrivals } = state;
   const now = state.now[0];
-  const share = now.shown_last_1000;
-  const often =
-    share === null || share === undefined ? "" : `shown in ${percent(share)} of the last 1,000 rankings`;
   const worth = (type, position) =>
     state.positions[type][position].m * state.items[type][now.ranking[position]].m;
   const shownTypes = surface.types.slice(0, MOST_TYPES);
@@ -140,7 +137,7 @@ function oneCard(state) {
   return h(
     "div",
     { class: "card", "data-key": "card-all" },
-    h("div", { class: "ch" }, h("h3", null, "Everyone"), h("span", { class: "m s" }, often)),
+    h("div", { class: "ch" }, h("h3", null, "Everyone"), h("span", { class: "m s" }, oftenWords(now))),
     scrollBox(
       "The one ranking by user type",
       h(

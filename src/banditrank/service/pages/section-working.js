@@ -5,12 +5,13 @@ import { roundRange } from "./axis.js";
 import { path, readout } from "./chart.js";
 import { choices, choose } from "./choices.js";
 import { h } from "./element.js";
-import { isEmpty, isEqual, rates, references, sum } from "./facts.js";
+import { explorationFigure } from "./exploration-figure.js";
+import { isEmpty, isEqual, optimumName, rates, references, sum } from "./facts.js";
 import { figure, nothing, note, panelProblem, section } from "./section.js";
 import { workingAnswer } from "./sentences.js";
 import { behind } from "./tables.js";
 import { bucketWords, segments, timeChart } from "./time-chart.js";
-import { amount, duration, number, percent, plural, whole } from "./words.js";
+import { amount, duration, number, plural, whole } from "./words.js";
 
 const TITLE = "Is it working?";
 
@@ -18,26 +19,29 @@ export function working(state, series, problem) {
   if (!series && problem)
     return section("working", TITLE, "Not known at present.", null, panelProblem(problem));
   if (!series) return section("working", TITLE, "Loading…", null, h("div", { class: "none sk" }));
-  if (isEmpty(state) || !series.visits.length) {
+  if (isEmpty(state)) {
     const closes = duration(state.surface.window_s);
     const words = `A visit counts when its feedback comes or its window of ${closes} closes.`;
     return section("working", TITLE, "No visits have been counted yet.", null, nothing(words));
   }
+  if (!series.visits.length) {
+    const words = `The first point is there when its ${duration(series.bucket_s)} are over.`;
+    return section("working", TITLE, workingAnswer(state), null, nothing(words));
+  }
   const explained = note(
     `Each point is ${duration(series.bucket_s)}; the band is its 95% interval. Nothing is smoothed.`,
   );
-  const explored = series.other_item && series.other_order;
   return section(
     "working",
     TITLE,
-    workingAnswer(state, series),
+    workingAnswer(state),
     explained,
     problem && panelProblem(problem),
     clickFigure(state, series),
     h(
       "div",
       { class: "two" },
-      explored && explorationFigure(series),
+      explorationFigure(series),
       series.regret && regretFigure(state, series),
     ),
   );
@@ -49,11 +53,15 @@ function clickFigure(state, series) {
   const buckets = rates(series, type);
   const best = references(state, series, type);
   const range = clickRange(buckets, best);
-  const estimated = state.truth ? "" : "estimated ";
-  const named = (values, words, kind, above) =>
-    values && { values, kind, above, words: `${words} ${number(values.at(-1) ?? 0)}` };
+  const optimum = optimumName(state);
+  const named = (values, words, kind, above) => ({
+    values,
+    kind,
+    above,
+    words: `${words} ${number(values.at(-1))}`,
+  });
   const whose = type === null ? "" : ` of ${state.surface.types[type]}`;
-  const label = `Click rate${whose} over time, with the ${estimated}optimum and random order`;
+  const label = `Click rate${whose} over time, with the ${optimum} and random order`;
   const told = {
     key: "clicks",
     label,
@@ -67,9 +75,9 @@ function clickFigure(state, series) {
         : "no visits",
     ),
     references: [
-      named(best.optimum, `${estimated}optimum`, "op", true),
+      named(best.optimum, optimum, "op", true),
       named(best.random, state.truth ? "random" : "estimated random", "rn", false),
-    ].filter(Boolean),
+    ],
     events: series.events,
     point: (bucket) => buckets[bucket].rate?.m ?? null,
     layers: (x, y, clamp) => clickLayers(buckets, best, x, y, clamp),
@@ -96,9 +104,7 @@ function clickFigure(state, series) {
       typeChoice(state, type),
     ),
     chart,
-    !state.truth &&
-      best.lo &&
-      note("The lighter band around the dashed line is the interval of the estimated optimum."),
+    best.lo && note(`The lighter band around the dashed line is the interval of the ${optimum}.`),
     behind("clicks", label, head, () =>
       buckets.map(({ visits, clicks, rate }, bucket) => [
         bucketWords(series, bucket),
@@ -106,19 +112,15 @@ function clickFigure(state, series) {
         amount(clicks),
         rate ? number(rate.m) : "–",
         rate ? intervalOf(rate) : "–",
-        orDash(best.optimum?.[bucket]),
-        ...(best.lo
-          ? [best.lo[bucket] === null ? "–" : `${number(best.lo[bucket])}–${number(best.hi[bucket])}`]
-          : []),
-        orDash(best.random?.[bucket]),
+        number(best.optimum[bucket]),
+        ...(best.lo ? [intervalOf({ lo: best.lo[bucket], hi: best.hi[bucket] })] : []),
+        number(best.random[bucket]),
       ]),
     ),
   );
 }
 
 const intervalOf = ({ lo, hi }) => `${number(lo)}–${number(hi)}`;
-
-const orDash = (value) => (value === null || value === undefined ? "–" : number(value));
 
 // Buckets with few visits have wide intervals: they are cut at the edge rather than flatten all others.
 function clickRange(buckets, best) {
@@ -127,10 +129,7 @@ function clickRange(buckets, best) {
   const values = buckets.flatMap(({ rate, visits }) =>
     rate ? (visits >= usual ? [rate.lo, rate.hi] : []) : [],
   );
-  const lines = [best.optimum, best.random]
-    .flatMap((line) => (line ? [line.at(-1)] : []))
-    .filter((value) => value !== null);
-  return roundRange([...values, ...lines], 5, { floor: 0, ceiling: 1 });
+  return roundRange([...values, best.optimum.at(-1), best.random.at(-1)], 5, { floor: 0, ceiling: 1 });
 }
 
 function clickLayers(buckets, best, x, y, clamp) {
@@ -164,11 +163,9 @@ function clickLayers(buckets, best, x, y, clamp) {
 }
 
 function optimumBand(best, x, y, clamp) {
-  if (!best.lo || !best.hi) return [];
-  const known = best.lo.flatMap((lo, bucket) => (lo === null || best.hi[bucket] === null ? [] : [bucket]));
-  if (known.length < 2) return [];
-  const upper = known.map((bucket) => [x(bucket), y(clamp(best.hi[bucket]))]);
-  const lower = known.map((bucket) => [x(bucket), y(clamp(best.lo[bucket]))]).reverse();
+  if (!best.lo || best.lo.length < 2) return [];
+  const upper = best.hi.map((value, bucket) => [x(bucket), y(clamp(value))]);
+  const lower = best.lo.map((value, bucket) => [x(bucket), y(clamp(value))]).reverse();
   return [h("path", { class: "ob", d: `${path([...upper, ...lower])}Z` })];
 }
 
@@ -198,56 +195,6 @@ function typeChoice(state, type) {
     h("legend", { class: "vh" }, "User type in the click chart"),
     options.map(([value, name]) =>
       h("label", null, h("input", { type: "radio", name: "who", value, checked: value === chosen }), name),
-    ),
-  );
-}
-
-function explorationFigure(series) {
-  const label = "Share of displays that explored";
-  const both = series.other_item.map((share, bucket) => share + series.other_order[bucket]);
-  const told = {
-    key: "exploration",
-    label,
-    series,
-    height: 160,
-    range: roundRange([0, 0.05, ...both], 4, { floor: 0, ceiling: 1 }),
-    format: (value) => percent(value),
-    readings: series.other_item.map(
-      (item, bucket) =>
-        `${percent(item, 1)} other item, ${percent(series.other_order[bucket], 1)} other order`,
-    ),
-    layers: (x, y) => {
-      const item = series.other_item.map((share, bucket) => [x(bucket), y(share)]);
-      const top = both.map((share, bucket) => [x(bucket), y(share)]);
-      const floor = [[x(both.length - 1), y(0)], [x(0), y(0)]]; // prettier-ignore
-      return [
-        h("path", { class: "e2", d: `${path([...top, ...[...item].reverse()])}Z` }),
-        h("path", { class: "e1", d: `${path([...item, ...floor])}Z` }),
-      ];
-    },
-  };
-  const swatch = (kind) =>
-    h(
-      "svg",
-      { width: 14, height: 14, "aria-hidden": "true" },
-      h("rect", { width: 14, height: 14, class: kind }),
-    );
-  return figure(
-    "Exploration share",
-    readout({ key: told.key, idle: "" }),
-    timeChart(told),
-    h(
-      "ul",
-      { class: "key" },
-      h("li", null, swatch("e1"), "another item"),
-      h("li", null, swatch("e2"), "same items, another order"),
-    ),
-    behind("exploration", label, ["From", "Another item", "Another order"], () =>
-      series.other_item.map((item, bucket) => [
-        bucketWords(series, bucket),
-        percent(item, 1),
-        percent(series.other_order[bucket], 1),
-      ]),
     ),
   );
 }

@@ -66,5 +66,5 @@ export function priceWords(state, treatment) {
   const between = known
     ? `between ${smallShare(Math.max(0, price.lo))} and ${smallShare(Math.max(0, price.hi))}`
     : "";
-  return { shown, between, told: known && price.lo > 0 };
+  return { shown, between };
 }

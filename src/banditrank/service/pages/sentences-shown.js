@@ -1,10 +1,9 @@
 // Sentences on what is shown now, to whom, and what is still open.
 
-import { isEqual, isSure, nowOf, topPosition, valueOf } from "./facts.js";
+import { isEqual, isSure, nowOf, topPosition } from "./facts.js";
 import { MOST_TYPES, rankingWords, sameRanking, whoWords } from "./naming.js";
 import {
   capital,
-  list,
   magnitude,
   percent,
   plural,
@@ -23,15 +22,12 @@ function shownToEveryone(state) {
   const now = state.now[0];
   const ranking = rankingWords(state, now.ranking);
   const value = `${utilityName(state.surface.utility)} value over ${typesInAll(state)}`;
-  const often = now.shown_last_1000;
+  const often = now.shown?.share;
   const seen =
     often >= 0.9 ? "Everyone sees" : often >= 0.5 ? "Everyone mostly sees" : "Best known for everyone is";
   if (isSure(now.p_best))
     return `${seen} ${ranking}. It has the best ${value}; that is ${sureness(now.p_best)} sure.`;
-  const sure =
-    now.p_best === null || now.p_best === undefined
-      ? ""
-      : `, and is the best with ${sureness(now.p_best)} certainty`;
+  const sure = now.p_best === null ? "" : `, and is the best with ${sureness(now.p_best)} certainty`;
   return `${seen} ${ranking}. It has the best estimated ${value}${sure}.`;
 }
 
@@ -44,7 +40,7 @@ function shownToTypes(state) {
   const groups = [];
   for (const [type, name] of state.surface.types.entries()) {
     const now = nowOf(state, type);
-    const often = now.shown_last_1000;
+    const often = now.shown?.share;
     const verb = often >= 0.9 ? "see" : often >= 0.5 ? "mostly see" : null;
     const group = groups.find((one) => one.verb === verb && sameRanking(one.ranking, now.ranking));
     if (group) group.types.push(name);
@@ -86,7 +82,7 @@ export function whyShown(state, type) {
       `Position ${top + 1} draws ${looks} of looks and gets ${state.surface.items[now.ranking[top]]}. `,
     );
   }
-  return [...pieces, ...openPieces(state, now), shownShare(now)].filter((piece) => piece !== "");
+  return [...pieces, ...openPieces(state, now), shownShare(state, type)].filter((piece) => piece !== "");
 }
 
 function openPieces(state, now) {
@@ -104,29 +100,26 @@ function openPieces(state, now) {
   ];
 }
 
-// Whether the present ranking is told from the next best: the interval of their difference does not hold 0.
-function isTold(now) {
-  const { lo, hi } = now.runner_up;
-  return lo === undefined || lo === null ? isSure(now.p_best) : hi < 0 || lo > 0;
+// Whether the present ranking is told from the next best: all of the interval of what that brings more is
+// below 0. Under equal treatment it is in the utility that is maximised, and not in clicks.
+const isTold = (now) => now.runner_up.hi < 0;
+
+function shownShare(state, type) {
+  const often = oftenWords(nowOf(state, type));
+  const whom = state.surface.types.length === 1 ? "" : ` for ${state.surface.types[type]}`;
+  return often && `${capital(often)}${whom}.`;
 }
 
-const shownShare = (now) =>
-  now.shown_last_1000 === null || now.shown_last_1000 === undefined
-    ? ""
-    : `Shown in ${percent(now.shown_last_1000)} of the last 1,000 rankings.`;
+// How often the present ranking is shown: shown in 99% of the last 480 rankings
+export const oftenWords = ({ shown }) =>
+  shown ? `shown in ${percent(shown.share)} of the last ${plural(shown.of, "ranking")}` : "";
 
 // The same under equal treatment: what the next best ranking would change for each type.
 export function whyShownToEveryone(state) {
   const now = state.now[0];
   const next = now.runner_up;
   if (!next) return [];
-  const changes = state.surface.types.map((name, type) => {
-    const worth = next.ranking.reduce(
-      (total, item, position) => total + state.positions[type][position].m * state.items[type][item].m,
-      0,
-    );
-    return `${name} by ${signed(next.by_type?.[type] ?? worth - valueOf(state, type).m)}`;
-  });
+  const changes = state.surface.types.map((name, type) => `${name} by ${signed(next.by_type[type])}`);
   const pieces = [
     `The next best ranking, ${rankingWords(state, next.ranking)}, ` +
       `would change ${shortList(changes, 6)} clicks per visit. `,
@@ -144,13 +137,13 @@ export function whyShownToEveryone(state) {
 export function reasonWords(state, ranking) {
   if (ranking.why === "best") return "Best known";
   if (ranking.why === "order") return "Trying another order";
-  const usual = new Set(nowOf(state, ranking.type)?.ranking ?? []);
-  const other = ranking.ranking.filter((item) => !usual.has(item)).map((item) => state.surface.items[item]);
+  const other = ranking.tried.map((item) => state.surface.items[item]);
   return other.length ? `Trying ${shortList(other, 2)}` : "Trying another item";
 }
 
 export function feedbackWords(state, ranking) {
   if (ranking.feedback === "waiting") return "Waiting";
-  if (ranking.feedback === "none" || ranking.item === null || ranking.item === undefined) return "No click";
+  if (ranking.feedback === "unreported") return "Not reported";
+  if (ranking.feedback === "none") return "No click";
   return `Clicked ${state.surface.items[ranking.item]}`;
 }

@@ -3,10 +3,10 @@
 import { isEqual, lastHour } from "./facts.js";
 import { duration, number, percent } from "./words.js";
 
-export function workingAnswer(state, series) {
-  if (!series || series.visits.length === 0) return "No visits have been counted yet.";
-  const hour = lastHour(series);
-  const span = hour.seconds >= 3600 && hour.seconds < 5400 ? "hour" : duration(hour.seconds);
+export function workingAnswer(state) {
+  if (state.began === null) return "No visits have been counted yet.";
+  const hour = lastHour(state);
+  const span = hour.seconds >= 3600 ? "hour" : duration(hour.seconds);
   if (hour.visits === 0) return `No visits were counted in the last ${span}.`;
   return [
     `The last ${span} brought ${number(hour.rate.m)} clicks per visit.`,
@@ -18,29 +18,26 @@ export function workingAnswer(state, series) {
 }
 
 function againstBest(state, { rate, optimum, random }) {
-  if (optimum.m === null) return "";
-  const what = isEqual(state) ? "equal ranking" : "possible";
+  const known = state.optimum_of_all ? "best" : "best known";
+  const what = `${known} ${isEqual(state) ? "equal ranking" : "possible"}`;
   const estimated = state.truth ? "" : "estimated to be ";
-  const { lo, hi } = state.truth ? { lo: optimum.m, hi: optimum.m } : optimum;
-  const told = [`The best ${what} is ${estimated}${number(optimum.m)}`];
-  if (random !== null) {
-    told.push(`; random order ${state.truth ? "gives" : "is estimated to give"} ${number(random)}`);
-  }
-  told.push(". ");
+  const told = [`The ${what} is ${estimated}${number(optimum.m)}`];
+  told.push(`; random order ${state.truth ? "gives" : "is estimated to give"} ${number(random)}. `);
   told.push(
-    rate.hi < lo
-      ? "The gap to the best is more than chance."
-      : rate.lo > hi
-        ? "That is above what the best ranking is worth on average, by more than chance."
-        : "The gap to the best is within chance.",
+    rate.hi < optimum.lo
+      ? `The gap to the ${known} is more than chance.`
+      : rate.lo > optimum.hi
+        ? `That is above what the ${known} ranking is worth on average, by more than chance.`
+        : `The gap to the ${known} is within chance.`,
   );
-  if (random !== null && rate.lo <= random && random <= rate.hi) {
+  if (rate.lo <= random && random <= rate.hi) {
     told.push(" So is the gap to random order.");
   }
   return told.join("");
 }
 
 function explorationWords(hour) {
+  if (hour.otherItem === null) return "";
   const explored = hour.otherItem + hour.otherOrder;
   if (explored < 0.0005) return "Nothing was explored.";
   const mostly =

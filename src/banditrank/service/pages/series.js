@@ -1,16 +1,6 @@
 // The series of a surface: buckets of equal width, to which those that close are added.
 
-const OF_BUCKETS = [
-  "visits",
-  "clicks",
-  "other_item",
-  "other_order",
-  "optimum",
-  "optimum_lo",
-  "optimum_hi",
-  "random",
-  "regret",
-];
+const OF_BUCKETS = ["visits", "clicks", "other_item", "other_order", "regret"];
 
 // Returns the series with another document's buckets in it, or null if that does not fit and the whole must
 // be asked for. A document with another width is the whole: the service doubles the width when there are too

@@ -1,7 +1,7 @@
 // The strip on top: all five answers at a glance, each a link to its section.
 
 import { h } from "./element.js";
-import { failing, isEqual, lastHour, liveTreatment, nowOf, treatments } from "./facts.js";
+import { failing, isEqual, lastHour, liveTreatment, nowOf, optimumName, treatments } from "./facts.js";
 import { swatch } from "./marks.js";
 import { priceWords, rankingWords } from "./sentences.js";
 import { status } from "./status.js";
@@ -9,11 +9,11 @@ import { duration, number, shortList, sureness } from "./words.js";
 
 const FEW = 3;
 
-export function summary(state, series, silent) {
+export function summary(state, silent) {
   const parts = [
     shownNow(state),
     learnedSoFar(state),
-    workingNow(state, series),
+    workingNow(state),
     fairNow(state),
     healthyNow(state, silent),
   ];
@@ -61,18 +61,16 @@ function shownNow(state) {
 }
 
 function learnedSoFar(state) {
-  const sure = (now) =>
-    now.p_best === null || now.p_best === undefined ? "not known" : sureness(now.p_best);
+  const sure = (now) => (now.p_best === null ? "not known" : sureness(now.p_best));
   const value = isEqual(state) ? sure(state.now[0]) : byType(state, sure);
   return ["learned", "Learned", value, "sure that this is the best ranking"];
 }
 
-function workingNow(state, series) {
-  const hour = series?.visits.length ? lastHour(series) : null;
-  if (!hour?.visits) return ["working", "Working", "–", "no visits lately"];
+function workingNow(state) {
+  const hour = lastHour(state);
+  if (!hour.visits) return ["working", "Working", "–", "no visits lately"];
   const span = hour.seconds >= 3600 && hour.seconds < 5400 ? "hour" : duration(hour.seconds);
-  const best = hour.optimum.m;
-  const against = best === null ? "" : `; ${state.truth ? "" : "estimated "}optimum ${number(best)}`;
+  const against = `; ${optimumName(state)} ${number(hour.optimum.m)}`;
   return ["working", "Working", number(hour.rate.m), `clicks per visit in the last ${span}${against}`];
 }
 

@@ -81,7 +81,7 @@ function dashboard(state) {
   const empty = isEmpty(state);
   return [
     title(state),
-    !empty && summary(state, feed.series, silent),
+    !empty && summary(state, silent),
     guarded("shown", "What is shown now?", () => shown(state)),
     guarded("learned", "What has been learned?", () => learned(state)),
     guarded("working", "Is it working?", () => working(state, feed.series, feed.seriesProblem)),

@@ -21,12 +21,12 @@ export function percent(value, decimals = 0) {
   const least = 10 ** -decimals;
   const shown = value * 100;
   if (value > 0 && shown < least / 2) return `<${least.toFixed(decimals)}%`;
-  if (value < 1 && shown > 100 - least / 2) return `>${(100 - least).toFixed(decimals)}%`;
+  if (value < 1 && shown >= 100 - least / 2) return `>${(100 - least).toFixed(decimals)}%`;
   return `${number(shown, decimals)}%`;
 }
 
-// How sure something is: more decimals near certainty, where they matter.
-export const sureness = (value) => percent(value, value > 0.99 ? 1 : 0);
+// How sure something is, by a share of draws: where that rounds to all, what their number allows to say.
+export const sureness = ({ m, lo }) => (m < 0.995 || lo === 1 ? percent(m) : `>${Math.floor(lo * 100)}%`);
 
 // A share of clicks that may be small.
 export const smallShare = (value) => percent(value, Math.abs(value) < 0.01 ? 2 : 1);
