@@ -15,7 +15,7 @@ from banditrank.engine.assessment import assess
 from banditrank.engine.dashboard import dashboard_document
 from banditrank.engine.dashboard_document import DashboardDocument
 from banditrank.engine.latest_rankings import LatestRankings
-from banditrank.engine.learned import Known
+from banditrank.engine.learned import SurfaceCounts
 from banditrank.engine.ranker import Ranker
 from banditrank.engine.series import first_wanted, series_document
 from banditrank.engine.surface import Surface
@@ -319,8 +319,8 @@ def test_the_true_optimum_has_no_interval() -> None:
     assert document["random"] == pytest.approx([0.4, 0.36])
 
 
-def _known(surface: Surface, counts: Counts) -> Known:
-    return Known(surface, 1, 1, counts)
+def _known(surface: Surface, counts: Counts) -> SurfaceCounts:
+    return SurfaceCounts(surface, 1, 1, counts)
 
 
 @pytest.mark.parametrize(("displays", "is_told"), [(20_000, True), (30, False)])

@@ -15,7 +15,7 @@ from banditrank.storage.opening import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from banditrank.engine.estimates_report import EstimatesReport
-    from banditrank.engine.learned import Known
+    from banditrank.engine.learned import SurfaceCounts
     from banditrank.storage.base import Store
     from banditrank.storage.records import SurfaceRecord
 
@@ -121,7 +121,7 @@ def _record(store: "Store", name: str) -> "SurfaceRecord":
     return record
 
 
-def _known(store: "Store", record: "SurfaceRecord") -> "Known":
+def _known(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":
     from banditrank.engine.learned import Learned
     from banditrank.engine.surface import Surface
 
@@ -129,7 +129,7 @@ def _known(store: "Store", record: "SurfaceRecord") -> "Known":
     return Learned(store, record.number, surface).known(surface, record.revision)
 
 
-def _summary(known: "Known") -> dict[str, Any]:
+def _summary(known: "SurfaceCounts") -> dict[str, Any]:
     surface = known.surface
     return {
         "surface": surface.name,
@@ -145,7 +145,7 @@ def _summary(known: "Known") -> dict[str, Any]:
     }
 
 
-def _print_surfaces(everything: "list[Known]") -> None:
+def _print_surfaces(everything: "list[SurfaceCounts]") -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

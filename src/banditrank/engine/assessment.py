@@ -9,7 +9,7 @@ from banditrank.engine.alternatives import next_best
 from banditrank.engine.certainty import BestOfDraws, best_of_draws, share_of
 from banditrank.engine.estimated_world import best_equal, estimated_world
 from banditrank.engine.estimates_report import EstimatesReport, estimates_of
-from banditrank.engine.learned import Known
+from banditrank.engine.learned import SurfaceCounts
 from banditrank.engine.posterior_draws import Ends, PosteriorDraws, interval
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
@@ -113,7 +113,7 @@ class Assessment:
         treatment. Then it is of the best one that is known.
     """
 
-    known: Known
+    known: SurfaceCounts
     estimates: EstimatesReport
     world: Problem
     treatments: list[TreatmentValue]
@@ -123,7 +123,7 @@ class Assessment:
     optimum_of_all: bool
 
 
-def assess(known: Known) -> Assessment:
+def assess(known: SurfaceCounts) -> Assessment:
     """Work out what counts say; the same counts give the same."""
     surface, counts = known.surface, known.counts
     world = estimated_world(surface, counts)

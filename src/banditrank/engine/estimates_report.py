@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.engine.learned import Known
+from banditrank.engine.learned import SurfaceCounts
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.estimators.estimates import arrival_rates
 from banditrank.estimators.intervals import likelihood_intervals
@@ -82,7 +82,7 @@ def report_estimates(live: LiveSurface, *, level: float = 0.95) -> EstimatesRepo
     return estimates_of(live.known(), level=level)
 
 
-def estimates_of(known: Known, *, level: float = 0.95) -> EstimatesReport:
+def estimates_of(known: SurfaceCounts, *, level: float = 0.95) -> EstimatesReport:
     """Return the estimates and intervals by what is known of a surface."""
     surface, counts = known.surface, known.counts
     intervals = likelihood_intervals(counts, level=level)

@@ -17,8 +17,8 @@ _MOST_WAITING = 256  # changes
 _CHANGES_A_SNAPSHOT = 1000  # at least
 
 
-class Known(NamedTuple):
-    """All that is known of a surface, of one moment."""
+class SurfaceCounts(NamedTuple):
+    """The counts of a surface, and what they are of, at one moment."""
 
     surface: Surface
     revision: int
@@ -138,10 +138,10 @@ class Learned:
             self._add_up()
             return self._totals.rounds
 
-    def known(self, surface: Surface, revision: int) -> Known:
+    def known(self, surface: Surface, revision: int) -> SurfaceCounts:
         """Return the counts of all items of a surface."""
         version, counts = self.counts(surface, tuple(range(len(surface.items))))
-        return Known(surface, revision, version, counts)
+        return SurfaceCounts(surface, revision, version, counts)
 
     def cells(self) -> tuple[int, bytes]:
         """Return the version, and all counts as a list of cells."""

@@ -11,7 +11,7 @@ from banditrank.engine.chore import Chore
 from banditrank.engine.housekeeping import Housekeeping
 from banditrank.engine.journal import Answer, Journal, verdict_told
 from banditrank.engine.last_hour import HourTotals
-from banditrank.engine.learned import Known, Learned
+from banditrank.engine.learned import Learned, SurfaceCounts
 from banditrank.engine.shapes import Shapes
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, new_key
@@ -205,7 +205,7 @@ class LiveSurface:
             self.refresh()
         return self._view
 
-    def known(self) -> Known:
+    def known(self) -> SurfaceCounts:
         """Return the latest counts in this process, of all items."""
         surface, revision = self._defined
         return self._learned.known(surface, revision)

@@ -10,7 +10,7 @@ from banditrank.engine.activity import Activity
 from banditrank.engine.awaited import Awaited
 from banditrank.engine.bucket_table import Standard
 from banditrank.engine.estimated_world import best_rankings, estimated_world
-from banditrank.engine.learned import Known, Learned
+from banditrank.engine.learned import Learned, SurfaceCounts
 from banditrank.engine.pace import Pace
 from banditrank.engine.surface import Surface
 from banditrank.engine.truth import Truth
@@ -87,7 +87,7 @@ class Watch:
         """Return whether it is time to look what is best."""
         return (revision, version) != self._looked_at and self._pace.is_due
 
-    def look(self, known: Known, learned: Learned) -> None:
+    def look(self, known: SurfaceCounts, learned: Learned) -> None:
         """Find out what is best by the latest counts, and compare what comes with it."""
         surface = known.surface
         with self._pace:
