@@ -12,7 +12,7 @@ from live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, w
 
 from banditrank import Counts, Problem, user_type_values
 from banditrank.engine.assessment import assess
-from banditrank.engine.dashboard import dashboard_document
+from banditrank.engine.dashboard_content import dashboard_document
 from banditrank.engine.dashboard_document import DashboardDocument
 from banditrank.engine.latest_rankings import LatestRankings
 from banditrank.engine.learned import SurfaceCounts

@@ -14,7 +14,7 @@ from running_service import Running, running
 from banditrank.engine.dashboard_document import CheckDocument
 from banditrank.engine.keys import create_key
 from banditrank.engine.pace import Pace
-from banditrank.service.dashboards import Dashboards, State
+from banditrank.service.shared_documents import SharedDocuments, State
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
 EVENTS = "/v1/surfaces/ads/events"
@@ -110,7 +110,7 @@ def test_nothing_is_sent_again_while_nothing_changes(
     monkeypatch.setattr(service.application.vitals, "checks", lambda _: health)
 
     def made_again() -> None:
-        for desk in service.application.dashboards._desks.values():
+        for desk in service.application.documents._desks.values():
             desk.pace = Pace(1.0)
 
     play(service, 4)
@@ -175,7 +175,7 @@ def test_a_state_is_told_again_after_a_while_since_ages_are_shown_too(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service.application.vitals, "checks", lambda _: [])
-    monkeypatch.setattr("banditrank.service.dashboard.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.service.dashboard_operations.AGAIN_SECONDS", 0.0)
     client = Listening(service)
     wait_until(lambda: len(client.of("state")) >= 3)
     assert client.of("state")[0]["as_of"] < client.of("state")[-1]["as_of"]
@@ -231,7 +231,7 @@ def test_a_client_that_does_not_read_holds_nothing_up(
     async def endless(*_: object) -> State:
         return State(b"x" * 100_000_000, b"tag")
 
-    monkeypatch.setattr(Dashboards, "state", endless)
+    monkeypatch.setattr(SharedDocuments, "state", endless)
     with socket.socket() as client, running() as service:
         service.ask("POST", "/v1/surfaces", ADS)
         host, port = service.address.removeprefix("http://").split(":")
@@ -314,11 +314,11 @@ def test_without_keys_everybody_may_do_everything(service: Running) -> None:
 
 
 def test_ten_pages_cost_what_one_costs(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from banditrank.service import dashboards
+    from banditrank.service import shared_documents
 
     made = []
-    assess = dashboards.assess
-    monkeypatch.setattr(dashboards, "assess", lambda known: made.append(known.version) or assess(known))
+    assess = shared_documents.assess
+    monkeypatch.setattr(shared_documents, "assess", lambda known: made.append(known.version) or assess(known))
     play(service, 3)
     asking = [
         threading.Thread(target=service.ask, args=["GET", "/v1/surfaces/ads/dashboard"]) for _ in range(10)

@@ -17,9 +17,17 @@ from banditrank.engine.journal import Answer, Done, call_back
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import BanditRankError, UnknownNameError
 from banditrank.model.problem import Problem
-from banditrank.service import access, dashboard, health, openapi, pages, rankings, reports, surfaces
+from banditrank.service import (
+    access,
+    dashboard_operations,
+    health,
+    openapi,
+    pages,
+    rankings,
+    reports,
+    surfaces,
+)
 from banditrank.service.bodies import Bodies
-from banditrank.service.dashboards import Dashboards
 from banditrank.service.hosts import OwnHosts
 from banditrank.service.messages import Receive, Request, Response, Scope, Send, query_of
 from banditrank.service.metrics import Metrics
@@ -29,6 +37,7 @@ from banditrank.service.problems import UNKNOWN_SURFACE, ProblemError, response_
 from banditrank.service.repeating import repeat
 from banditrank.service.rights import KEY_SECONDS, Rights
 from banditrank.service.settings import Settings
+from banditrank.service.shared_documents import SharedDocuments
 from banditrank.service.streams import OpenStreams, Stream
 from banditrank.service.tallies import SHARING_SECONDS
 from banditrank.service.vitals import SAMPLE_SECONDS, Vitals
@@ -37,7 +46,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *surfaces.OPERATIONS,
     *rankings.OPERATIONS,
     *reports.OPERATIONS,
-    *dashboard.OPERATIONS,
+    *dashboard_operations.OPERATIONS,
     *health.OPERATIONS,
     *access.OPERATIONS,
     *pages.OPERATIONS,
@@ -61,7 +70,7 @@ class Application:
     engine: Engine
     metrics: Metrics
     vitals: Vitals
-    dashboards: Dashboards
+    documents: SharedDocuments
     loop: asyncio.AbstractEventLoop
 
     def __init__(
@@ -174,7 +183,7 @@ class Application:
         )
         self.metrics = Metrics(self.engine, self._shared)
         self.vitals = Vitals(self.engine, self.metrics)
-        self.dashboards = Dashboards(self.engine, self.vitals)
+        self.documents = SharedDocuments(self.engine, self.vitals)
         await self.rights.read(store)
         self._begin("reading API keys", lambda: self.rights.read_again(store), KEY_SECONDS)
         self._begin("measuring", self._measure, SAMPLE_SECONDS)

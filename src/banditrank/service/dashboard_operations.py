@@ -51,13 +51,13 @@ def _since(request: Request) -> float | None:
 
 async def _dashboard(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
-    state = await application.dashboards.state(live)
+    state = await application.documents.state(live)
     return request.if_changed(Response(200, state.body), state.tag)
 
 
 async def _series(application: "Application", request: Request) -> Response:
     live, since = await application.surface(request), _since(request)
-    return Response(200, await application.dashboards.series(live, since=since))
+    return Response(200, await application.documents.series(live, since=since))
 
 
 async def _events(application: "Application", request: Request) -> Stream:
@@ -71,7 +71,7 @@ async def _events(application: "Application", request: Request) -> Stream:
 
 async def _told(application: "Application", live: LiveSurface, request: Request) -> AsyncIterator[bytes]:
     """Tell what is new, as long as there is the surface and whoever asks may know."""
-    loop, dashboards = asyncio.get_running_loop(), application.dashboards
+    loop, documents = asyncio.get_running_loop(), application.documents
     end = loop.time() + application.settings.stream_seconds
     next_state = next_sign = 0.0
     told = 0.0
@@ -82,7 +82,7 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
         parts = []
         if now >= next_state:
             next_state = now + STATE_SECONDS - _TICK_SECONDS / 2
-            state = await dashboards.state(live)
+            state = await documents.state(live)
             if state.tag != tag or now - told >= AGAIN_SECONDS:
                 tag, told = state.tag, now
                 parts.append(_event(b"state", state.body))
@@ -90,7 +90,7 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
         if present != grid:
             same_width = present[:2] == grid[:2]
             first = grid[2] if same_width else 0
-            parts.append(_event(b"series", await dashboards.series(live, first=first)))
+            parts.append(_event(b"series", await documents.series(live, first=first)))
             grid = present
         if now >= next_sign:
             next_sign = now + ALIVE_SECONDS - _TICK_SECONDS / 2
@@ -104,7 +104,7 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
 
 async def _grid(application: "Application", live: LiveSurface) -> tuple[int, int, int]:
     """Return where the series' buckets begin, how wide they are, and how many are closed."""
-    buckets = await application.dashboards.closed(live)
+    buckets = await application.documents.closed(live)
     return buckets.start, buckets.width, len(buckets.visits)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.assessment import Assessment, assess
-from banditrank.engine.dashboard import dashboard_document
+from banditrank.engine.dashboard_content import dashboard_document
 from banditrank.engine.engine import Engine
 from banditrank.engine.latest_rankings import LatestRankings
 from banditrank.engine.live_surface import LiveSurface
@@ -56,7 +56,7 @@ class _Desk:
         return self.pace.is_due or made_of != self.live.revision
 
 
-class Dashboards:
+class SharedDocuments:
     """Makes documents for pages, off the event loop.
 
     Parameters
