@@ -47,6 +47,26 @@ def test_a_connection_is_kept_until_it_is_closed(closing: bool, connections: int
     assert asyncio.run(_ask_twice(closing=closing)) == connections
 
 
+def test_a_service_that_does_not_answer_is_given_up() -> None:
+    ended = []
+
+    async def only_listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended.append(asyncio.current_task())
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+    async def ask() -> None:
+        async with await asyncio.start_server(only_listen, "127.0.0.1", 0) as server:
+            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with AsyncClient(address, timeout=0.05, retries=0, transport=KeptConnections()) as client:
+                with pytest.raises(ServiceError, match=r"cannot be reached: no answer within 0\.05 s"):
+                    await client.surfaces()
+            await asyncio.gather(*ended)
+
+    asyncio.run(ask())
+
+
 def test_a_service_that_is_not_there_is_an_error_as_any() -> None:
     async def ask() -> None:
         async with AsyncClient("http://127.0.0.1:9", retries=0, transport=KeptConnections()) as client:

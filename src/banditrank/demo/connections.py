@@ -22,6 +22,14 @@ class KeptConnections(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and read its response, which must say how long it is."""
+        patience = request.extensions["timeout"]["read"]  # seconds, or None for no end
+        try:
+            async with asyncio.timeout(patience):
+                return await self._carry(request)
+        except TimeoutError as error:
+            raise httpx.ReadTimeout(f"no answer within {patience:g} s", request=request) from error
+
+    async def _carry(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
         try:
             reader, writer = await self._connection(request.url)
