@@ -49,7 +49,8 @@ def take(browser: Browser, address: str, scheme: str, first: str, last: str, pat
     )
     page = context.new_page()
     page.goto(address)
-    page.locator("#learned svg").first.wait_for()
+    for drawn in ("#learned svg", "#working .plot svg"):
+        page.locator(drawn).first.wait_for()
     top = page.locator(first).bounding_box()["y"]
     end = page.locator(last).bounding_box()
     clip = {"x": 0, "y": top, "width": WIDTH, "height": end["y"] + end["height"] - top}
