@@ -62,7 +62,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
             return made.monotonic[0]
 
     monkeypatch.setattr(vitals, "time", Steady)
-    engine.last_sync = 1000.0
+    engine._keeper.last_sync = 1000.0
     yield made
     engine.close()
 
@@ -71,6 +71,7 @@ def test_all_is_well_at_the_beginning(watched: Watched) -> None:
     told = watched.told()
     assert {check["s"] for check in told.values()} == {"ok"}
     assert all(check["v"] and check["d"] and check["l"] for check in told.values())
+    assert [told[name]["l"] for name in ("Dropped", "Failed", "Commits")] == ["0", "0", "no limit"]
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(1000, "ok"), (1300, "warn"), (9000, "bad")])

@@ -63,7 +63,7 @@ class Check:
     explained: str
     warns: float | None = None
     fails: float | None = None
-    limit: str = "none"
+    limit: str = "no limit"
     idle: str | None = None
 
     def document(self, readings: list[Reading], before: Reading) -> CheckDocument:
@@ -132,6 +132,7 @@ def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         "shown rankings were not noted in the last minute",
         0.0,
         0.0,
+        "0",
     )
     yield Check("Commits", _commits, _rate, "groups of rankings and feedback are written")
 
@@ -163,6 +164,7 @@ def _checks_of_requests() -> Iterator[Check]:
         "requests failed in the last minute",
         0.0,
         10.0,
+        "0",
     )
 
 
