@@ -93,6 +93,21 @@ def test_wide_fonts_fit(width: int, server: Fixture, open_page: OpenPage) -> Non
     assert_fits(settled(page), width)
 
 
+@pytest.mark.parametrize("names", [SIX[:3], ("new", "returning customers", "members")], ids=["short", "long"])
+def test_exposure_of_three_types_at_three_positions_is_seen_without_scrolling(
+    names: tuple[str, ...], open_page: OpenPage
+) -> None:
+    items = ("sneakers", "novels", "coffee", "headsets", "jackets", "plants")
+    with serving(make("shelf", types=names, items=items, n_positions=3, treatment="equal")) as server:
+        page = settled(open_page(server.page("shelf")))
+        box = page.locator(".tw", has=page.locator(".heat"))
+        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+        page.set_viewport_size({"width": 320, "height": 900})
+        drawn(page)
+        if box.evaluate("box => box.scrollWidth > box.clientWidth"):
+            assert "Share of each user type's rankings" in (box.get_attribute("aria-label") or "")
+
+
 def test_many_items_are_searched_for(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("six-equal")))
     marks = page.locator("[data-chart=items-0] [data-mark]")
