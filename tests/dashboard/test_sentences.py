@@ -329,20 +329,20 @@ def fair(own: list[float], shared: list[float], nash: list[float], width: float 
 
 
 def test_what_equality_costs_is_said_where_intervals_part(say: Any) -> None:
-    state = changed(fair=fair([0.74, 0.5], [0.74, 0.45], [0.70, 0.495]))
+    state = changed(fair=fair([0.74, 0.5], [0.70, 0.495], [0.74, 0.45]))
     assert say("fairAnswer", state) == (
-        "One ranking for everyone would cost Male 0.040 clicks per visit. "
+        "One utilitarian ranking for everyone would cost Male 0.040 clicks per visit. "
         "For Female the difference is within the uncertainty of the estimates."
     )
-    state = changed(fair=fair([0.74, 0.5], [0.74, 0.45], [0.721, 0.495]))
+    state = changed(fair=fair([0.74, 0.5], [0.721, 0.495], [0.74, 0.45]))
     assert say("fairAnswer", state) == (
-        "One ranking for everyone: "
+        "One utilitarian ranking for everyone: "
         "for Male and Female the difference is within the uncertainty of the estimates."
     )
     state = changed(fair=fair([0.74, 0.5], [0.74, 0.5], [0.74, 0.5]))
-    state["fair"][2]["price"] = {"m": 0.0, "lo": 0.0, "hi": 0.076}
+    state["fair"][1]["price"] = {"m": 0.0, "lo": 0.0, "hi": 0.076}
     assert say("fairAnswer", state) == (
-        "By the estimates one ranking for everyone would cost nobody anything; "
+        "By the estimates one utilitarian ranking for everyone would cost nobody anything; "
         "it may cost up to 7.6% of clicks."
     )
 
@@ -350,9 +350,19 @@ def test_what_equality_costs_is_said_where_intervals_part(say: Any) -> None:
 def test_whom_the_live_utility_helps_is_said_where_intervals_part(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
     state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))
+    state["fair"][1]["price"] = {"m": 0.1, "lo": 0.05, "hi": 0.15}
+    state["fair"][2]["price"] = {"m": 0.19, "lo": 0.15, "hi": 0.23}
+    within = (
+        "By the estimates Nash gives up 10.0% of all clicks against utilitarian, "
+        "which is within their uncertainty. "
+    )
     assert say("fairAnswer", state) == (
         "One ranking for everyone costs Male 0.140 and Female 0.050 clicks per visit. "
-        "Nash lifts Female, by the estimates worst off under utilitarian, from 0.300 to 0.450."
+        f"{within}Nash lifts Female, by the estimates worst off under utilitarian, from 0.300 to 0.450."
+    )
+    state["fair"][2]["price"]["lo"] = 0.16
+    assert " clicks per visit. Nash gives up 10.0% of all clicks against utilitarian. Nash lifts" in say(
+        "fairAnswer", state
     )
     state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.315]))
     assert say("fairAnswer", state).endswith(

@@ -1,11 +1,11 @@
 // The strip on top: all five answers at a glance, each a link to its section.
 
 import { h } from "./element.js";
-import { failing, isEqual, lastHour, liveTreatment, nowOf, optimumName, treatments } from "./facts.js";
+import { failing, isEqual, lastHour, nowOf, optimumName, treatments } from "./facts.js";
 import { swatch } from "./marks.js";
-import { priceWords, rankingWords } from "./sentences.js";
+import { pricedTreatment, priceWords, rankingWords } from "./sentences.js";
 import { status } from "./status.js";
-import { duration, number, shortList, sureness } from "./words.js";
+import { duration, number, shortList, sureness, utilityName } from "./words.js";
 
 const FEW = 3;
 
@@ -75,16 +75,17 @@ function workingNow(state) {
 }
 
 function fairNow(state) {
-  const all = treatments(state);
   if (state.surface.types.length === 1) return ["fair", "Fair", "One type", "everyone is treated alike"];
-  if (all.length < 2) return ["fair", "Fair", "–", "the price of equality is not known"];
-  const live = liveTreatment(state);
-  const { shown, between } = priceWords(state, live || all.length - 1);
+  const priced = pricedTreatment(state);
+  if (priced < 1) return ["fair", "Fair", "–", "the price of equality is not known"];
+  const { shown, between } = priceWords(state, priced);
+  const whose = utilityName(treatments(state)[priced].utility);
   return [
     "fair",
     "Fair",
     shown,
-    `of clicks ${live ? "is" : "would be"} the price of equality${between ? `, ${between}` : ""}`,
+    `of clicks ${isEqual(state) ? "is" : "would be"} the price of equality (${whose})` +
+      (between ? `, ${between}` : ""),
   ];
 }
 
