@@ -2,6 +2,7 @@
 
 import { SERVICE } from "./api.js";
 import { h } from "./element.js";
+import { key } from "./key.js";
 import { section } from "./section.js";
 import { healthyAnswer } from "./sentences.js";
 import { checkStatus } from "./status.js";
@@ -10,13 +11,10 @@ import { scrollBox } from "./tables.js";
 const TITLE = "Is it healthy?";
 
 export function healthy(state, silent) {
-  const link = h(
-    "p",
-    { class: "m s" },
-    "The same figures are at ",
-    h("a", { href: new URL("metrics", SERVICE).href, class: "mono" }, "/metrics"),
-    ".",
-  );
+  const metrics = key.get()
+    ? [h("code", { class: "mono" }, "/metrics"), ", for keys with the right to read."] // a link sends no key
+    : [h("a", { href: new URL("metrics", SERVICE).href, class: "mono" }, "/metrics"), "."];
+  const link = h("p", { class: "m s" }, "Counters behind most of these figures are at ", metrics);
   return section(
     "healthy",
     TITLE,

@@ -1,7 +1,8 @@
 // What is shown now: what each position brings, why these items, what is open, and the latest rankings.
 
-import { SERVICE } from "./api.js";
+import { surfacePath } from "./api.js";
 import { MOST_TYPES } from "./choices.js";
+import { postCommand } from "./command.js";
 import { h } from "./element.js";
 import { isEmpty, isEqual, nowOf, sum, valueOf } from "./facts.js";
 import { latestRankings } from "./latest-rankings.js";
@@ -37,11 +38,8 @@ export function shown(state) {
   );
 }
 
-function askCommand(state) {
-  const path = `${SERVICE.href}v1/surfaces/${state.surface.name}/rankings`;
-  const body = JSON.stringify({ user_type: state.surface.types[0] });
-  return `curl -X POST ${path} \\\n  -H 'content-type: application/json' \\\n  -d '${body}'`;
-}
+const askCommand = ({ surface }) =>
+  postCommand(surfacePath(surface.name, "/rankings"), { user_type: surface.types[0] });
 
 const stressed = (pieces) => pieces.map((piece) => (Array.isArray(piece) ? h("b", null, piece[0]) : piece));
 
