@@ -1,6 +1,6 @@
 // What keeps a page up to date: a stream of events, polling where there is none, nothing while nobody looks.
 
-import { Problem, read, request, surfacePath } from "./api.js";
+import { contentOf, Problem, read, request, surfacePath } from "./api.js";
 import { merge } from "./series.js";
 import { readStream } from "./stream.js";
 
@@ -49,11 +49,14 @@ export class Feed {
   #attend() {
     const wanted = !this.paused && document.visibilityState === "visible";
     if (wanted && !this.abort) {
-      this.abort = new AbortController();
+      const running = new AbortController();
+      this.abort = running;
       // Time spent paused or hidden is no silence of the service.
       this.due = Date.now() + STALE_SECONDS * 1000;
       this.lastSign = this.lastSign === null ? null : Date.now();
-      this.#run(this.abort.signal);
+      this.#run(running.signal).then(() => {
+        if (this.abort === running) this.abort = null; // it gave up by itself, and can be started again
+      });
     } else if (!wanted && this.abort) {
       this.abort.abort();
       this.abort = null;
@@ -61,6 +64,7 @@ export class Feed {
     }
   }
 
+  // Goes on until the signal aborts it or the service wants another key.
   async #run(signal) {
     let failures = 0;
     while (!signal.aborted) {
@@ -71,7 +75,8 @@ export class Feed {
         if (signal.aborted) return;
         this.problem = error instanceof Problem ? error : new Problem(`The page failed: ${error.message}`);
         this.onChange();
-        if (error.needsKey || (error.isUnknown && !this.state)) return;
+        if (error.needsKey) return;
+        if (error.isUnknown) failures = TRYING.length; // whatever is not there will not be there at once
       }
       await this.#wait(TRYING[Math.min(failures++, TRYING.length - 1)], signal);
     }
@@ -108,6 +113,7 @@ export class Feed {
     } finally {
       clearTimeout(watch);
       signal.removeEventListener("abort", end);
+      end(); // also if it was an event that failed, and the service goes on telling
     }
     return said;
   }
@@ -123,7 +129,7 @@ export class Feed {
       this.#heard(delay + STALE_SECONDS);
       if (response.status !== 304) {
         this.etag = response.headers.get("etag");
-        this.#show(await response.json());
+        this.#show(await contentOf(response, signal));
         await this.#readSeries(signal);
       }
       await this.#wait(delay, signal);
@@ -160,7 +166,8 @@ export class Feed {
     const last = this.series?.visits.length;
     const since = last ? `?since=${encodeURIComponent(sinceOf(this.series, last))}` : "";
     try {
-      const merged = merge(this.series, await read(surfacePath(this.name, `/series${since}`), { signal }));
+      const added = await read(surfacePath(this.name, `/series${since}`), { signal });
+      const merged = merge(this.series, added); // with what the stream brought meanwhile
       this.series = merged ?? (await read(surfacePath(this.name, "/series"), { signal }));
       this.seriesProblem = null;
     } catch (error) {
@@ -175,8 +182,13 @@ export class Feed {
     this.nextTry = Date.now() + seconds * 1000;
     this.onChange();
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, seconds * 1000);
-      signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = setTimeout(done, seconds * 1000);
+      signal.addEventListener("abort", done);
     });
   }
 }

@@ -9,11 +9,14 @@ export function merge(series, added) {
   if (!series || added.bucket_s !== series.bucket_s) return added;
   const offset = (Date.parse(added.start) - Date.parse(series.start)) / 1000 / series.bucket_s;
   const at = Math.round(offset);
-  if (at < 0 || Math.abs(offset - at) > 0.01) return added;
+  if (Math.abs(offset - at) > 0.01) return added;
+  if (at < 0) return merge(added, series) ?? added; // the beginning was told after what closed meanwhile
   if (at > series.visits.length) return null;
   const merged = { ...series, ...added, start: series.start };
   for (const name of OF_BUCKETS) {
-    if (series[name] && added[name]) merged[name] = [...series[name].slice(0, at), ...added[name]];
+    const [old, fresh] = [series[name], added[name]];
+    // What was added may be older than the last bucket here, if the two overtook each other.
+    if (old && fresh) merged[name] = [...old.slice(0, at), ...fresh, ...old.slice(at + fresh.length)];
   }
   const known = new Set((added.events ?? []).map((event) => event.at + event.t));
   const before = (series.events ?? []).filter((event) => !known.has(event.at + event.t));

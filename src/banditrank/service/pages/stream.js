@@ -5,7 +5,11 @@ import { Problem, request } from "./api.js";
 // Calls onEvent(kind, document) for every event, and onSign() whenever anything at all arrives, until the
 // service ends the stream or the signal aborts it.
 export async function readStream(path, { signal, onEvent, onSign }) {
-  const response = await request(path, { signal, headers: { accept: "text/event-stream" } });
+  const response = await request(path, {
+    signal,
+    endless: true,
+    headers: { accept: "text/event-stream" },
+  });
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
     await response.body?.cancel();
     throw new Problem("There is no stream of events.", { status: 406 });
