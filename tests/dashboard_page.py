@@ -1,8 +1,38 @@
 """What tests do on the dashboard's page."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from browser import watch
+from dashboard_server import Fixture
+from playwright.sync_api import Browser, Page, expect
+
+# What ends a request that takes too long goes by the test's clock, too.
+_TIMEOUTS = """
+  AbortSignal.timeout = (delay) => {
+    const ending = new AbortController();
+    setTimeout(() => ending.abort(), delay);
+    return ending.signal;
+  };
+"""
+
+
+@contextmanager
+def clocked_page(browser: Browser, server: Fixture) -> Iterator[Page]:
+    """Give a page whose time passes when the test says so.
+
+    It may complain of what the service does, and of no more.
+    """
+    complaints: list[str] = []
+    with browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce") as context:
+        page = context.new_page()
+        watch(page, complaints)
+        page.clock.install(time=1_773_000_000)
+        page.add_init_script(_TIMEOUTS)
+        yield page
+    away = (f"failed: {server.address}/v1/", "console: Failed to load resource:")
+    assert [complaint for complaint in complaints if not complaint.startswith(away)] == []
 
 
 def settled(page: Page) -> Page:
@@ -15,6 +45,12 @@ def settled(page: Page) -> Page:
 def drawn(page: Page) -> None:
     """Wait until what was asked for is on the page."""
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def pass_time(page: Page, seconds: int) -> None:
+    """Let time pass in steps, so that answers to what a timer asked arrive before the next one."""
+    for _ in range(seconds):
+        page.clock.run_for(1000)
 
 
 def rows_of(page: Page, key: str) -> list[list[str]]:

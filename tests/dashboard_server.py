@@ -40,8 +40,12 @@ class Fixture:
         Of each key; None if keys are not demanded.
     streams
         Whether there are server-sent events.
-    broken_series
-        Whether the series fail.
+    broken_series, broken_events
+        Whether the series, or what the stream says, fail.
+    held
+        Paths whose answers are made and kept back, until the test lets them go.
+    explained
+        What explanations say instead of what they would.
     asked
         Every request, as method and path.
     """
@@ -50,8 +54,10 @@ class Fixture:
     rights: dict[str, tuple[str, ...]] | None = None
     streams: bool = True
     broken_series: bool = False
+    broken_events: bool = False
+    held: set[str] = field(default_factory=set)
+    explained: Document = field(default_factory=dict)
     slow: threading.Event = field(default_factory=threading.Event)  # set: the dashboard is never told
-    slow_surface: threading.Event = field(default_factory=threading.Event)  # set: a surface is not told
     asked: list[str] = field(default_factory=list)
     port: int = 0
     version: int = 0
@@ -184,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
         if name not in made:
             self._problem(404, f"there is no surface {name!r}")
         elif not rest:
-            self._surface(made[name])
+            self._json(made[name].surface)
         elif rest == ["dashboard"]:
             self._dashboard(made[name])
         elif rest == ["series"] and self.served.broken_series:
@@ -196,15 +202,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif rest == ["events"]:
             self._problem(406, "there is no stream")
 
-    def _surface(self, made: Made) -> None:
-        while self.served.slow_surface.is_set() and self.served.listens:
-            time.sleep(0.01)
-        self._json(made.surface)
-
     def _explain(self, ranking: str) -> None:
         for made in self.served.made.values():
             if any(one["id"] == ranking for one in made.dashboard["recent"]):
-                self._json(explanation(made, ranking))
+                self._json(explanation(made, ranking) | self.served.explained)
                 return
         self._problem(404, "the id was not given out here")
 
@@ -239,7 +240,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
 
     def _event(self, kind: str, document: Document) -> None:
-        self.wfile.write(f"event: {kind}\ndata: {json.dumps(document)}\n\n".encode())
+        content = "{" if self.served.broken_events else json.dumps(document)
+        self.wfile.write(f"event: {kind}\ndata: {content}\n\n".encode())
         self.wfile.flush()
 
     def _rights(self) -> tuple[str, ...]:
@@ -256,7 +258,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._problem(404, "there is nothing here")
 
     def _json(self, document: Document, *, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        self._send(status, json.dumps(document).encode(), "application/json", headers or {})
+        body = json.dumps(document).encode()
+        while unquote(urlsplit(self.path).path) in self.served.held and self.served.listens:
+            time.sleep(0.01)
+        self._send(status, body, "application/json", headers or {})
 
     def _problem(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         document = {"type": "urn:banditrank:problem:x", "title": "x", "status": status, "detail": detail}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from browser import OpenPage, watch
+from browser import OpenPage
 from dashboard_documents import make
-from dashboard_page import settled
+from dashboard_page import clocked_page, pass_time, settled
 from dashboard_server import Fixture, serving
 from playwright.sync_api import Browser, Page, expect
 
@@ -22,22 +22,9 @@ def server() -> Iterator[Fixture]:
 
 @pytest.fixture
 def page(browser: Browser, server: Fixture) -> Iterator[Page]:
-    """Open the page under a clock of its own; it may complain of what the service does, and of no more."""
-    complaints: list[str] = []
-    with browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce") as context:
-        opened = context.new_page()
-        watch(opened, complaints)
-        opened.clock.install(time=1_773_000_000)
+    with clocked_page(browser, server) as opened:
         opened.goto(server.page("ads"))
         yield opened
-    away = (f"failed: {server.address}/v1/", "console: Failed to load resource:")
-    assert [complaint for complaint in complaints if not complaint.startswith(away)] == []
-
-
-def pass_time(page: Page, seconds: int) -> None:
-    """Let time pass in steps, so that answers to what a timer asked arrive before the next one."""
-    for _ in range(seconds):
-        page.clock.run_for(1000)
 
 
 def asked(server: Fixture, path: str) -> int:
@@ -78,6 +65,38 @@ def test_a_short_restart_is_not_worth_a_banner(page: Page, server: Fixture) -> N
     server.change("ads", rounds=77_777)
     expect(page.locator(".facts")).to_contain_text("77,777 visits")
     expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_a_restart_is_told_for_some_minutes(page: Page, server: Fixture) -> None:
+    settled(page)
+    expect(page.locator(".banner")).to_have_count(0)  # the last restart was hours ago
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "t": "service started"})
+    server.stop()
+    pass_time(page, 1)
+    server.start()
+    pass_time(page, 4)
+    words = "The service restarted at 14:29:50. All acknowledged feedback is here."
+    expect(page.locator(".banner")).to_contain_text(words)
+    expect(page.locator("#announcement")).to_have_text("The service restarted.")
+    server.change("ads", as_of="2026-03-03T14:34:49Z")
+    expect(page.locator("#updated")).to_contain_text("14:34:49")
+    expect(page.locator(".banner")).to_have_count(1)
+    server.change("ads", as_of="2026-03-03T14:34:50Z")
+    expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_a_restart_that_was_read_of_is_told_no_more(page: Page, server: Fixture) -> None:
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "t": "service started"})
+    page.goto(server.page("ads") + "?again")
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.locator(".banner")).to_have_count(0)
+    expect(page.locator("main")).to_be_focused()
+    server.change("ads", rounds=60_000)
+    expect(page.locator(".facts")).to_contain_text("60,000 visits")
+    expect(page.locator(".banner")).to_have_count(0)
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:30:01Z", "t": "service started"})
+    server.close_bucket("ads")
+    expect(page.locator(".banner")).to_contain_text("14:30:01")  # another one
 
 
 def test_pausing_stops_everything(page: Page, server: Fixture) -> None:
@@ -159,6 +178,40 @@ def test_without_a_stream_it_asks_ever_less_often_while_nothing_changes(
         expect(page.locator(".banner")).to_have_count(0)
 
 
+_COUNT_LISTENERS = """
+  window.listening = 0;
+  for (const [name, change] of [["addEventListener", 1], ["removeEventListener", -1]]) {
+    const original = AbortSignal.prototype[name];
+    AbortSignal.prototype[name] = function (...given) {
+      window.listening += change;
+      return original.apply(this, given);
+    };
+  }
+"""
+
+
+def test_waiting_leaves_nothing_behind(browser: Browser, server: Fixture) -> None:
+    server.streams = False
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.clock.install(time=1_773_000_000)
+        page.add_init_script(_COUNT_LISTENERS)
+        page.goto(server.page("ads"))
+        settled(page)
+        before = page.evaluate("window.listening")
+        while asked(server, "dashboard") < 4:
+            pass_time(page, 1)
+        assert page.evaluate("window.listening") <= before
+
+
+def test_a_stream_that_makes_no_sense_is_ended(page: Page, server: Fixture) -> None:
+    settled(page)
+    server.broken_events = True
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/ads/events")):
+        page.goto(server.page("ads") + "?again")
+        settled(page)  # by asking
+
+
 def test_slow_answers_are_said_to_be_slow(page: Page, server: Fixture) -> None:
     settled(page)
     server.slow.set()
@@ -196,6 +249,14 @@ def test_an_unknown_surface_is_said_to_be_unknown(page: Page, server: Fixture) -
     expect(page.locator("main")).to_contain_text("There is no such surface.")
     page.get_by_role("link", name="All surfaces").click()
     expect(page.locator("h1")).to_have_text("Surfaces")
+
+
+def test_a_surface_that_comes_later_is_found(page: Page, server: Fixture) -> None:
+    page.goto(server.page("later"))
+    expect(page.locator("main")).to_contain_text("There is no such surface.")
+    server.made["later"] = make("later")
+    pass_time(page, 31)
+    settled(page)
 
 
 def test_all_that_is_asked_for_is_the_services_own(page: Page, server: Fixture) -> None:

@@ -1,6 +1,7 @@
 """The page and the service fit together: what the service says is what the page shows."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from browser import OpenPage
@@ -81,6 +82,20 @@ def test_a_surface_is_created_and_its_items_changed(service: Running, open_page:
     told = service.ask("GET", "/v1/surfaces/made-here").json()
     assert [item["name"] for item in told["items"] if not item["retired"]] == ["y", "z", "w"]
     assert (told["treatment"], told["utility"]) == ("equal", "nash")
+
+
+def test_a_restart_is_told(tmp_path: Path, open_page: OpenPage) -> None:
+    for restarted in (False, True):
+        with running(store=f"sqlite:{tmp_path / 'store.db'}") as service:
+            if not restarted:
+                service.ask("POST", "/v1/surfaces", ADS)
+                play(service, "ads", 2)
+            page = open_page(f"{service.address}/surfaces/ads")
+            expect(page.locator(".facts")).to_contain_text("2 visits counted", timeout=30_000)
+            expect(page.locator("#working .a")).not_to_have_text("Loading…")
+            expect(page.locator("#banner")).to_contain_text("The service restarted at" if restarted else "")
+            expect(page.locator(".banner")).to_have_count(int(restarted))
+            page.close()
 
 
 def test_a_key_opens_the_page(open_page: OpenPage) -> None:

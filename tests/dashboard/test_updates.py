@@ -92,6 +92,21 @@ def test_the_cursor_stays_at_its_time_when_buckets_close(server: Fixture, open_p
         assert chart.get_attribute("aria-valuenow") == "43"
 
 
+def test_a_bucket_that_closes_before_the_series_arrives_is_kept(server: Fixture, open_page: OpenPage) -> None:
+    series = "/v1/surfaces/ads/series"
+    server.held.add(series)
+    page = open_page(server.page("ads"))
+    chart = page.locator("[data-chart=clicks]")
+    with page.expect_response(f"**{series}"):
+        expect(page.locator("#updated")).to_contain_text("Live")
+        while f"GET {series}" not in server.asked:
+            drawn(page)
+        server.close_bucket("ads")
+        expect(chart).to_have_attribute("aria-valuemax", "0")
+        server.held.clear()
+    expect(chart).to_have_attribute("aria-valuemax", "48")
+
+
 def test_what_is_typed_and_chosen_stays(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("shelf")))
     page.get_by_role("radio", name="Female").check(force=True)
@@ -107,6 +122,29 @@ def test_what_is_typed_and_chosen_stays(server: Fixture, open_page: OpenPage) ->
     assert page.locator("[data-chart=items] [data-mark]").count() == marks
     assert page.get_by_role("radio", name="Female").is_checked()
     assert "Click rate of Female" in (page.locator("[data-chart=clicks]").get_attribute("aria-label") or "")
+
+
+@pytest.mark.parametrize(
+    ("place", "label"),
+    [("items", "Names"), ("ranking=", "Id of a ranking"), ("ranking={}", "Id of a ranking")],
+)
+def test_forms_keep_the_focus_and_what_was_typed(
+    place: str, label: str, server: Fixture, open_page: OpenPage
+) -> None:
+    ranking = server.made["ads"].dashboard["recent"][0]["id"]
+    page = open_page(f"{server.page('ads')}#{place.format(ranking)}")
+    expect(page.locator(".items, .form").first).to_be_visible()
+    if place.endswith("}"):
+        expect(page.locator(".facts-list")).to_be_visible()
+    typed = page.get_by_label(label)
+    typed.press_sequentially("one")
+    page.evaluate("document.activeElement.addEventListener('blur', () => { window.blurred = true })")
+    for minute in (31, 32):
+        server.change("ads", as_of=f"2026-03-03T14:{minute}:00Z")
+        expect(page.locator("#updated")).to_contain_text(f"14:{minute}:00")
+        expect(typed).to_be_focused()
+    assert page.evaluate("window.blurred") is None
+    assert typed.input_value() == "one"
 
 
 def test_text_that_is_selected_stays_selected(server: Fixture, open_page: OpenPage) -> None:
@@ -169,6 +207,15 @@ def test_buckets_that_closed_are_added(server: Fixture, open_page: OpenPage) -> 
     assert merged["start"] == SERIES["start"]
     assert merged["events"] == SERIES["events"]
     assert merge({**later, "start": "2026-03-02T14:09:00Z"}) is None  # some are missing between
+    older = {**later, "start": "2026-03-02T14:01:00Z", "visits": [[9]], "regret": [9]}
+    kept = merge(older)
+    assert kept is not None
+    assert kept["visits"] == [[1], [9], [3]]  # what is older takes nothing away
+    first = {**later, "start": "2026-03-02T13:59:00Z", "visits": [[5], [6], [7]], "regret": [5, 6, 7]}
+    joined = merge(first)
+    assert joined is not None
+    assert joined["visits"] == [[5], [1], [2], [3]]
+    assert joined["start"] == first["start"]
     wider = {**later, "bucket_s": 120}
     assert merge(wider) == wider
     assert merge(SERIES) == SERIES

@@ -1,10 +1,12 @@
-"""The views beside the five sections: the list, creating a surface, its items, one ranking, and keys."""
+"""The views beside the five sections: the list, creating a surface, its items, and one ranking."""
 
+import json
+import shlex
 from collections.abc import Iterator
 
 import pytest
 from browser import OpenPage, watch
-from dashboard_documents import make
+from dashboard_documents import Document, make
 from dashboard_page import settled
 from dashboard_server import Fixture, serving
 from playwright.sync_api import Browser, Page, expect
@@ -56,6 +58,25 @@ def test_an_empty_surface_says_how_to_begin(open_page: OpenPage) -> None:
         assert f"curl -X POST {server.address}/v1/surfaces/new/rankings" in page.inner_text("#shown pre")
         assert page.inner_text("#learned .a") == "Nothing yet."
         assert page.locator(".plot").count() == 0
+
+
+def test_commands_hold_names_as_they_are_and_no_key(page: Page, server: Fixture) -> None:
+    name = "it's `id` $(id)"
+    server.made["new"] = make("new", types=(name, "b"), rounds=0)
+    page.goto(server.page("new"))
+    settled(page)
+    command = shlex.split(page.inner_text("#shown pre").replace("\\\n", ""))
+    assert command[:4] == ["curl", "-X", "POST", f"{server.address}/v1/surfaces/new/rankings"]
+    assert command[4:-2] == ["-H", "content-type: application/json"]
+    assert json.loads(command[-1]) == {"user_type": name}
+    server.rights = {"br_reader": ("read",)}
+    page.goto(server.page("new") + "?again")
+    page.get_by_label("Key").fill("br_reader")
+    page.get_by_role("button", name="Use this key").click()
+    settled(page)
+    assert "-H 'authorization: Bearer KEY'" in page.inner_text("#shown pre")
+    expect(page.locator("#healthy .rail")).to_contain_text("for keys with the right to read")
+    assert page.locator("#healthy .rail a").count() == 0  # which would be sent without the key
 
 
 def test_names_are_text_and_never_markup(open_page: OpenPage) -> None:
@@ -148,12 +169,12 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
 
 
 def test_items_are_asked_for_once_however_often_the_page_is_drawn(page: Page, server: Fixture) -> None:
-    server.slow_surface.set()  # it is told when the test says so
+    server.held.add("/v1/surfaces/ads")
     page.goto(server.page("ads") + "#items")
     for number in range(3):
         server.change("ads", rounds=60_000 + number)
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    server.slow_surface.clear()
+    server.held.clear()
     expect(page.locator("h1")).to_have_text("Items")
     assert server.asked.count("GET /v1/surfaces/ads") == 1
 
@@ -192,31 +213,47 @@ def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
     page.get_by_label("Id of a ranking").fill(server.made["ads"].dashboard["recent"][0]["id"])
     page.get_by_role("button", name="Explain it").click()
-    expect(page.locator("main")).to_contain_text("mattered: the ranking is the best for this type")
+    expect(page.locator("main")).to_contain_text("mattered: it was made for this type")
 
 
-def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) -> None:
-    server.rights = {"br_reader": ("read",), "br_pages": ("rank",)}
-    page.goto(server.page("ads"))
-    expect(page.locator("h1")).to_have_text("An API key is needed")
-    page.get_by_label("Key").fill("br_wrong")
-    page.get_by_role("button", name="Use this key").click()
-    expect(page.get_by_role("alert")).to_contain_text("does not have the right to read")
-    page.get_by_label("Key").fill("br_pages")
-    page.get_by_role("button", name="Use this key").click()
-    expect(page.get_by_role("alert")).to_be_visible()
-    page.get_by_label("Key").fill("br_reader")
-    page.get_by_role("button", name="Use this key").click()
+@pytest.mark.parametrize(
+    ("name", "told", "words"),
+    [
+        ("ads", {}, "mattered: it was made for this type"),
+        ("ads", {"type_entered": False}, "did not enter"),
+        ("shelf", {}, "did not enter: everyone would have got this ranking from these counts"),
+        ("shelf", {"reproduced": False}, "did not enter"),
+    ],
+)
+def test_who_asked_is_told_as_far_as_it_is_known(
+    name: str, told: Document, words: str, page: Page, server: Fixture
+) -> None:
+    server.explained = told
+    page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['recent'][0]['id']}")
+    fact = page.locator(".facts-list > div", has_text="Who asked")
+    expect(fact.locator("dd")).to_have_text(words)
+
+
+def test_a_ranking_is_asked_for_again_when_somebody_asks_again(page: Page, server: Fixture) -> None:
+    page.goto(server.page("ads") + "#ranking=made-up")
+    expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
+    server.made["ads"].dashboard["recent"][0]["id"] = "made-up"
+    server.explained = {"outcome": {"state": "open"}}
+    page.get_by_label("Id of a ranking").fill("made-up")
+    page.get_by_role("button", name="Explain it").click()
+    expect(page.locator("main")).to_contain_text("Feedback is awaited.")
+    server.explained = {}
+    page.get_by_role("link", name="Back to ads").click()
+    page.go_back()
+    expect(page.locator("main")).to_contain_text("was clicked.")
+    assert server.asked.count("GET /v1/rankings/made-up") == 3
+
+
+def test_an_address_that_makes_no_sense_is_no_id(page: Page, server: Fixture) -> None:
+    page.goto(server.page("ads") + "#ranking=%")
+    expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
+    page.get_by_role("link", name="Back to ads").click()
     settled(page)
-    assert page.get_by_role("link", name="Add or retire items").count() == 0
-    assert page.evaluate("Object.values(localStorage)") == []
-    page.goto(server.address)
-    expect(page.locator(".surfaces tbody tr")).to_have_count(2)
-    assert page.get_by_role("link", name="Create a surface").count() == 0
-    page.goto(f"{server.address}/#create")
-    expect(page.locator("h1")).to_have_text("Surfaces")
-    page.get_by_role("button", name="Forget the key").click()
-    expect(page.locator("h1")).to_have_text("An API key is needed")
 
 
 def test_the_figures_can_be_downloaded(server: Fixture, open_page: OpenPage) -> None:

@@ -14,7 +14,7 @@ let form = null;
 export function explainView(id, back, redraw) {
   if (id && asked?.id !== id) ask(id, redraw);
   if (!id) asked = null;
-  form ??= askForm();
+  form ??= askForm(redraw); // always a child of the page itself: one that was moved would lose the focus
   const head = h(
     "div",
     { class: "title" },
@@ -24,8 +24,13 @@ export function explainView(id, back, redraw) {
   );
   if (!id) return [head, form];
   if (asked.problem) return [head, panelProblem(asked.problem), form];
-  if (!asked.answer) return [head, nothing("Loading…")];
-  return [head, ...explained(asked.answer), h("div", { class: "after" }, form)];
+  if (!asked.answer) return [head, nothing("Loading…"), form];
+  return [head, ...explained(asked.answer), form];
+}
+
+// What was told may have changed when somebody asks again: feedback comes, and services come back.
+export function forgetExplanation() {
+  asked = null;
 }
 
 async function ask(id, redraw) {
@@ -39,11 +44,17 @@ async function ask(id, redraw) {
   if (asked === mine) redraw();
 }
 
-function askForm() {
+function askForm(redraw) {
   const submit = (event) => {
     event.preventDefault();
     const id = event.currentTarget.querySelector("input").value.trim();
-    if (id) location.hash = `ranking=${encodeURIComponent(id)}`;
+    const place = `#ranking=${encodeURIComponent(id)}`;
+    if (id && location.hash !== place) location.hash = place;
+    else if (id) again();
+  };
+  const again = () => {
+    forgetExplanation();
+    redraw();
   };
   return h(
     "form",
@@ -65,6 +76,15 @@ const OUTCOMES = {
   forgotten: "It is so old that it is only known as part of the counts.",
 };
 
+// What follows from who asked, and no more: a policy may ignore types by itself, and a ranking that does not
+// come out again proves nothing.
+function whoWords({ type_entered: entered, treatment, reproduced }) {
+  if (entered) return "mattered: it was made for this type";
+  return treatment === "equal" && reproduced
+    ? "did not enter: everyone would have got this ranking from these counts"
+    : "did not enter";
+}
+
 const outcomeWords = ({ state, item, reward }) =>
   state === "clicked"
     ? `${item} was clicked${reward === 1 ? "" : `, worth ${number(reward, 2)}`}.`
@@ -76,12 +96,7 @@ function explained(answer) {
     ["Shown to", `a user of type ${answer.user_type}`],
     ["When", `${moment(answer.issued * 1000)} UTC`],
     ["Treatment", equal ? `equal, ${utilityName(answer.utility)}` : "personalized"],
-    [
-      "Who asked",
-      answer.type_entered
-        ? "mattered: the ranking is the best for this type"
-        : "did not enter: everyone would have got this ranking from these counts",
-    ],
+    ["Who asked", whoWords(answer)],
     [
       "Made by",
       `${answer.policy}, from ${plural(answer.rounds, "ranking")} counted (version ${whole(answer.version)})`,

@@ -1,48 +1,36 @@
 // The list of surfaces, and creating one.
 
-import { access, SERVICE, surfacePage, surfaces } from "./api.js";
+import { SERVICE, surfacePage } from "./api.js";
+import { showStatus } from "./banner.js";
+import { postCommand } from "./command.js";
 import { createView } from "./create-view.js";
 import { h } from "./element.js";
 import { keyView } from "./key-view.js";
 import { key } from "./key.js";
+import { Listing } from "./listing.js";
 import { morphChildren } from "./morph.js";
 import { nothing, panelProblem } from "./section.js";
 import { markScrollBoxes, scrollBox } from "./tables.js";
-import { clock, plural, utilityName, whole } from "./words.js";
+import { plural, utilityName, whole } from "./words.js";
 
-const SECONDS = 5; // between questions, while someone looks
 const SLOW_SECONDS = 10;
 const byId = (id) => document.getElementById(id);
 
-let allowed = null;
-let listed = null;
-let problem = null;
-let answered = null;
-const started = Date.now();
+const listing = new Listing(() => render());
 
 function render() {
   morphChildren(byId("main"), view().flat(Infinity).filter(Boolean));
   morphChildren(byId("footer"), footer());
   markScrollBoxes(byId("main"));
-  const at = answered && `${clock(answered)} UTC`;
-  byId("updated").textContent = !answered
-    ? problem
-      ? "Not connected"
-      : "Connecting"
-    : problem
-      ? `Last update ${at}`
-      : `Live, updated ${at}`;
-  byId("announcement").textContent = problem && listed ? "The service does not answer." : "";
-  const words = `Showing the state of ${answered ? clock(answered) : ""}. Trying again every ${SECONDS} s.`;
-  const box = h("div", { class: "banner bad" }, h("b", null, problem?.message ?? ""), " ", words);
-  morphChildren(byId("banner"), problem && listed ? [box] : []);
+  showStatus(listing);
 }
 
-const mayAdminister = () => allowed?.rights.includes("administer") ?? false;
+const mayAdminister = () => listing.allowed?.rights.includes("administer") ?? false;
 
 function view() {
+  const { allowed, problem, started, surfaces } = listing;
   if ((allowed && !allowed.rights.includes("read")) || problem?.needsKey)
-    return keyView(key.get() !== null, update);
+    return keyView(key.get() !== null, () => listing.ask());
   if (location.hash === "#create" && mayAdminister()) return createView();
   const head = h(
     "div",
@@ -50,34 +38,32 @@ function view() {
     h("h1", null, "Surfaces"),
     h("p", { class: "m" }, "Each is one place where items are ranked, and learns by itself."),
   );
-  if (!listed && problem) return [head, panelProblem(problem)];
-  if (!listed)
+  if (!surfaces && problem) return [head, panelProblem(problem)];
+  if (!surfaces)
     return [
       head,
       nothing(Date.now() - started > SLOW_SECONDS * 1000 ? "The service answers slowly." : "Loading…"),
     ];
   return [
     head,
-    listed.length ? list() : empty(),
+    surfaces.length ? list(surfaces) : empty(),
     mayAdminister() &&
       h("p", { class: "after" }, h("a", { class: "button", href: "#create" }, "Create a surface")),
   ];
 }
 
-function empty() {
-  const body = JSON.stringify({
-    name: "ads",
-    items: ["ad-1", "ad-2", "ad-3"],
-    n_positions: 2,
-    user_types: ["new", "returning"],
-  });
-  return nothing(
+const empty = () =>
+  nothing(
     "There is no surface yet. The list shows each with its treatment and its visits.",
-    `curl -X POST ${SERVICE.href}v1/surfaces \\\n  -H 'content-type: application/json' \\\n  -d '${body}'`,
+    postCommand("v1/surfaces", {
+      name: "ads",
+      items: ["ad-1", "ad-2", "ad-3"],
+      n_positions: 2,
+      user_types: ["new", "returning"],
+    }),
   );
-}
 
-function list() {
+function list(surfaces) {
   const head = ["Surface", "Treatment", "Items", "Positions", "User types", "Policy", "Visits counted"];
   const numeric = [2, 3, 4, 6];
   return scrollBox(
@@ -98,7 +84,7 @@ function list() {
       h(
         "tbody",
         null,
-        listed.map((one) =>
+        surfaces.map((one) =>
           h(
             "tr",
             { "data-key": `surface-${one.name}` },
@@ -138,33 +124,18 @@ function footer() {
   ].filter(Boolean);
 }
 
-let asking = false;
-async function update() {
-  if (asking) return;
-  asking = true;
-  try {
-    allowed = await access();
-    if (allowed.rights.includes("read")) {
-      listed = await surfaces();
-      answered = Date.now();
-    }
-    problem = null;
-  } catch (error) {
-    problem = error;
-  }
-  asking = false;
-  render();
-}
-
-const attend = () => document.visibilityState === "visible" && update();
-
 addEventListener("hashchange", () => {
   render();
   scrollTo(0, 0);
   byId("main").focus({ preventScroll: true });
 });
-document.addEventListener("visibilitychange", attend);
 new ResizeObserver(() => markScrollBoxes(byId("main"))).observe(byId("main"));
-setInterval(attend, 1000 * SECONDS);
+
+// Every second: how long ago, and whether it takes long.
+setInterval(() => {
+  if (document.visibilityState !== "visible") return;
+  if (listing.surfaces || listing.problem) showStatus(listing);
+  else render();
+}, 1000);
+
 render();
-attend();

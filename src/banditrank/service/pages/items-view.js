@@ -3,12 +3,13 @@
 import { addItems, retireItem } from "./api.js";
 import { h } from "./element.js";
 import { field, lines, outcome, submitting } from "./form.js";
+import { morphChildren } from "./morph.js";
 import { scrollBox } from "./tables.js";
 import { list, plural, whole } from "./words.js";
 
 let said = { words: "", refused: false };
 let waiting = false;
-let form = null;
+let halves = null; // the table and the form, made once: a form that is moved loses the focus
 
 export function itemsView(surface, onSurface, redraw) {
   const shown = surface.items.filter((item) => !item.retired);
@@ -26,7 +27,13 @@ export function itemsView(surface, onSurface, redraw) {
     waiting = false;
     redraw();
   };
-  form ??= addForm(surface.name, (changed) => (onSurface(changed), redraw()));
+  halves ??= h(
+    "div",
+    { class: "two", "data-key": "items" },
+    h("div"),
+    addForm(surface.name, (changed) => (onSurface(changed), redraw())),
+  );
+  morphChildren(halves.firstChild, [itemsTable(surface, spare, act)]);
   return [
     h(
       "div",
@@ -40,37 +47,35 @@ export function itemsView(surface, onSurface, redraw) {
       ),
     ),
     h("p", { class: said.refused ? "outcome refused" : "outcome", role: "status" }, said.words),
-    h(
-      "div",
-      { class: "two" },
-      scrollBox(
-        "Items",
-        h(
-          "table",
-          { class: "items" },
-          h("caption", { class: "vh" }, `Items of ${surface.name}`),
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
-              h("th", { scope: "col" }, "Item"),
-              h("th", { scope: "col" }, "State"),
-              h("th", { scope: "col" }, h("span", { class: "vh" }, "Change")),
-            ),
-          ),
-          h(
-            "tbody",
-            null,
-            surface.items.map((item) => row(surface, item, spare, act)),
-          ),
-        ),
-      ),
-      form,
-    ),
+    halves,
   ];
 }
+
+const itemsTable = (surface, spare, act) =>
+  scrollBox(
+    "Items",
+    h(
+      "table",
+      { class: "items" },
+      h("caption", { class: "vh" }, `Items of ${surface.name}`),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          h("th", { scope: "col" }, "Item"),
+          h("th", { scope: "col" }, "State"),
+          h("th", { scope: "col" }, h("span", { class: "vh" }, "Change")),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        surface.items.map((item) => row(surface, item, spare, act)),
+      ),
+    ),
+  );
 
 function row(surface, item, spare, act) {
   const hidden = h("span", { class: "vh" }, ` ${item.name}`);

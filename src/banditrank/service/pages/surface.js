@@ -1,11 +1,11 @@
 // The page of one surface: its feed, its views, and what stands around them.
 
 import { access, read, SERVICE, surfacePage, surfacePath, surfaces } from "./api.js";
-import { announcementWords, banner, silence, updatedWords } from "./banner.js";
+import { showStatus, silence } from "./banner.js";
 import { drawCharts } from "./chart.js";
 import { choices } from "./choices.js";
 import { h } from "./element.js";
-import { explainView } from "./explain-view.js";
+import { explainView, forgetExplanation } from "./explain-view.js";
 import { isEmpty, isEqual } from "./facts.js";
 import { Feed } from "./feed.js";
 import { itemsView } from "./items-view.js";
@@ -23,14 +23,26 @@ import { summary } from "./summary.js";
 import { markScrollBoxes } from "./tables.js";
 import { duration, plural, utilityName } from "./words.js";
 
-const name = decodeURIComponent(location.pathname.split("/").filter(Boolean).at(-1));
+const name = decoded(location.pathname.split("/").filter(Boolean).at(-1));
 const byId = (id) => document.getElementById(id);
 const main = byId("main");
 
 let allowed = null; // what the key may do; null until it is known
 let definition = null; // of the surface, for the view of its items
-const feed = new Feed(name, () => soon());
+const feed = new Feed(name, () => {
+  if (!allowed && feed.state && !feed.problem) learnRights(); // they could not be told before
+  soon();
+});
 choices.onChange = () => soon();
+
+// Part of an address, which may have been typed by anybody.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
 
 // Renders at most once a frame, however much arrives; in a hidden tab there are no frames and nothing to see.
 let planned = false;
@@ -49,23 +61,13 @@ function render() {
   morphChildren(byId("footer"), footer());
   drawCharts(main);
   markScrollBoxes(main);
-  renderStatus();
-}
-
-function renderStatus() {
-  setText(byId("updated"), updatedWords(feed));
-  setText(byId("announcement"), announcementWords(feed));
-  morphChildren(byId("banner"), [banner(feed)].filter(Boolean));
-}
-
-function setText(element, words) {
-  if (element.textContent !== words) element.textContent = words;
+  showStatus(feed);
 }
 
 function view() {
   if (needsKey()) return keyView(key.get() !== null, begin);
   const ranking = /^#ranking=(.*)$/.exec(location.hash);
-  if (ranking) return explainView(decodeURIComponent(ranking[1]), name, soon);
+  if (ranking) return explainView(decoded(ranking[1]), name, soon);
   if (location.hash === "#items" && mayAdminister()) return items();
   if (feed.state) return dashboard(feed.state);
   if (feed.problem?.isUnknown) return unknown(name);
@@ -161,15 +163,23 @@ function forget() {
 }
 
 async function begin() {
+  await learnRights();
+  if (allowed && !allowed.rights.includes("read")) return;
+  feed.problem = null;
+  feed.start();
+}
+
+let learning = false;
+async function learnRights() {
+  if (learning) return;
+  learning = true;
   try {
     allowed = await access();
+    if (allowed.rights.includes("read")) fillChoice();
   } catch {
     allowed = null; // the feed will say what is wrong
   }
-  if (allowed && !allowed.rights.includes("read")) return soon();
-  feed.problem = null;
-  feed.start();
-  fillChoice();
+  learning = false;
   soon();
 }
 
@@ -197,6 +207,7 @@ const VIEWS = /^#(ranking=|items$)/;
 addEventListener("hashchange", (event) => {
   const [before, after] = [event.oldURL, event.newURL].map((url) => VIEWS.test(new URL(url).hash));
   if (new URL(event.newURL).hash === "#items") definition = null;
+  forgetExplanation();
   render();
   if (before || after) {
     scrollTo(0, 0);
@@ -208,7 +219,7 @@ addEventListener("hashchange", (event) => {
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
   if (silence(feed) || (!feed.state && !feed.problem)) render();
-  else renderStatus();
+  else showStatus(feed);
 }, 1000);
 
 new ResizeObserver(() => {

@@ -1,0 +1,73 @@
+"""A page asks for a key where one is demanded, keeps it for the tab alone, and goes on with another."""
+
+from collections.abc import Iterator
+
+import pytest
+from dashboard_documents import make
+from dashboard_page import clocked_page, pass_time, settled
+from dashboard_server import Fixture, serving
+from playwright.sync_api import Browser, Page, expect
+
+
+@pytest.fixture
+def server() -> Iterator[Fixture]:
+    with serving(make("ads")) as fixture:
+        yield fixture
+
+
+@pytest.fixture
+def page(browser: Browser, server: Fixture) -> Iterator[Page]:
+    with clocked_page(browser, server) as opened:
+        yield opened
+
+
+def give_key(page: Page, key: str) -> None:
+    page.get_by_label("Key").fill(key)
+    page.get_by_role("button", name="Use this key").click()
+
+
+def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) -> None:
+    server.rights = {"br_reader": ("read",), "br_pages": ("rank",)}
+    page.goto(server.page("ads"))
+    expect(page.locator("h1")).to_have_text("An API key is needed")
+    give_key(page, "br_wrong")
+    expect(page.get_by_role("alert")).to_contain_text("does not have the right to read")
+    give_key(page, "br_pages")
+    expect(page.get_by_role("alert")).to_be_visible()
+    give_key(page, "br_reader")
+    settled(page)
+    assert page.get_by_role("link", name="Add or retire items").count() == 0
+    assert page.evaluate("Object.values(localStorage)") == []
+    page.goto(server.address)
+    expect(page.locator(".surfaces tbody tr")).to_have_count(1)
+    assert page.get_by_role("link", name="Create a surface").count() == 0
+    page.goto(f"{server.address}/#create")
+    expect(page.locator("h1")).to_have_text("Surfaces")
+    page.get_by_role("button", name="Forget the key").click()
+    expect(page.locator("h1")).to_have_text("An API key is needed")
+
+
+def test_a_page_whose_key_was_revoked_goes_on_with_another(page: Page, server: Fixture) -> None:
+    server.rights = {"br_old": ("read",)}
+    page.goto(server.page("ads"))
+    give_key(page, "br_old")
+    settled(page)
+    server.rights = {"br_new": ("read", "administer")}
+    server.stop()
+    server.start()
+    pass_time(page, 3)
+    expect(page.locator("h1")).to_have_text("An API key is needed")
+    give_key(page, "br_new")
+    server.change("ads", rounds=77_777)
+    expect(page.locator(".facts")).to_contain_text("77,777 visits")
+    expect(page.get_by_role("link", name="Add or retire items")).to_be_visible()
+
+
+def test_rights_that_could_not_be_told_are_asked_for_again(page: Page, server: Fixture) -> None:
+    page.route("**/v1/access", lambda route: route.abort())
+    page.goto(server.page("ads"))
+    settled(page)
+    assert page.get_by_role("link", name="Add or retire items").count() == 0
+    page.unroute("**/v1/access")
+    server.change("ads", rounds=60_000)
+    expect(page.get_by_role("link", name="Add or retire items")).to_be_visible()
