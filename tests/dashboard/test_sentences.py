@@ -347,6 +347,17 @@ def test_what_equality_costs_is_said_where_intervals_part(say: Any) -> None:
     )
 
 
+def test_those_who_lose_nothing_are_counted(say: Any) -> None:
+    for names, ending in ((["a", "b"], "The other type loses"), (["a", "b", "c"], "The others lose")):
+        same = [0.5] * (len(names) - 1)
+        state = changed(
+            surface=STATE["surface"] | {"types": names}, fair=fair([0.7, *same], [0.6, *same], [0.6, *same])
+        )
+        assert say("fairAnswer", state).endswith(f"{ending} nothing by the estimates.")
+    state["fair"][1]["value"][1], state["fair"][1]["hi"][1] = 0.4, 0.41
+    assert say("fairAnswer", state).endswith("The other type loses nothing by the estimates.")
+
+
 def test_whom_the_live_utility_helps_is_said_where_intervals_part(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
     state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))

@@ -6,7 +6,7 @@ import { h } from "./element.js";
 import { field } from "./form.js";
 import { nothing, panelProblem } from "./section.js";
 import { table } from "./tables.js";
-import { moment, number, percent, plural, signed, utilityName, whole } from "./words.js";
+import { capital, moment, number, percent, plural, signed, utilityName, whole } from "./words.js";
 
 let asked = null; // {id, answer, problem}
 let form = null;
@@ -112,7 +112,7 @@ function explained(answer) {
   const world =
     answer.basis === "draw" ? "in the world that the policy drew" : "by the estimates of the time";
   return [
-    h("p", { class: "reason" }, answer.reason),
+    h("p", { class: "reason" }, capital(answer.reason)),
     h(
       "dl",
       { class: "facts-list" },

@@ -158,6 +158,7 @@ function heat(state, types, caption, wide) {
   const columns = types.flatMap((type) =>
     Array.from({ length: count }, (_, position) => ({ type, position })),
   );
+  const opens = ({ type, position }) => position === 0 && type !== types[0]; // a gap stands before it
   return scrollBox(
     caption,
     h(
@@ -167,8 +168,8 @@ function heat(state, types, caption, wide) {
       h(
         "colgroup",
         null,
-        h("col", { width: wide ? 72 : 88 }),
-        columns.map(() => h("col", { width: wide ? 22 : 38 })),
+        h("col", { width: wide ? 68 : 88 }),
+        columns.map((column) => h("col", { width: (wide ? 22 : 38) + (opens(column) ? 5 : 0) })),
         !one && h("col", { width: wide ? 48 : 58 }),
       ),
       h(
@@ -204,10 +205,11 @@ function heat(state, types, caption, wide) {
             "tr",
             null,
             h("th", { scope: "row" }, items[item]),
-            columns.map(({ type, position }) => {
+            columns.map((column) => {
+              const { type, position } = column;
               const rankings = shown[types.indexOf(type)];
               const share = rankings ? state.displays[type][position][item] / rankings : 0;
-              const gap = position === 0 && type !== types[0] ? " gf" : "";
+              const gap = opens(column) ? " gf" : "";
               return h(
                 "td",
                 { class: `${typeClass(type)} p${Math.round(share * 20)}${gap}` },

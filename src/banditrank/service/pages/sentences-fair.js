@@ -42,7 +42,7 @@ export function fairAnswer(state) {
     words.push(`By the estimates ${shared} ${costs} nobody anything${perhaps}.`);
   }
   if (told.length + open.length && same) {
-    const others = same === 1 && changes.length === 2 ? "The other type loses" : "The others lose";
+    const others = same === 1 ? "The other type loses" : "The others lose";
     words.push(`${others} nothing by the estimates.`);
   }
   return [...words, trade(state, live)].filter(Boolean).join(" ");
