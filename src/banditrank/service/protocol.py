@@ -6,16 +6,19 @@ there, and for the end of a stream.
 
 from asyncio import Event, TimerHandle, Transport
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
-from banditrank.service.whole_responses import WholeResponses
+from banditrank.service.whole_responses import Outbox, WholeResponses
 
 HEAD_SECONDS = 10.0  # for a head, and for a body that nobody waits for
 LARGEST_HEAD = 1 << 16
 STUCK_SECONDS = 2.0  # for a client to read what it is sent, when the service stops
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_OUTBOXES: WeakKeyDictionary[ServerState, Outbox] = WeakKeyDictionary()  # one for each server
 
 
 class PunctualProtocol(HttpToolsProtocol):
@@ -23,7 +26,8 @@ class PunctualProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.app = WholeResponses(self.app)
+        self._outbox = _OUTBOXES.setdefault(self.server_state, Outbox())
+        self.app = WholeResponses(self.app, self._outbox)
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
         """Begin to wait for a request."""
@@ -34,6 +38,7 @@ class PunctualProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the rest of a head must come soon, and that of a request that was answered."""
+        self._outbox.empty()  # what is not understood is refused at once, but after what was answered before
         super().data_received(data)
         if self._in_head:
             self._head_bytes += len(data)
@@ -63,6 +68,7 @@ class PunctualProtocol(HttpToolsProtocol):
         stopping: Event | None = self.app_state.get("stopping")
         if stopping is not None:
             stopping.set()
+        self._outbox.empty()
         super().shutdown()
         self.loop.call_later(STUCK_SECONDS, self._drop_if_stuck)
 

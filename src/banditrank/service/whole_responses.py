@@ -2,9 +2,11 @@
 
 uvicorn writes the head of a response to the connection, then its body, and looks through every header for
 signs that do not belong there. To write twice takes as long as to make a ranking: whoever listens is woken up
-twice. So a response that is all there is written at once, from lines that were looked through before.
+twice. So a response that is all there is written at once, from lines that were looked through before; and
+with those of all others who asked at the same time, so that a proxy, say, is woken up once for all of them.
 """
 
+from asyncio import Transport, get_running_loop
 from collections.abc import Awaitable
 from functools import lru_cache
 from typing import Any
@@ -19,6 +21,26 @@ from uvicorn.protocols.http.httptools_impl import (
 from banditrank.service.messages import BODY_IS_THERE, Receive, Scope, Send
 
 
+class Outbox:
+    """Responses that are written together, once all that was asked at the same time is answered."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Transport, bytes]] = []
+
+    def add(self, transport: Transport, response: bytes) -> None:
+        """Write a response soon."""
+        if not self._waiting:
+            get_running_loop().call_soon(self.empty)
+        self._waiting.append((transport, response))
+
+    def empty(self) -> None:
+        """Write what is waiting: before anything else is written, or a connection is closed."""
+        waiting, self._waiting = self._waiting, []
+        for transport, response in waiting:
+            if not transport.is_closing():
+                transport.write(response)
+
+
 class WholeResponses:
     """An application whose responses are sent in one piece where they can be.
 
@@ -28,18 +50,20 @@ class WholeResponses:
     ----------
     application
         As it is, with uvicorn's way to send.
+    outbox
+        Of the server, for all connections.
     """
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: Any, outbox: Outbox) -> None:
         self._application = application
+        self._outbox = outbox
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a request."""
         cycle = getattr(send, "__self__", None)
         if isinstance(cycle, RequestResponseCycle):
             scope[BODY_IS_THERE] = not cycle.more_body
-            if scope["method"] != "HEAD":
-                send = _Sender(cycle).send
+            send = _Sender(cycle, self._outbox).send
         answered: Awaitable[None] = self._application(scope, receive, send)
         return answered
 
@@ -47,10 +71,11 @@ class WholeResponses:
 class _Sender:
     """Keeps the head of a response until it is known whether the body is whole."""
 
-    __slots__ = ("_cycle", "_head")
+    __slots__ = ("_cycle", "_head", "_outbox")
 
-    def __init__(self, cycle: RequestResponseCycle) -> None:
+    def __init__(self, cycle: RequestResponseCycle, outbox: Outbox) -> None:
         self._cycle = cycle
+        self._outbox = outbox
         self._head: Any = None
 
     async def send(self, message: Any) -> None:
@@ -63,6 +88,7 @@ class _Sender:
             self._head = None
             if not message.get("more_body", False) and self._sends_whole(head, message.get("body", b"")):
                 return
+            self._outbox.empty()  # an earlier response on the same connection may be waiting there
             await cycle.send(head)
         await cycle.send(message)
 
@@ -70,6 +96,8 @@ class _Sender:
         """Send a response, unless there is more to it than to write it: return whether it was sent."""
         cycle, headers = self._cycle, head["headers"]
         if not cycle.keep_alive or cycle.disconnected or cycle.flow.write_paused:
+            return False
+        if cycle.scope["method"] == "HEAD":
             return False
         if (b"content-length", b"%d" % len(body)) not in headers:
             return False
@@ -79,7 +107,7 @@ class _Sender:
                 return False
             lines.append(_line(name, value))
         cycle.response_started = cycle.response_complete = True
-        cycle.transport.write(b"%b\r\n%b" % (b"".join(lines), body))
+        self._outbox.add(cycle.transport, b"%b\r\n%b" % (b"".join(lines), body))
         cycle.message_event.set()
         cycle.on_response()
         return True
