@@ -121,7 +121,8 @@ async def run(port: int, seconds: float, connections: int, rate: float | None) -
     ]
     await asyncio.sleep(seconds / 4)  # to warm up
     load.latencies.clear()
-    start = time.perf_counter()
+    load.started = start = time.perf_counter()
+    load.asked = 0
     while (now := time.perf_counter()) - start < seconds:
         await asyncio.sleep(0.001 if rate else 0.05)
         load.send_due()
