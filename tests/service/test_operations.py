@@ -249,6 +249,7 @@ def test_the_service_can_be_watched(service: Running) -> None:
     metrics = service.ask("GET", "/metrics").text
     assert 'banditrank_requests_total{operation="rank",status="200"} 1.0' in metrics
     assert 'banditrank_counts_age_seconds{surface="ads"}' in metrics
+    assert "banditrank_surfaces_unreadable 0.0" in metrics
 
 
 def test_every_answer_says_how_it_is_to_be_handled(service: Running) -> None:

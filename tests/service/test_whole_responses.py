@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from banditrank.service.protocol import PunctualProtocol
-from banditrank.service.whole_responses import _line
+from banditrank.service.whole_responses import Outbox, _line
 
 REQUESTS = {
     "keep alive": b"GET /whole HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -91,3 +91,36 @@ def test_responses_are_uvicorns(ports: tuple[int, int], kind: str) -> None:
 def test_what_is_no_header_is_not_sent(name: bytes, value: bytes) -> None:
     with pytest.raises(RuntimeError, match="not a header"):
         _line(name, value)
+
+
+class Written:
+    """A transport that remembers what was written, by whom, in which turn of the loop."""
+
+    def __init__(self, log: list[tuple[str, bytes]], name: str, *, closing: bool = False) -> None:
+        self.log, self.name, self.closing = log, name, closing
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def write(self, data: bytes) -> None:
+        self.log.append((self.name, data))
+
+
+def test_responses_of_one_turn_are_written_together_and_in_order() -> None:
+    log: list[tuple[str, bytes]] = []
+    one, other, gone = Written(log, "one"), Written(log, "other"), Written(log, "gone", closing=True)
+
+    async def answer() -> None:
+        outbox = Outbox()
+        for transport, response in ((one, b"1"), (other, b"2"), (gone, b"3"), (one, b"4")):
+            outbox.add(transport, response)
+        assert log == []
+        await asyncio.sleep(0)
+        assert log == [("one", b"1"), ("other", b"2"), ("one", b"4")]
+        outbox.add(other, b"5")
+        outbox.empty()
+        assert log[3:] == [("other", b"5")]
+        await asyncio.sleep(0)
+        assert len(log) == 4, "nothing is written twice"
+
+    asyncio.run(answer())

@@ -118,6 +118,11 @@ class _Collected(Collector):
             "Since the store was last looked at for what other replicas wrote.",
             value=time.monotonic() - self._engine.last_sync,
         )
+        yield GaugeMetricFamily(
+            "banditrank_surfaces_unreadable",
+            "Surfaces that are not at work as they are in the store: the log says why.",
+            value=len(self._engine.unreadable),
+        )
         for name, text, value in (
             ("groups", "Commits so far.", self._counted.groups),
             ("entries", "Rankings and feedback written in these commits.", self._counted.entries),
