@@ -235,9 +235,18 @@ def test_regret_of_equal_treatment_stays_low(utility: str, most: float) -> None:
     assert final_regrets(policy, kdd2012(), 30_000, replications=6).mean() < most
 
 
+BY_SEARCH = ThompsonRank(treatment="equal", utility="nash", solver="branch-and-bound")
+
+
 def test_equal_treatment_is_solved_by_search() -> None:
-    policy = ThompsonRank(treatment="equal", utility="nash", solver="branch-and-bound")
-    assert final_regrets(policy, kdd2012(), 5_000, replications=3).mean() < 200.0  # drawn uniformly: 1,800
+    assert final_regrets(BY_SEARCH, kdd2012(), 5_000, replications=3).mean() < 200.0  # drawn uniformly: 1,800
+
+
+def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
+    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
+    settings = {"horizon": 1_000, "replications": 2, "seed": 3}
+    one, two = (simulate(BY_SEARCH, problem, **settings, workers=workers) for workers in (1, 2))
+    assert np.array_equal(one.regret, two.regret)
 
 
 def test_graded_rewards_are_learned_from() -> None:

@@ -63,7 +63,7 @@ POLICIES = [
 @pytest.mark.parametrize("problem", [SMALL, MANY_ITEMS, ALL_SHOWN, ONE_POSITION], ids=lambda p: p.name)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.name}-{p.treatment}")
 def test_the_loop_equals_full_recomputation(policy: CompiledPolicy, problem: Problem) -> None:
-    settings = {"horizon": 1500, "replications": 2, "seed": 3, "rewards": Beta(3.0)}
+    settings = {"horizon": 1500, "replications": 1, "seed": 3, "rewards": Beta(3.0)}
     fast = simulate(policy, problem, **settings)
     full = simulate(Recomputed(policy), problem, **settings)
     assert fast.regret == pytest.approx(full.regret, abs=1e-9)
@@ -97,7 +97,7 @@ def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
 @pytest.mark.parametrize("solver", ["enumeration", "sampling"])
 def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver: str) -> None:
     policy = UCBRank(0.5, treatment="equal", utility=utility, solver=solver)
-    settings = {"horizon": 1500, "replications": 2, "seed": 3}
+    settings = {"horizon": 1500, "replications": 1, "seed": 3}
     fast = simulate(policy, kdd2012(), **settings)
     full = simulate(Recomputed(policy), kdd2012(), **settings)
     assert fast.regret == pytest.approx(full.regret, abs=1e-9)
@@ -117,15 +117,6 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
         value = known.collective_utility(ranking, policy.utility) + bonuses[ranking].sum()
         best = solve(known, utility, bonuses=bonuses, solver="enumeration").value
         assert best - value <= delta * max(1.0, abs(value))
-
-
-def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
-    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
-    policy = UCBRank(0.5, treatment="equal", utility="nash")
-    settings = {"horizon": 6_000, "replications": 2, "seed": 3, "rewards": Beta(4.0)}
-    one, two = (simulate(policy, problem, **settings, workers=workers) for workers in (1, 2))
-    assert np.array_equal(one.regret, two.regret)
-    assert (one.initial_rounds < 5_000).all()  # so that rounds were searched
 
 
 @pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.25), UCBRank(0.5, treatment="equal")])
