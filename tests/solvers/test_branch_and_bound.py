@@ -32,7 +32,7 @@ SWITCH = custom(
     lambda u: 1 / (1 + math.exp(-40 * (u - 0.4))), shape="non-concave", lipschitz=10.0, name="switch"
 )
 REQUIRED = [UTILITARIAN, NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MAXIMIN, sigmoid(), ramp()]
-SEEDS = 50
+SEEDS = 20
 
 
 def try_all(world: World, utility: Utility) -> float:
@@ -125,3 +125,21 @@ def test_out_of_time_the_bound_still_holds(utility: Utility, world: World) -> No
     assert outcome.upper_bound >= best - rounding(world, utility, best)
     solution = search(world, utility, bonuses=world.bonuses, time_limit=0.0)
     assert complaint(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
+
+
+@pytest.mark.parametrize(
+    ("means", "alpha"),
+    [
+        ([[1e-4, 0.5]], 100),
+        ([[1.0, 1e-3], [1e-4, 1e-3]], 100),
+        ([[1e-4, 1e-4, 0.5]], 100),
+        ([[1e-4, 0.5]], 1000),
+    ],
+)
+def test_powers_that_overflow_lose_to_those_that_do_not(means: list[list[float]], alpha: float) -> None:
+    n = len(means)
+    world = World(np.full(n, 1 / n), np.ones((n, 1)), np.array(means))
+    found = solve(world, alpha_fair(alpha), solver="branch-and-bound")
+    best = solve(world, alpha_fair(alpha), solver="enumeration")
+    assert found.value == best.value > -np.inf
+    assert found.certified
