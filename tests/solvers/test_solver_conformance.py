@@ -26,8 +26,8 @@ SOLVERS = [
     SolverUnderTest("spatial", CROOKED),
     SolverUnderTest("enumeration", (UTILITARIAN, *CONCAVE, *CROOKED)),
     SolverUnderTest("permutation-lp", (UTILITARIAN, NASH, alpha_fair(2), MAXIMIN, sigmoid())),
-    # HiGHS' tolerances allow no closer gap.
-    SolverUnderTest("outer-approximation", (NASH, alpha_fair(2), SMOOTH), target_gap=1e-7),
+    # HiGHS' tolerances allow no closer gap. It takes its time: more utilities are in test_highs_methods.py.
+    SolverUnderTest("outer-approximation", (NASH,), target_gap=1e-7),
     SolverUnderTest("outer-approximation", (UTILITARIAN, MAXIMIN), target_gap=1e-7),
 ]
 # Nor, being absolute, do they allow proof that nothing exceeds 0, or about values far below 1.
