@@ -52,7 +52,7 @@ def regret_of_run(treatment: str, seed: int) -> float:
     return regret
 
 
-@pytest.mark.parametrize(("treatment", "runs"), [("personalized", 20), ("equal", 10)])
+@pytest.mark.parametrize(("treatment", "runs"), [("personalized", 10), ("equal", 6)])
 def test_regret_has_the_simulators_distribution(treatment: str, runs: int) -> None:
     policy = ThompsonRank(treatment=treatment)
     simulated = simulate(policy, kdd2012(), horizon=ROUNDS, replications=SIMULATED_RUNS, seed=5)

@@ -12,6 +12,8 @@ from scipy.stats import ks_2samp
 from banditrank import GreedyRank, Problem, UCBRank, generate, kdd2012, simulate
 
 LEVEL = 0.001
+# As telling as 195 of each, and the plain ones are slower; for many more a loop of their own is compiled.
+PLAIN_RUNS, RUNS = 130, 390
 SKEWED = Problem(
     [0.85, 0.1, 0.05],
     [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.1, 0.8, 0.1]],
@@ -27,9 +29,11 @@ WORLDS = [kdd2012(), SKEWED, ONE_TYPE]
 @pytest.mark.parametrize("greedy", [False, True], ids=["ucb", "greedy"])
 def test_distributions_agree(problem: Problem, greedy: bool, equal: bool) -> None:  # noqa: FBT001
     horizon, c = 5_000, 0.5
-    regrets, initial = reference_runs(problem, greedy=greedy, equal=equal, c=c, horizon=horizon, seeds=200)
+    regrets, initial = reference_runs(
+        problem, greedy=greedy, equal=equal, c=c, horizon=horizon, seeds=PLAIN_RUNS
+    )
     policy = (GreedyRank if greedy else UCBRank)(c, treatment="equal" if equal else "personalized")
-    result = simulate(policy, problem, horizon, 200, 11)
+    result = simulate(policy, problem, horizon, RUNS, 11)
     assert ks_2samp(result.final_regret, regrets).pvalue > LEVEL
     assert ks_2samp(result.initial_rounds, initial).pvalue > LEVEL
 
@@ -37,15 +41,15 @@ def test_distributions_agree(problem: Problem, greedy: bool, equal: bool) -> Non
 @pytest.mark.parametrize("greedy", [False, True], ids=["ucb", "greedy"])
 def test_distributions_agree_under_nash(greedy: bool) -> None:  # noqa: FBT001
     regrets, _ = reference_runs(
-        kdd2012(), greedy=greedy, equal=True, nash=True, c=0.5, horizon=5_000, seeds=200
+        kdd2012(), greedy=greedy, equal=True, nash=True, c=0.5, horizon=5_000, seeds=PLAIN_RUNS
     )
     policy = (GreedyRank if greedy else UCBRank)(0.5, treatment="equal", utility="nash")
-    result = simulate(policy, kdd2012(), 5_000, 200, 12)
+    result = simulate(policy, kdd2012(), 5_000, RUNS, 12)
     assert ks_2samp(result.final_regret, regrets).pvalue > LEVEL
 
 
 def test_a_different_coefficient_would_be_noticed() -> None:
-    regrets, _ = reference_runs(kdd2012(), greedy=False, equal=True, c=0.5, horizon=5_000, seeds=200)
-    result = simulate(UCBRank(0.6, treatment="equal"), kdd2012(), 5_000, 200, 11)
+    regrets, _ = reference_runs(kdd2012(), greedy=False, equal=True, c=0.5, horizon=5_000, seeds=PLAIN_RUNS)
+    result = simulate(UCBRank(0.6, treatment="equal"), kdd2012(), 5_000, RUNS, 11)
     assert ks_2samp(result.final_regret, regrets).pvalue < LEVEL
     assert np.median(result.final_regret) > np.median(regrets)
