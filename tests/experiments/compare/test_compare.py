@@ -40,7 +40,7 @@ def run(directory: Path, suites: list[str], policies: list[str], **options: obje
 
 
 def test_the_data_depend_on_the_seed_and_not_on_the_workers(tmp_path: Path) -> None:
-    suites, policies = ["table1", "item-jumps", "reproductions"], ["pbm-ucb", "comb-ucb1"]
+    suites, policies = ["table1", "item-jumps", "reproductions"], ["pbm-ucb"]
     run(tmp_path / "one", suites, policies, workers=1)
     run(tmp_path / "two", suites, policies, workers=2)
     one = data(tmp_path / "one")
