@@ -20,3 +20,4 @@ first=$(echo "$shown" | sed 's/.*"items":\["\([^"]*\)".*/\1/')
 post /v1/feedback "{\"ranking\": \"$id\", \"clicked\": \"$first\"}"
 post /v1/feedback "{\"ranking\": \"$id\", \"clicked\": \"$first\"}"
 curl --silent $address/v1/surfaces/ads
+echo

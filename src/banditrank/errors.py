@@ -5,6 +5,7 @@
     BanditRankError            everything this package raises on purpose
     ├── InvalidInputError      a value breaks a rule (also a ValueError)
     │   ├── UnknownNameError   a name that is not in a list (suggests the nearest)
+    │   │   └── UnknownSurfaceError     a name that no surface of the store has
     │   └── NameTakenError     a name that something else has already
     ├── UnsolvableError        the problem is too large for the method that was asked for
     ├── ForgottenError         what is asked for was known, and was thrown away in time
@@ -79,6 +80,10 @@ class UnknownNameError(InvalidInputError):
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.value, self.known)
+
+
+class UnknownSurfaceError(UnknownNameError):
+    """A name that no surface of the store has."""
 
 
 class NameTakenError(InvalidInputError):

@@ -80,8 +80,8 @@ def test_it_stops_in_peace_and_leaves_nothing(tmp_path: Path, number: signal.Sig
         assert [path.name[:16] for path in tmp_path.iterdir()] == ["banditrank-demo-"]
         process.send_signal(number)
         told, complaint = process.communicate(timeout=LONGEST_WAIT)
-    assert process.returncode == 130
-    assert complaint.splitlines()[-1].startswith("banditrank: interrupted after ")
+    assert process.returncode == 0
+    assert "interrupted" not in complaint
     assert "Traceback" not in complaint
     assert "search-ads: personalized" in told
     assert not list(tmp_path.iterdir())

@@ -126,7 +126,7 @@ def test_surfaces_that_cannot_be_read_hold_up_no_start(
             engine.surface("dropped")
         define(store, "later")
         wait_until(lambda: names(engine) == ["home", "later"])
-        assert store.update_surface("newer", definition("newer"), revision=1)
+        assert store.update_surface(store.find_surface("newer"), definition("newer"))
         wait_until(lambda: names(engine) == ["home", "later", "newer"])
         wait_until(lambda: list(engine.unreadable) == ["dropped"])
         engine.delete("dropped")
@@ -145,8 +145,8 @@ def test_a_definition_that_cannot_be_read_holds_up_no_other(
 ) -> None:
     for name in ("one", "two"):
         engine.create(replace(a_surface(), name=name))
-    store.update_surface("one", definition("one", **NEWER), revision=1)
-    store.update_surface("two", definition("two", keep_seconds=100.0), revision=1)
+    store.update_surface(store.find_surface("one"), definition("one", **NEWER))
+    store.update_surface(store.find_surface("two"), definition("two", keep_seconds=100.0))
     wait_until(lambda: engine.surface("two").revision == 2)
     wait_until(lambda: list(engine.unreadable) == ["one"])
     define(store, "three", **NEWER)
@@ -154,7 +154,7 @@ def test_a_definition_that_cannot_be_read_holds_up_no_other(
     wait_until(lambda: names(engine) == ["four", "one", "two"])
     wait_until(lambda: sorted(engine.unreadable) == ["one", "three"])
     assert engine.surface("one").rank("new").items, "it goes on as it was"
-    store.update_surface("one", definition("one", keep_seconds=100.0), revision=2)
+    store.update_surface(store.find_surface("one"), definition("one", keep_seconds=100.0))
     wait_until(lambda: list(engine.unreadable) == ["three"])
     assert engine.surface("one").surface.keep_seconds == 100.0
     assert len(caplog.records) == 2

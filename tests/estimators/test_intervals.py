@@ -114,3 +114,11 @@ def test_intervals_near_one_hold_their_estimate_and_are_narrow(
 def test_a_wrong_level_is_refused(level: object) -> None:
     with pytest.raises(InvalidInputError, match="level"):
         likelihood_intervals(Counts.empty(n_user_types=1, n_items=2, n_positions=1), level=level)
+
+
+def test_what_positions_without_a_reward_may_have_others_may_lack() -> None:
+    counts = Counts.from_arrays([[[300, 300], [300, 300]]], [[[60, 0], [30, 0]]], [600])
+    ends = likelihood_intervals(counts).position_preferences[0]
+    assert ends[1, 0] == 0.0
+    assert 0.0 < ends[1, 1] < 0.2
+    assert ends[0] == pytest.approx([1 - ends[1, 1], 1.0])

@@ -105,3 +105,12 @@ def test_others_are_served_meanwhile(service: Running) -> None:
     for connection in waiting:
         connection.close()
     assert service.ask("GET", "/readyz").status_code == 200
+
+
+def test_who_offers_http_2_is_answered_as_others_are(service: Running) -> None:
+    offer = b"connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nhttp2-settings: AAMAAABkAARAAAAA\r\n"
+    body = b'{"ranking": "none", "clicked": null}'
+    with connect(service) as client:
+        for _ in range(2):  # the body is not taken for something else, nor is what comes after it
+            client.sendall(HEAD + offer + b"content-length: %d\r\n\r\n" % len(body) + body)
+            assert client.recv(65536).startswith(b"HTTP/1.1 404")

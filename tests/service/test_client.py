@@ -224,3 +224,9 @@ def test_both_clients_are_the_same_but_for_awaiting() -> None:
     for plain, awaited in awaits.items():
         expected = expected.replace(plain, awaited)
     assert inspect.getsource(asynchronous) == expected
+
+
+@pytest.mark.parametrize("retries", [-1, 101])
+def test_retries_are_bounded(retries: int) -> None:
+    with pytest.raises(InvalidInputError, match="retries must be a whole number from 0 to 100"):
+        Client("http://service", retries=retries)

@@ -270,3 +270,17 @@ def test_equal_treatment_is_the_same_for_all(service: Running) -> None:
         for kind in ("new", "old") * 5
     ]
     assert all(items == asked[0] for items in asked)
+
+
+def test_a_surface_that_another_process_deleted_is_unknown(service: Running) -> None:
+    for request in (("PATCH", {"keep_seconds": 90.0}), ("DELETE", None)):
+        service.ask("POST", "/v1/surfaces", ADS | {"name": "gone"})
+        service.application.engine.store.delete_surface("gone")
+        problem(service, request[0], "/v1/surfaces/gone", request[1], status=404, kind="unknown-surface")
+
+
+def test_a_surface_that_cannot_be_read_can_be_deleted(service: Running) -> None:
+    service.application.engine.store.create_surface("newer", '{"setting": 1}')
+    problem(service, "GET", "/v1/surfaces/newer", status=503, kind="unavailable")
+    assert service.ask("DELETE", "/v1/surfaces/newer").status_code == 204
+    problem(service, "GET", "/v1/surfaces/newer", status=404, kind="unknown-surface")

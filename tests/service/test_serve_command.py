@@ -75,9 +75,29 @@ def test_it_serves_and_stops_in_peace(tmp_path: Path, monkeypatch: pytest.Monkey
     said = [line["message"] for line in lines]
     assert said.count("started") == said.count("stopped") == int(workers)
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
+    assert next(line["address"] for line in lines if line["message"] == "listening") == address
     assert sum(line.get("operation") == "feedback" for line in lines) == 20
     assert (tmp_path / "banditrank.db").exists()
     assert not list(tmp_path.glob("banditrank-*")), "what workers told each other is left"
+
+
+def test_workers_end_when_their_parent_was_killed(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "2") as (address, process):
+        process.kill()
+        process.wait()
+        wait_until(lambda: not is_served(address))
+        wait_until(lambda: said(tmp_path, "stopped") == said(tmp_path, "started") >= 1)
+
+
+def said(directory: Path, message: str) -> int:
+    return (directory / "log").read_text().count(f'"message": "{message}"')
+
+
+def is_served(address: str) -> bool:
+    try:
+        return HTTP.get(f"{address}/healthz").is_success
+    except httpx.TransportError:
+        return False
 
 
 def test_a_restart_goes_on_with_what_was_learned(tmp_path: Path) -> None:

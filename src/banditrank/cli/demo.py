@@ -89,7 +89,7 @@ def demo_command(
         write_json(result.to_dict(), json_file)
     if json_file != "-":
         _print_result(result)
-    if result.interrupted:
+    if result.interrupted and rounds is not None:  # without rounds to come, Ctrl-C is how it ends
         visits = " and ".join(f"{surface.visits:,}" for surface in result.surfaces) or "no"
         typer.echo(f"banditrank: interrupted after {visits} visits", err=True)
         raise typer.Exit(130)

@@ -29,7 +29,7 @@ def create_command(
     ] = "rank",
     store: KeptStoreOption = None,
 ) -> None:
-    """Make a key and print it, this once: only its hash is kept."""
+    """Make a key and print it, this once: only its hash is kept. Running services know it within seconds."""
     from banditrank.engine.keys import new_api_key
 
     key, record = new_api_key(name, [right.strip() for right in rights.split(",")])

@@ -97,7 +97,7 @@ def run_demo(
     stay
         Whether the service stays when all users came, until a signal.
     ready
-        Called with the service's address as soon as it answers.
+        Called with the service's address as soon as there is a surface to see.
     came
         Called when all users came.
     watch
@@ -111,7 +111,9 @@ def run_demo(
     async def play(address: str) -> DemoResult:
         async with AsyncClient(address, timeout=_PATIENCE, transport=KeptConnections()) as client:
             accounts: list[Account] = []
-            users = _let_users_come(client, accounts, store, rounds=rounds, seed=seed, speed=speed)
+            users = _let_users_come(
+                client, accounts, store, lambda: ready(address), rounds=rounds, seed=seed, speed=speed
+            )
             finished = await _until_stopped(users, lambda: watch(accounts))
             if finished:
                 came()
@@ -130,7 +132,6 @@ def run_demo(
         _store_or_temporary(store) as place,
         running_service(port=port, store=place, truths=truths) as address,
     ):
-        ready(address)
         return asyncio.run(play(address))
 
 
@@ -138,6 +139,7 @@ async def _let_users_come(
     client: AsyncClient,
     accounts: list[Account],
     store: str | None,
+    ready: Callable[[], None],
     *,
     rounds: int | None,
     seed: int,
@@ -153,6 +155,8 @@ async def _let_users_come(
         for stream, make in enumerate(_MADE):
             known = make()
             await _open(client, known, store)
+            if not accounts:
+                ready()
             account = await asyncio.to_thread(Account, known)
             accounts.append(account)
             users = users_of(known.world, seed=seed, stream=stream)

@@ -131,7 +131,7 @@ class Engine:
             live = self._registry.open(record)  # another one if it was deleted and made anew
             changed = record
             if wanted != present:
-                updated = self.store.update_surface(name, wanted.definition, revision=record.revision)
+                updated = self.store.update_surface(record, wanted.definition)
                 if updated is None:
                     continue
                 changed = updated

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from banditrank.engine.journal import SURFACE_GONE
 from banditrank.engine.live_surface import LiveSurface
-from banditrank.errors import UnknownNameError, UnknownRankingError
+from banditrank.errors import UnknownRankingError, UnknownSurfaceError
 from banditrank.storage.base import Store
 from banditrank.storage.records import SurfaceRecord
 
@@ -79,9 +79,9 @@ class Registry:
             raise self.unknown(name)
         return record
 
-    def unknown(self, name: str) -> UnknownNameError:
+    def unknown(self, name: str) -> UnknownSurfaceError:
         """Return the error for a name that no surface has."""
-        return UnknownNameError("surface", name, sorted(self._by_name))
+        return UnknownSurfaceError("surface", name, sorted(self._by_name.keys() - {name}))
 
     def open(self, record: SurfaceRecord) -> LiveSurface:
         """Put a surface to work unless it is. That may take a minute, which is waited for by nobody else."""

@@ -8,7 +8,7 @@ too; intervals are set up on the scale of log-odds, so that they stay within [0,
 * Only products of ρ and μ are seen, but ρ sums to 1, which settles the rest, provided that items were shown
   at several positions. What the displays leave open has the interval [0, 1].
 * What was looked at and never rewarded is surely small: its upper end is the largest value at which so little
-  would have been seen with half the error rate.
+  would have been seen with half the error rate. Preferences sum to 1, so what it may have, others may lack.
 * Rewards are taken for Poisson counts. For a user who looks at one position only, this is right where
   positions are compared, and on the safe side for means that are large; so it is for graded rewards, which
   spread less than clicks. Near 1, where log-odds run away from a Poisson count's spread, the lower end is
@@ -81,6 +81,7 @@ def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
         means[i] = _ends(mu, variances[rho.size :], level)
         expected = displays.T @ mu  # (K,) rewards if everybody looked there
         _bound_unrewarded(preferences[i], rewards.sum(axis=0), expected, level)
+        _leave_room(preferences[i], rewards.sum(axis=0))
         _bound_unrewarded(means[i], rewards.sum(axis=1), displays @ rho, level)
     return Intervals(level, preferences, means)
 
@@ -126,3 +127,9 @@ def _bound_unrewarded(ends: Floats, rewards: Floats, exposures: Floats, level: f
     limit = -np.log((1 - level) / 2)
     ends[unrewarded, 0] = 0.0
     ends[unrewarded, 1] = np.minimum(1.0, limit / np.maximum(exposures[unrewarded], 1e-300))
+
+
+def _leave_room(ends: Floats, rewards: Floats) -> None:
+    """Lower the intervals of rewarded positions by what those without a reward may have of their looks."""
+    unrewarded = rewards <= 0
+    ends[~unrewarded, 0] *= 1 - ends[unrewarded, 1].max(initial=0.0)

@@ -7,8 +7,10 @@ operations but what every request needs: routing, the right to ask, the body, an
 import asyncio
 import contextlib
 import logging
+import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from multiprocessing import parent_process
 from pathlib import Path
 from types import MappingProxyType
 
@@ -52,6 +54,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *pages.OPERATIONS,
     *openapi.OPERATIONS,
 )
+
+
+_PARENT_SECONDS = 1.0
 
 
 class Application:
@@ -189,6 +194,7 @@ class Application:
         self._begin("measuring", self._measure, SAMPLE_SECONDS)
         if self._shared is not None:
             self._begin("sharing metrics", self._share_metrics, SHARING_SECONDS)
+            self._begin("looking for the parent", _stop_without_parent, _PARENT_SECONDS)
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
         if self.rights.nobody_has_any:
             self.log.warning("API keys are demanded and there are none: make one with banditrank keys create")
@@ -223,3 +229,10 @@ class Application:
 def _raw_path(scope: Scope) -> str:
     raw: bytes | None = scope.get("raw_path")
     return scope["path"] if raw is None else raw.decode("latin-1")
+
+
+async def _stop_without_parent() -> None:
+    """Stop a worker whose parent was killed: nobody else would, and it has the port."""
+    parent = parent_process()
+    if parent is not None and not parent.is_alive():
+        signal.raise_signal(signal.SIGTERM)

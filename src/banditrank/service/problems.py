@@ -14,6 +14,7 @@ from banditrank.errors import (
     StoreError,
     StoreUnavailableError,
     UnknownRankingError,
+    UnknownSurfaceError,
     UnsolvableError,
 )
 from banditrank.service.messages import Headers, Response
@@ -62,6 +63,7 @@ TOO_MANY_STREAMS = Kind("too-many-streams", 503, "As many streams are open as th
 
 _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
     (NameTakenError, NAME_TAKEN),
+    (UnknownSurfaceError, UNKNOWN_SURFACE),
     (InvalidInputError, INVALID),
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),

@@ -4,6 +4,7 @@ uvicorn waits for ever for the head of a request, for the rest of one that was a
 there, and for the end of a stream.
 """
 
+import re
 from asyncio import Event, TimerHandle, Transport
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,6 +19,8 @@ LARGEST_HEAD = 1 << 16
 STUCK_SECONDS = 2.0  # for a client to read what it is sent, when the service stops
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+# Some clients offer to go over to HTTP/2, which may be ignored; the parser would take the body for HTTP/2.
+_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
 _OUTBOXES: WeakKeyDictionary[ServerState, Outbox] = WeakKeyDictionary()  # one for each server
 
 
@@ -38,6 +41,8 @@ class PunctualProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the rest of a head must come soon, and that of a request that was answered."""
+        if b"h2c" in data:
+            data = _UPGRADE.sub(b"", data)
         self._outbox.empty()  # what is not understood is refused at once, but after what was answered before
         super().data_received(data)
         if self._in_head:

@@ -1,5 +1,6 @@
 """Runs the service: one process, or several that share the address."""
 
+import logging
 import os
 import socket
 import sys
@@ -39,6 +40,9 @@ def serve(settings: Settings) -> None:
     settings.open_store().close()  # a store that cannot be used is told here, in one line
     bound = bind(settings)
     log_as_json()
+    host, port = bound.getsockname()[:2]
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    logging.getLogger(__name__).info("listening", extra={"address": address})
     os.environ[_SETTINGS] = settings.to_json()
     config = server_config("banditrank.service.server:make_application", settings)
     if settings.workers == 1:

@@ -59,9 +59,9 @@ async def _change(application: "Application", request: Request) -> Response:
 
 
 async def _delete(application: "Application", request: Request) -> Response:
-    live = await application.surface(request)
-    await asyncio.to_thread(application.engine.delete, live.surface.name)
-    application.log.info("surface deleted", extra={"surface": live.surface.name})
+    name = request.parameters["surface"]  # it may be one that cannot be read
+    await asyncio.to_thread(application.engine.delete, name)
+    application.log.info("surface deleted", extra={"surface": name})
     return Response(204, b"")
 
 

@@ -69,10 +69,10 @@ class Store(ABC):
         """Return all surfaces, by name."""
 
     @abstractmethod
-    def update_surface(self, name: str, definition: str, *, revision: int) -> SurfaceRecord | None:
-        """Replace the definition, if the surface exists and its revision is still the one given.
+    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
+        """Replace the definition of a surface that is still of the number and revision that a record says.
 
-        Returns None if it is not: somebody else changed or deleted it.
+        Returns None if it is not: somebody else changed or deleted it, or made another of the same name.
         """
 
     @abstractmethod

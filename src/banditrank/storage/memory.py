@@ -89,15 +89,16 @@ class MemoryStore(Store):
         with self._lock:
             return [self._surfaces[name] for name in sorted(self._surfaces)]
 
-    def update_surface(self, name: str, definition: str, *, revision: int) -> SurfaceRecord | None:
+    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
         """Replace the definition."""
         with self._lock:
-            before = self._surfaces.get(name)
-            if before is None or before.revision != revision:
+            now = self._surfaces.get(before.name)
+            if now is None or (now.number, now.revision) != (before.number, before.revision):
                 return None
-            self._surfaces[name] = replace(before, definition=definition, revision=revision + 1)
-            self._learned[before.number].definitions.append(definition)
-            return self._surfaces[name]
+            changed = replace(now, definition=definition, revision=now.revision + 1)
+            self._surfaces[now.name] = changed
+            self._learned[now.number].definitions.append(definition)
+            return changed
 
     def definition(self, surface: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from banditrank.errors import NameTakenError, StoreError
@@ -92,10 +93,12 @@ class RedisStore(Store):
             for number, name, definition, revision in self._run_on_surfaces(scripts.FIND_SURFACES, *names)
         ]
 
-    def update_surface(self, name: str, definition: str, *, revision: int) -> SurfaceRecord | None:
+    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
         """Replace the definition."""
-        number = self._run_on_surfaces(scripts.UPDATE_SURFACE, name, definition, revision)
-        return SurfaceRecord(number, name, definition, revision + 1) if number else None
+        known = before.name, definition, before.revision, before.number
+        if not self._run_on_surfaces(scripts.UPDATE_SURFACE, *known):
+            return None
+        return replace(before, definition=definition, revision=before.revision + 1)
 
     def definition(self, surface: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""

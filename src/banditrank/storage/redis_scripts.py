@@ -78,10 +78,10 @@ return found
 
 UPDATE_SURFACE = """
 local number = redis.call('HGET', KEYS[1], ARGV[2])
-if not number or redis.call('HGET', KEYS[2], number) ~= ARGV[4] then return 0 end
+if number ~= ARGV[5] or redis.call('HGET', KEYS[2], number) ~= ARGV[4] then return 0 end
 local revision = redis.call('HINCRBY', KEYS[2], number, 1)
 redis.call('HSET', ARGV[1] .. number .. ':definitions', revision, ARGV[3])
-return tonumber(number)
+return 1
 """
 
 DELETE_SURFACE = """

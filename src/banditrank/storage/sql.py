@@ -56,13 +56,13 @@ class SqlStore(SqlForgetting):
         rows = self._read("SELECT number, name, definition, revision FROM surfaces")
         return sorted((SurfaceRecord(*row) for row in rows), key=lambda record: record.name)
 
-    def update_surface(self, name: str, definition: str, *, revision: int) -> SurfaceRecord | None:
+    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
         """Replace the definition."""
         with self._transaction() as transaction:
             rows = transaction.run(
                 "UPDATE surfaces SET definition = %s, revision = revision + 1 "
-                "WHERE name = %s AND revision = %s RETURNING number, name, definition, revision",
-                [definition, name, revision],
+                "WHERE number = %s AND revision = %s RETURNING number, name, definition, revision",
+                [definition, before.number, before.revision],
             )
             return self._keep_definition(transaction, SurfaceRecord(*rows[0])) if rows else None
 

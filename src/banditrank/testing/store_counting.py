@@ -129,11 +129,12 @@ def check_changes_come_in_order(open_store: OpenStore) -> None:
 def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
     """Every commit that counts and every new definition is seen in the versions, and nothing else is."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    record = store.create_surface("home", "{}")
+    surface = record.number
     assert store.versions() == {surface: Versions(1, 0)}
     store.commit([Entry(shown(surface, 1), CLICK)])
     store.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
-    store.update_surface("home", "[]", revision=1)
+    store.update_surface(record, "[]")
     assert open_store().versions() == {surface: Versions(2, 1)}
 
 

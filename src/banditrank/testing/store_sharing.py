@@ -128,7 +128,9 @@ def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
     def tend() -> None:
         own = open_store()
         for revision in range(1, _ROUNDS + 1):
-            assert own.update_surface("two", str(revision), revision=revision) is not None
+            before = own.find_surface("two")
+            assert before is not None
+            assert own.update_surface(before, str(revision)) is not None
             for surface in surfaces:
                 version = own.versions()[surface].version
                 cells = totals_of(own, surface, up_to=version).cells()

@@ -29,7 +29,7 @@ def check_surfaces_are_kept(open_store: OpenStore) -> None:
     other = store.create_surface("about", "{}")
     assert open_store().find_surface("home") == first
     assert [record.name for record in store.surfaces()] == ["about", "home"]
-    changed = store.update_surface("home", "[]", revision=first.revision)
+    changed = store.update_surface(first, "[]")
     assert changed is not None
     assert (changed.number, changed.definition, changed.revision) == (first.number, "[]", 2)
     assert open_store().find_surface("home") == changed
@@ -77,15 +77,19 @@ def check_names_are_taken_once(open_store: OpenStore) -> None:
 
 
 def check_only_the_latest_revision_is_changed(open_store: OpenStore) -> None:
-    """Of two changes made from the same revision the second is refused."""
+    """Of two changes made from the same revision the second is refused, and so is one of another surface."""
     store = open_store()
     record = store.create_surface("home", "{}")
-    assert store.update_surface("home", "1", revision=record.revision) is not None
-    assert open_store().update_surface("home", "2", revision=record.revision) is None
-    assert store.update_surface("nowhere", "2", revision=1) is None
+    assert store.update_surface(record, "1") is not None
+    assert open_store().update_surface(record, "2") is None
     found = store.find_surface("home")
     assert found is not None
     assert found.definition == "1"
+    assert store.delete_surface("home")
+    assert store.update_surface(found, "3") is None
+    another = store.create_surface("home", "{}")
+    assert store.update_surface(record, "4") is None, "it has the same name and revision, and is another"
+    assert store.find_surface("home") == another
 
 
 def check_keys_are_kept(open_store: OpenStore) -> None:
