@@ -24,7 +24,7 @@ from banditrank.service.health_checks import AGES
 from banditrank.service.vitals import Vitals
 
 _FRESH_SECONDS = 0.9  # for which buckets are told again; less than pages wait
-_SHARE_OF_TIME = 0.05  # that the documents of a surface may take
+_SHARE_OF_TIME = 0.02  # that the documents of a surface may take
 
 _encode = msgspec.json.Encoder().encode
 
