@@ -10,7 +10,7 @@ from banditrank.model.click_models import ClickModel, make_world
 from banditrank.model.generators import generate
 from banditrank.model.rewards import Bernoulli, Beta, Rewards
 
-DRAWS = 10_000
+DRAWS = 40_000
 WIDTH = 6.0  # standard errors; a mean is farther off with probability below 2e-9
 
 

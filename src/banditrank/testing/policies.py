@@ -22,8 +22,8 @@ MakePolicy: TypeAlias = Callable[[Problem], Policy]
 """Makes the policy under test; only policies that know the world look at the problem."""
 
 SIZES = ((3, 8, 3), (2, 4, 4), (1, 5, 2), (2, 3, 1), (1, 1, 1))  # N, M, K: also K = M, one type, one position
-DRAWS = 300
-TOLERANCE = 0.25  # two frequencies of so many draws differ by more with probability below 2e-8 (Hoeffding)
+DRAWS = 800
+TOLERANCE = 0.15  # two frequencies of so many draws differ by more with probability below 4e-8 (Hoeffding)
 
 
 def problems() -> list[Problem]:
