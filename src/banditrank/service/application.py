@@ -31,10 +31,10 @@ from banditrank.service import (
 )
 from banditrank.service.bodies import Bodies
 from banditrank.service.hosts import OwnHosts
-from banditrank.service.messages import Receive, Request, Response, Scope, Send, query_of
+from banditrank.service.messages import RawHeaders, Receive, Request, Response, Scope, Send, query_of
 from banditrank.service.metrics import Metrics
 from banditrank.service.operations import Operation, Router
-from banditrank.service.origins import answer_across_origins
+from banditrank.service.origins import agreement_with, answer_across_origins
 from banditrank.service.problems import UNKNOWN_SURFACE, ProblemError, response_to
 from banditrank.service.repeating import repeat
 from banditrank.service.rights import KEY_SECONDS, Rights
@@ -115,31 +115,69 @@ class Application:
         name = "none"
         response: Response | Stream
         try:
-            if not self.rights.demanded:
-                self._own_hosts.check(scope["headers"])
             operation, parameters = self._router.find(scope["method"], _raw_path(scope))
             name = operation.name
-            if operation.right is not None:
-                self.rights.check(scope["headers"], operation.right)
+            self._admit(operation, scope["headers"])
             body = None if operation.body is None else await self._bodies.read(operation, scope, receive)
             query = query_of(scope) if operation.query else {}
             response = await operation.handler(self, Request(parameters, query, body, scope["headers"]))
-        except (ProblemError, BanditRankError) as error:
-            response = response_to(error)
-        except Exception as error:
-            self.log.exception("request failed", extra={"operation": name})
-            response = response_to(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked is told
+            response = self._refusal(name, error)
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
             await response.send(send)
-        seconds = time.perf_counter() - start  # of a stream until it begins: it may go on for hours
-        self.metrics.request(name, response.status, seconds)
-        if response.status >= 500 or self.settings.log_requests:
-            details = {"operation": name, "status": response.status, "milliseconds": round(seconds * 1e3, 2)}
-            self.log.info("request", extra=details)
+        self._note(name, response.status, start)  # of a stream when it begins: it may go on for hours
         if isinstance(response, Stream):
             await self._stream(response, name, receive, send)
+
+    def answer_directly(
+        self, path: bytes, headers: RawHeaders, body: bytes, answered: Callable[[Response], None]
+    ) -> bool:
+        """Answer what was posted without a task, now or later; return False if that cannot be.
+
+        A request with which something is wrong is left to the usual way, too.
+        """
+        start = time.perf_counter()
+        try:
+            operation, parameters = self._router.find("POST", path.decode("ascii"))
+            if operation.direct is None:
+                return False
+            self._admit(operation, headers)
+            request = Request(parameters, {}, self._bodies.take(operation, headers, body), headers)
+
+            def tell(outcome: Response | Exception) -> None:
+                name = operation.name
+                response = outcome if isinstance(outcome, Response) else self._refusal(name, outcome)
+                if self.settings.allow_origins:
+                    agreement = agreement_with(headers, self.settings.allow_origins)
+                    response = response._replace(headers=(*response.headers, *agreement))
+                answered(response)
+                self._note(name, response.status, start)
+
+            return operation.direct(self, request, tell)
+        except Exception:  # noqa: BLE001 - the usual way meets it again, and says what it is
+            return False
+
+    def _admit(self, operation: Operation, headers: RawHeaders) -> None:
+        """Raise a problem unless whoever asks may."""
+        if not self.rights.demanded:
+            self._own_hosts.check(headers)
+        elif operation.right is not None:
+            self.rights.check(headers, operation.right)
+
+    def _refusal(self, name: str, error: Exception) -> Response:
+        if not isinstance(error, ProblemError | BanditRankError):
+            self.log.error("request failed", exc_info=error, extra={"operation": name})
+        return response_to(error)
+
+    def _note(self, name: str, status: int, start: float) -> None:
+        """Count a request, and log it if it is to be."""
+        seconds = time.perf_counter() - start
+        self.metrics.request(name, status, seconds)
+        if status >= 500 or self.settings.log_requests:
+            details = {"operation": name, "status": status, "milliseconds": round(seconds * 1e3, 2)}
+            self.log.info("request", extra=details)
 
     async def _stream(self, stream: Stream, name: str, receive: Receive, send: Send) -> None:
         try:

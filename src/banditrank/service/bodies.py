@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from banditrank.service.messages import BODY_IS_THERE, JSON, Receive, Scope, header
+from banditrank.service.messages import BODY_IS_THERE, JSON, RawHeaders, Receive, Scope, header
 from banditrank.service.operations import Operation
 from banditrank.service.problems import (
     INVALID,
@@ -43,15 +43,20 @@ class Bodies:
 
     async def read(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
         """Return the body of a request, of the type that the operation asks for."""
-        content_type = header(scope["headers"], b"content-type") or b""
-        if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
-            got = content_type.decode("latin-1")[:80]
-            raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
+        _check_type(scope["headers"])
         if scope.get(BODY_IS_THERE, False):  # all of it in one part: there is nothing to wait for
             text = (await receive()).get("body", b"")
-            self._check(text)
         else:
             text = await self._in_parts(receive)
+        return self._decode(operation, text)
+
+    def take(self, operation: Operation, headers: RawHeaders, text: bytes) -> Any:
+        """Return the same of a body that is there."""
+        _check_type(headers)
+        return self._decode(operation, text)
+
+    def _decode(self, operation: Operation, text: bytes) -> Any:
+        self._check_length(text)
         try:
             return self._decoders[operation.name].decode(text)
         except msgspec.ValidationError as error:
@@ -71,12 +76,19 @@ class Bodies:
                     if message["type"] == "http.disconnect":
                         raise late
                     text += message.get("body", b"")
-                    self._check(text)
+                    self._check_length(text)
                     if not message.get("more_body", False):
                         return bytes(text)
         except TimeoutError:
             raise late from None
 
-    def _check(self, text: bytes | bytearray) -> None:
+    def _check_length(self, text: bytes | bytearray) -> None:
         if len(text) > self._largest:
             raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes", _CLOSE)
+
+
+def _check_type(headers: RawHeaders) -> None:
+    content_type = header(headers, b"content-type") or b""
+    if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
+        got = content_type.decode("latin-1")[:80]
+        raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")

@@ -6,10 +6,9 @@ the site's.
 """
 
 import re
-from collections.abc import Iterable
 from ipaddress import ip_address
 
-from banditrank.service.messages import header
+from banditrank.service.messages import RawHeaders, header
 from banditrank.service.problems import WRONG_HOST, ProblemError
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]*))(?::[0-9]*)?", re.IGNORECASE)
@@ -38,7 +37,7 @@ class OwnHosts:
     def __init__(self) -> None:
         self._accepted: set[bytes] = set()  # as they were sent: clients send the same few over and over
 
-    def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def check(self, headers: RawHeaders) -> None:
         """Raise a problem if a request asks for a host that is not the machine itself.
 
         One without a host is none of a browser's.

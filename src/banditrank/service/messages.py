@@ -2,13 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
+"""As a request sends them, names in lower case."""
 
 JSON = b"application/json"
 BODY_IS_THERE = "banditrank.body_is_there"
@@ -45,6 +47,15 @@ class Response(NamedTuple):
         return self._replace(body=b"", headers=(*self.headers, *self._of_the_body()))
 
 
+class AnswerDirectly(Protocol):
+    """How an application is asked by a call; see `DirectProtocol`."""
+
+    def __call__(
+        self, path: bytes, headers: RawHeaders, body: bytes, answered: Callable[[Response], None]
+    ) -> bool:
+        """Answer what was posted, now or later; or return False if nothing was done about it."""
+
+
 @dataclass(slots=True)
 class Request:
     """What a handler is given."""
@@ -52,7 +63,7 @@ class Request:
     parameters: dict[str, str]  # from the path
     query: dict[str, str]
     body: Any  # of the type that the operation asks for
-    headers: Iterable[tuple[bytes, bytes]] = ()  # names in lower case
+    headers: RawHeaders = ()
 
     def if_changed(self, response: Response, tag: bytes) -> Response:
         """Return a response under an entity tag; nothing but the tag, if the client has it already."""
@@ -64,7 +75,7 @@ class Request:
         return tagged
 
 
-def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+def header(headers: RawHeaders, name: bytes) -> bytes | None:
     """Return one of a request's headers, by its name in lower case."""
     for key, value in headers:
         if key == name:

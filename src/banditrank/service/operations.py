@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | Stream]]
+Tell: TypeAlias = Callable[[Response | Exception], None]
+DirectHandler: TypeAlias = Callable[["Application", Request, Tell], bool]
+"""Tells a response, now or later; or returns False if it would have to wait for one, and does nothing."""
 
 
 _MOST_REMEMBERED = 10_000  # paths whose operations are not looked for again
@@ -58,6 +61,8 @@ class Operation:
         Types of the JSON that the events of a stream hold, by their names.
     conditional
         Whether a client that sends the entity tag of what it has is told if that is still the same.
+    direct
+        Gives the response without being waited for, where that can be.
     """
 
     method: str
@@ -74,6 +79,7 @@ class Operation:
     content_type: str = "application/json"
     events: Mapping[str, Any] = field(default_factory=dict)
     conditional: bool = False
+    direct: DirectHandler | None = None
 
 
 class Router:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from banditrank.errors import InvalidInputError
 from banditrank.service.hosts import is_loopback
-from banditrank.service.messages import Headers, Receive, Response, Scope, Send, header
+from banditrank.service.messages import Headers, RawHeaders, Receive, Response, Scope, Send, header
 
 LOOPBACK = "loopback"
 """Stands for all origins on the machine itself, at any port."""
@@ -19,6 +19,7 @@ LOOPBACK = "loopback"
 _ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?")
 _USUAL_PORTS = {"http": "80", "https": "443"}  # which browsers leave out
 _REMEMBER_SECONDS = b"600"  # an agreement holds for this long before a browser asks again
+_NOT_AGREED: Headers = ((b"vary", b"origin"),)
 _AGREED: Headers = (
     (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
     (b"access-control-allow-headers", b"authorization, content-type"),
@@ -54,6 +55,14 @@ def is_allowed(origin: str, allowed: Sequence[str]) -> bool:
     return origin in allowed or (LOOPBACK in allowed and _is_on_this_machine(origin))
 
 
+def agreement_with(headers: RawHeaders, allowed: Sequence[str]) -> Headers:
+    """Return what a browser is told with an answer: whether the page that asked may know it."""
+    origin = header(headers, b"origin")
+    if origin is None or not is_allowed(origin.decode("latin-1"), allowed):
+        return _NOT_AGREED
+    return ((b"access-control-allow-origin", origin), *_NOT_AGREED)
+
+
 async def answer_across_origins(
     answer: Answer, allowed: Sequence[str], scope: Scope, receive: Receive, send: Send
 ) -> None:
@@ -68,15 +77,11 @@ async def answer_across_origins(
     scope, receive, send
         Of the request.
     """
-    origin = header(scope["headers"], b"origin")
-    if origin is None or not is_allowed(origin.decode("latin-1"), allowed):
-        agreement: Headers = ((b"vary", b"origin"),)
-    else:
-        agreement = ((b"access-control-allow-origin", origin), (b"vary", b"origin"))
-        wanted = header(scope["headers"], b"access-control-request-method")
-        if scope["method"] == "OPTIONS" and wanted is not None:
-            await Response(204, b"", headers=(*agreement, *_AGREED)).send(send)
-            return
+    agreement = agreement_with(scope["headers"], allowed)
+    wanted = header(scope["headers"], b"access-control-request-method")
+    if agreement is not _NOT_AGREED and scope["method"] == "OPTIONS" and wanted is not None:
+        await Response(204, b"", headers=(*agreement, *_AGREED)).send(send)
+        return
 
     async def send_agreed(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

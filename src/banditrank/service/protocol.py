@@ -6,13 +6,8 @@ there, and for the end of a stream.
 
 import re
 from asyncio import Event, TimerHandle, Transport
-from typing import Any
-from weakref import WeakKeyDictionary
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
-
-from banditrank.service.whole_responses import Outbox, WholeResponses
+from banditrank.service.direct_protocol import DirectProtocol
 
 HEAD_SECONDS = 10.0  # for a head, and for a body that nobody waits for
 LARGEST_HEAD = 1 << 16
@@ -21,16 +16,10 @@ STUCK_SECONDS = 2.0  # for a client to read what it is sent, when the service st
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 # Some clients offer to go over to HTTP/2, which may be ignored; the parser would take the body for HTTP/2.
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
-_OUTBOXES: WeakKeyDictionary[ServerState, Outbox] = WeakKeyDictionary()  # one for each server
 
 
-class PunctualProtocol(HttpToolsProtocol):
+class PunctualProtocol(DirectProtocol):
     """Closes connections on which the head of a request is slow to come, or too long."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._outbox = _OUTBOXES.setdefault(self.server_state, Outbox())
-        self.app = WholeResponses(self.app, self._outbox)
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
         """Begin to wait for a request."""
@@ -43,16 +32,18 @@ class PunctualProtocol(HttpToolsProtocol):
         """Take in data; the rest of a head must come soon, and that of a request that was answered."""
         if b"h2c" in data:
             data = _UPGRADE.sub(b"", data)
-        self._outbox.empty()  # what is not understood is refused at once, but after what was answered before
         super().data_received(data)
+        if self.transport.is_closing():
+            return
         if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > LARGEST_HEAD:
+                self.outbox.empty()
                 self.transport.write(_TOO_LARGE)
                 self.transport.close()
                 return
-        elif not self.cycle.response_complete:
-            return
+        elif not self.cycle.response_complete or self.timeout_keep_alive_task is not None:
+            return  # the answer is on its way, or was given to all that is there
         if self._timer is None:
             self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
@@ -73,7 +64,7 @@ class PunctualProtocol(HttpToolsProtocol):
         stopping: Event | None = self.app_state.get("stopping")
         if stopping is not None:
             stopping.set()
-        self._outbox.empty()
+        self.outbox.empty()
         super().shutdown()
         self.loop.call_later(STUCK_SECONDS, self._drop_if_stuck)
 

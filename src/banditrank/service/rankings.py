@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from banditrank.engine.journal import Answer
+from banditrank.engine.live_surface import ShownRanking
 from banditrank.errors import BanditRankError
 from banditrank.service.messages import Request, Response
 from banditrank.service.models import (
@@ -18,7 +19,7 @@ from banditrank.service.models import (
     RankingAnswer,
     RankingRequest,
 )
-from banditrank.service.operations import Operation
+from banditrank.service.operations import Operation, Tell
 from banditrank.service.problems import (
     CONTRADICTION,
     LAPSED,
@@ -33,13 +34,22 @@ if TYPE_CHECKING:
 _encode = msgspec.json.Encoder().encode
 
 
+def _rank_directly(application: "Application", request: Request, tell: Tell) -> bool:
+    live = application.engine.known(request.parameters["surface"])
+    if live is None or live.surface.refresh_seconds == 0:
+        return False  # the store is asked, or counts are taken in: others shall not wait for that
+    tell(_told(live.rank(request.body.user_type)))
+    return True
+
+
 async def _rank(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
     if live.surface.refresh_seconds == 0:
-        # It may have to take in counts first, which others shall not wait for.
-        shown = await asyncio.to_thread(live.rank, request.body.user_type)
-    else:
-        shown = live.rank(request.body.user_type)
+        return _told(await asyncio.to_thread(live.rank, request.body.user_type))
+    return _told(live.rank(request.body.user_type))
+
+
+def _told(shown: ShownRanking) -> Response:
     expires = datetime.fromtimestamp(shown.expires, UTC)
     return Response(200, _encode(RankingAnswer(shown.id, shown.items, expires)))
 
@@ -65,8 +75,33 @@ async def _count(application: "Application", feedback: Feedback) -> str:
     return live.told(entry, await told)
 
 
+def _feedback_directly(application: "Application", request: Request, tell: Tell) -> bool:
+    engine, feedback = application.engine, request.body
+    found = engine.known_ticket(feedback.ranking)
+    if found is None:
+        return False
+    live, ticket = found
+    entry = live.entry(ticket, feedback.clicked, feedback.reward)
+    if live.has_lapsed(ticket):
+        return False
+
+    def answered(answer: Answer) -> None:
+        try:
+            response = _acknowledged(live.told(entry, answer))
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+            tell(error)
+        else:
+            tell(response)
+
+    engine.journal.settle(entry, answered)
+    return True
+
+
 async def _feedback(application: "Application", request: Request) -> Response:
-    status = await _count(application, request.body)
+    return _acknowledged(await _count(application, request.body))
+
+
+def _acknowledged(status: str) -> Response:
     return Response(200, b'{"status":"%s"}' % status.encode())
 
 
@@ -97,6 +132,7 @@ OPERATIONS = (
         body=RankingRequest,
         answer=RankingAnswer,
         problems=(UNKNOWN_SURFACE,),
+        direct=_rank_directly,
     ),
     Operation(
         "POST",
@@ -108,6 +144,7 @@ OPERATIONS = (
         body=Feedback,
         answer=FeedbackAnswer,
         problems=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
+        direct=_feedback_directly,
     ),
     Operation(
         "POST",

@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from banditrank.engine.keys import RIGHTS, Right, rights_of
 from banditrank.errors import StoreError
-from banditrank.service.messages import header
+from banditrank.service.messages import RawHeaders, header
 from banditrank.service.problems import NO_KEY, NO_RIGHT, ProblemError
 from banditrank.storage.base import Store
 
@@ -36,14 +35,14 @@ class Rights:
         """Whether keys are demanded and there is none in force."""
         return self.demanded and all(key.revoked is not None for key in self._keys.values())
 
-    def of(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, ...]:
+    def of(self, headers: RawHeaders) -> tuple[str, ...]:
         """Return what whoever sends these headers may do."""
         if not self.demanded:
             return RIGHTS
         scheme, _, key = (header(headers, b"authorization") or b"").partition(b" ")
         return rights_of(key.decode("latin-1"), self._keys) if scheme.lower() == b"bearer" else ()
 
-    def check(self, headers: Iterable[tuple[bytes, bytes]], right: Right) -> None:
+    def check(self, headers: RawHeaders, right: Right) -> None:
         """Raise a problem unless whoever sends these headers has a right."""
         if not self.demanded:
             return

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from banditrank.service.messages import BODY_IS_THERE, Receive, Scope, Send
+from banditrank.service.messages import BODY_IS_THERE, Headers, RawHeaders, Receive, Response, Scope, Send
 
 
 class Outbox:
@@ -39,6 +39,35 @@ class Outbox:
         for transport, response in waiting:
             if not transport.is_closing():
                 transport.write(response)
+
+
+def in_one_piece(response: Response, usual: RawHeaders, *, keep_alive: bool) -> bytes:
+    r"""Return a response that has a body as uvicorn sends it.
+
+    Parameters
+    ----------
+    response
+        What is answered.
+    usual
+        Headers of every response of the server: the time of day.
+    keep_alive
+        Whether the connection is for further requests, too.
+
+    Examples
+    --------
+    >>> sent = in_one_piece(Response(200, b"{}"), [(b"date", b"today")], keep_alive=False)
+    >>> sent.startswith(b"HTTP/1.1 200 OK\r\ndate: today\r\n"), sent.endswith(b"connection: close\r\n\r\n{}")
+    (True, True)
+    """
+    status, body, content_type, headers, handling = response
+    return b"%b%b%bcontent-length: %d\r\n%b\r\n%b" % (
+        STATUS_LINE[status],
+        b"".join([_line(name, value) for name, value in usual]),
+        _lines((*headers, *handling, (b"content-type", content_type))),
+        len(body),
+        b"" if keep_alive else b"connection: close\r\n",
+        body,
+    )
 
 
 class WholeResponses:
@@ -111,6 +140,11 @@ class _Sender:
         cycle.message_event.set()
         cycle.on_response()
         return True
+
+
+@lru_cache(256)
+def _lines(headers: Headers) -> bytes:
+    return b"".join([_line(name, value) for name, value in headers])
 
 
 @lru_cache(4096)  # there are few: lengths differ, and the time of day
