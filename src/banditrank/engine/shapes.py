@@ -20,15 +20,12 @@ class Shape(NamedTuple):
 
     n_user_types: int
     n_positions: int
-    items: bytes  # for each, by number, whether it was shown and not retired: 1 or 0
+    items: frozenset[int]  # those that were not retired, by number
 
     @classmethod
     def of(cls, surface: Surface) -> "Shape":
         """Return the shape that a definition gives."""
-        shown = bytearray(len(surface.items))
-        for number in surface.shown_numbers:
-            shown[number] = 1
-        return cls(len(surface.user_types), surface.n_positions, bytes(shown))
+        return cls(len(surface.user_types), surface.n_positions, frozenset(surface.shown_numbers))
 
     def fits(self, ticket: Ticket) -> bool:
         """Return whether a ranking could be shown.
@@ -41,11 +38,8 @@ class Shape(NamedTuple):
         [True, False]
         """
         user_type, *items = ticket.shown.numbers
-        shown = self.items
         return (
-            user_type < self.n_user_types
-            and len(items) == self.n_positions
-            and all(item < len(shown) and shown[item] for item in items)
+            user_type < self.n_user_types and len(items) == self.n_positions and self.items.issuperset(items)
         )
 
 

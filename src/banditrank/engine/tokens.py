@@ -10,9 +10,8 @@ import hmac
 import os
 import random
 import struct
-from base64 import urlsafe_b64decode
 from binascii import Error as NoBase64
-from binascii import b2a_base64
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -24,6 +23,7 @@ RandomBytes: TypeAlias = Callable[[int], bytes]
 
 _FORMAT = 1
 _FOR_URLS = bytes.maketrans(b"+/", b"-_")
+_FROM_URLS = bytes.maketrans(b"-_", b"+/")
 _HEAD = struct.Struct(f"<BIIQ{KEY_BYTES}s")
 _SIGNATURE_BYTES = 16
 _LONGEST = 1024
@@ -87,7 +87,7 @@ def _decoded(text: str) -> bytes:
     if not isinstance(text, str) or len(text) > _LONGEST:
         return b""
     try:
-        told = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        told = a2b_base64(text.encode("ascii").translate(_FROM_URLS) + b"=" * (-len(text) % 4))
     except (NoBase64, ValueError):
         return b""
     return told if _encoded(told) == text else b""

@@ -35,12 +35,16 @@ class DirectProtocol(HttpToolsProtocol):
         if self._body is not None and not self.transport.is_closing():
             self._take_the_usual_way(self._body)
 
+    def on_message_begin(self) -> None:
+        """Begin a request; what uvicorn makes for one is left to the usual way."""
+        self.url, self.headers, self.expect_100_continue = b"", [], False
+
     def on_headers_complete(self) -> None:
         """Wait for the body if the request can be offered."""
         if self._can_be_offered():
             self._body = b""
         else:
-            super().on_headers_complete()
+            self._take_the_usual_way(b"")
 
     def on_body(self, body: bytes) -> None:
         """Take in a part of the body."""
@@ -85,6 +89,10 @@ class DirectProtocol(HttpToolsProtocol):
 
     def _take_the_usual_way(self, body: bytes) -> None:
         self._body = None
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers += headers  # which is part of the scope since
         super().on_headers_complete()
         if body:
             super().on_body(body)

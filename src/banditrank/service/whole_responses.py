@@ -60,14 +60,9 @@ def in_one_piece(response: Response, usual: RawHeaders, *, keep_alive: bool) -> 
     (True, True)
     """
     status, body, content_type, headers, handling = response
-    return b"%b%b%bcontent-length: %d\r\n%b\r\n%b" % (
-        STATUS_LINE[status],
-        b"".join([_line(name, value) for name, value in usual]),
-        _lines((*headers, *handling, (b"content-type", content_type))),
-        len(body),
-        b"" if keep_alive else b"connection: close\r\n",
-        body,
-    )
+    lines = _lines((*usual, *headers, *handling, (b"content-type", content_type)))
+    end = b"" if keep_alive else b"connection: close\r\n"
+    return b"%b%bcontent-length: %d\r\n%b\r\n%b" % (STATUS_LINE[status], lines, len(body), end, body)
 
 
 class WholeResponses:
