@@ -30,8 +30,17 @@ from banditrank.service import (
     surfaces,
 )
 from banditrank.service.bodies import Bodies
+from banditrank.service.direct_answers import DirectAnswers
 from banditrank.service.hosts import OwnHosts
-from banditrank.service.messages import RawHeaders, Receive, Request, Response, Scope, Send, query_of
+from banditrank.service.messages import (
+    RawHeaders,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    query_of,
+)
 from banditrank.service.metrics import Metrics
 from banditrank.service.operations import Operation, Router
 from banditrank.service.origins import agreement_with, answer_across_origins
@@ -88,11 +97,12 @@ class Application:
         self._truths = truths
         self._shared = shared
         self.log = logging.getLogger("banditrank.service")
-        self._router = Router(OPERATIONS)
-        self._bodies = Bodies(OPERATIONS, largest=settings.largest_body, seconds=settings.body_seconds)
+        self.router = Router(OPERATIONS)
+        self.bodies = Bodies(OPERATIONS, largest=settings.largest_body, seconds=settings.body_seconds)
         self._own_hosts = OwnHosts()
         self.rights = Rights(always=settings.demands_keys)
         self._background: list[asyncio.Task[None]] = []
+        self.direct_answer = DirectAnswers(self).to  # for `DirectProtocol`
         self.streams = OpenStreams(settings.most_streams)
         self.stopping = asyncio.Event()
 
@@ -115,63 +125,43 @@ class Application:
         name = "none"
         response: Response | Stream
         try:
-            operation, parameters = self._router.find(scope["method"], _raw_path(scope))
+            operation, parameters = self.router.find(scope["method"], _raw_path(scope))
             name = operation.name
-            self._admit(operation, scope["headers"])
-            body = None if operation.body is None else await self._bodies.read(operation, scope, receive)
+            self.admit(operation, scope["headers"])
+            body = None if operation.body is None else await self.bodies.read(operation, scope, receive)
             query = query_of(scope) if operation.query else {}
             response = await operation.handler(self, Request(parameters, query, body, scope["headers"]))
         except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked is told
-            response = self._refusal(name, error)
+            response = self.refusal(name, error)
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
             await response.send(send)
-        self._note(name, response.status, start)  # of a stream when it begins: it may go on for hours
+        self.note(name, response.status, start)  # of a stream when it begins: it may go on for hours
         if isinstance(response, Stream):
             await self._stream(response, name, receive, send)
 
-    def answer_directly(
-        self, path: bytes, headers: RawHeaders, body: bytes, answered: Callable[[Response], None]
-    ) -> bool:
-        """Answer what was posted without a task, now or later; return False if that cannot be.
-
-        A request with which something is wrong is left to the usual way, too.
-        """
-        start = time.perf_counter()
-        try:
-            operation, parameters = self._router.find("POST", path.decode("ascii"))
-            if operation.direct is None:
-                return False
-            self._admit(operation, headers)
-            request = Request(parameters, {}, self._bodies.take(operation, headers, body), headers)
-
-            def tell(outcome: Response | Exception) -> None:
-                name = operation.name
-                response = outcome if isinstance(outcome, Response) else self._refusal(name, outcome)
-                if self.settings.allow_origins:
-                    agreement = agreement_with(headers, self.settings.allow_origins)
-                    response = response._replace(headers=(*response.headers, *agreement))
-                answered(response)
-                self._note(name, response.status, start)
-
-            return operation.direct(self, request, tell)
-        except Exception:  # noqa: BLE001 - the usual way meets it again, and says what it is
-            return False
-
-    def _admit(self, operation: Operation, headers: RawHeaders) -> None:
+    def admit(self, operation: Operation, headers: RawHeaders) -> None:
         """Raise a problem unless whoever asks may."""
         if not self.rights.demanded:
             self._own_hosts.check(headers)
         elif operation.right is not None:
             self.rights.check(headers, operation.right)
 
-    def _refusal(self, name: str, error: Exception) -> Response:
+    def refusal(self, name: str, error: Exception) -> Response:
+        """Return the response to a request that ended with an error, and log a mistake of the service."""
         if not isinstance(error, ProblemError | BanditRankError):
             self.log.error("request failed", exc_info=error, extra={"operation": name})
         return response_to(error)
 
-    def _note(self, name: str, status: int, start: float) -> None:
+    def agreed(self, response: Response, headers: RawHeaders) -> Response:
+        """Return a response with what a browser is to be told, if pages of other origins may ask."""
+        if not self.settings.allow_origins:
+            return response
+        agreement = agreement_with(headers, self.settings.allow_origins)
+        return response._replace(headers=(*response.headers, *agreement))
+
+    def note(self, name: str, status: int, start: float) -> None:
         """Count a request, and log it if it is to be."""
         seconds = time.perf_counter() - start
         self.metrics.request(name, status, seconds)

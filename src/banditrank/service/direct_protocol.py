@@ -2,100 +2,124 @@
 
 A server runs an ASGI application as a task for every request, and exchanges messages with it. That takes
 longer than to make a ranking. So a request that is all there is offered to the application first, which
-answers by a call, at once or later, or declines. What it declines, and what comes in parts, takes the usual
-way.
+answers by a call, at once or later, or declines. What it declines, and what is slow to come, takes the usual
+way, and so does all that an application which has no ``direct_answer`` is asked.
 """
 
-from asyncio import Event
+from asyncio import Event, TimerHandle
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from banditrank.service.messages import AnswerDirectly, Response
+from banditrank.service.messages import DirectAnswer, FindDirectAnswer, Response
 from banditrank.service.whole_responses import Outbox, WholeResponses, in_one_piece
 
+_BODY_SECONDS = 0.05  # for the body, which many clients send after the head, to be there
+_LARGEST_BODY = 1 << 16  # bytes of one that is waited for
 _OUTBOXES: WeakKeyDictionary[ServerState, Outbox] = WeakKeyDictionary()  # one for each server
 
 
 class DirectProtocol(HttpToolsProtocol):
-    """Offers requests to an application that has ``answer_directly``, and writes responses in one piece."""
+    """Has requests answered directly where they can be, and responses written in one piece."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.outbox = _OUTBOXES.setdefault(self.server_state, Outbox())
-        self._answer_directly: AnswerDirectly | None = getattr(self.app, "answer_directly", None)
+        self._find: FindDirectAnswer | None = getattr(self.app, "direct_answer", None)
         self.app = WholeResponses(self.app, self.outbox)
-        self._body: bytes | None = None  # so far, of a request that is to be offered
+        self._answer: DirectAnswer | None = None  # to the request, once it is all there
+        self._body = b""  # of it, so far
+        self._patience: TimerHandle | None = None  # with which the rest is waited for
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether nobody waits for an answer."""
+        return self._answer is None and (self.cycle is None or self.cycle.response_complete)
 
     def data_received(self, data: bytes) -> None:
-        """Take in data; a request of which there is only a part takes the usual way."""
+        """Take in data; a request of which there is only a part is waited for a while."""
         super().data_received(data)
-        if self._body is not None and not self.transport.is_closing():
-            self._take_the_usual_way(self._body)
+        if self._answer is not None and self._patience is None:
+            self._patience = self.loop.call_later(_BODY_SECONDS, self._take_the_usual_way)
 
     def on_message_begin(self) -> None:
         """Begin a request; what uvicorn makes for one is left to the usual way."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
 
     def on_headers_complete(self) -> None:
-        """Wait for the body if the request can be offered."""
-        if self._can_be_offered():
-            self._body = b""
-        else:
-            self._take_the_usual_way(b"")
+        """Wait for the body if there may be a direct answer."""
+        self._body = b""
+        self._answer = self._find(self.url) if self._find is not None and self._is_plain() else None
+        if self._answer is None:
+            self._take_the_usual_way()
 
     def on_body(self, body: bytes) -> None:
         """Take in a part of the body."""
-        if self._body is None:
+        if self._answer is None:
             super().on_body(body)
-        else:
-            self._body += body
+            return
+        self._body += body
+        if len(self._body) > _LARGEST_BODY:
+            self._take_the_usual_way()
 
     def on_message_complete(self) -> None:
         """Offer the request, which is all there."""
-        if self._body is not None:
-            if self._is_answered(self._body):
-                self._body = None
+        answer = self._answer
+        if answer is not None:
+            exchange = Exchange(self)
+            if answer(self.headers, self._body, exchange.send) or exchange.response_complete:
+                self.cycle = exchange  # type: ignore[assignment]
+                self._wait_no_longer()
                 return
-            self._take_the_usual_way(self._body)
+            self._take_the_usual_way()
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not understood, after what was answered before."""
         self.outbox.empty()
+        self._wait_no_longer()
         super().send_400_response(msg)
 
-    def _can_be_offered(self) -> bool:
-        """Return whether the request whose head is there is plain: nothing else is to be done about it."""
+    def shutdown(self) -> None:
+        """Answer what was begun, and no more."""
+        if self._answer is not None:
+            self._take_the_usual_way()
+        self.outbox.empty()
+        super().shutdown()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what was not all there."""
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def _is_plain(self) -> bool:
+        """Return whether nothing is to be done about the request but to answer it."""
         parser, before = self.parser, self.cycle
         return (
-            self._answer_directly is not None
-            and (before is None or before.response_complete)
+            (before is None or before.response_complete)
             and parser.get_method() == b"POST"
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
             and not (parser.should_upgrade() or self.expect_100_continue or self.flow.write_paused)
         )
 
-    def _is_answered(self, body: bytes) -> bool:
-        exchange = Exchange(self)
-        taken = self._answer_directly(self.url, self.headers, body, exchange.answer)  # type: ignore[misc]
-        if taken or exchange.response_complete:
-            self.cycle = exchange  # type: ignore[assignment]
-            return True
-        return False
-
-    def _take_the_usual_way(self, body: bytes) -> None:
-        self._body = None
+    def _take_the_usual_way(self) -> None:
+        self._wait_no_longer()
         url, headers, expects = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
         self.headers += headers  # which is part of the scope since
         super().on_headers_complete()
-        if body:
-            super().on_body(body)
+        if self._body:
+            super().on_body(self._body)
+
+    def _wait_no_longer(self) -> None:
+        self._answer = None
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
 
 class Exchange:
@@ -109,7 +133,7 @@ class Exchange:
         self.disconnected = self.response_complete = False
         self.keep_alive = True  # until the service stops
 
-    def answer(self, response: Response) -> None:
+    def send(self, response: Response) -> None:
         """Send the response, if there is still somebody to send it to."""
         self.response_complete = True
         if self.disconnected:

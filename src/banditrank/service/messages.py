@@ -1,8 +1,8 @@
 """Requests and responses: as little as the service needs between its server and its operations."""
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -47,20 +47,17 @@ class Response(NamedTuple):
         return self._replace(body=b"", headers=(*self.headers, *self._of_the_body()))
 
 
-class AnswerDirectly(Protocol):
-    """How an application is asked by a call; see `DirectProtocol`."""
-
-    def __call__(
-        self, path: bytes, headers: RawHeaders, body: bytes, answered: Callable[[Response], None]
-    ) -> bool:
-        """Answer what was posted, now or later; or return False if nothing was done about it."""
+DirectAnswer: TypeAlias = Callable[[RawHeaders, bytes, Callable[[Response], None]], bool]
+"""Answers what was posted, by its headers and its body, now or later; or returns False and does nothing."""
+FindDirectAnswer: TypeAlias = Callable[[bytes], DirectAnswer | None]
+"""Returns what answers that which is posted to a path; None if nothing does directly."""
 
 
 @dataclass(slots=True)
 class Request:
     """What a handler is given."""
 
-    parameters: dict[str, str]  # from the path
+    parameters: Mapping[str, str]  # from the path
     query: dict[str, str]
     body: Any  # of the type that the operation asks for
     headers: RawHeaders = ()

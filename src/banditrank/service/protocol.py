@@ -42,7 +42,7 @@ class PunctualProtocol(DirectProtocol):
                 self.transport.write(_TOO_LARGE)
                 self.transport.close()
                 return
-        elif not self.cycle.response_complete or self.timeout_keep_alive_task is not None:
+        elif not self.has_answered or self.timeout_keep_alive_task is not None:
             return  # the answer is on its way, or was given to all that is there
         if self._timer is None:
             self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
@@ -64,7 +64,6 @@ class PunctualProtocol(DirectProtocol):
         stopping: Event | None = self.app_state.get("stopping")
         if stopping is not None:
             stopping.set()
-        self.outbox.empty()
         super().shutdown()
         self.loop.call_later(STUCK_SECONDS, self._drop_if_stuck)
 

@@ -1,0 +1,79 @@
+"""Answers that are given by a call, without a task: to what pages ask all the time."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from banditrank.service.messages import DirectAnswer, RawHeaders, Request, Response
+from banditrank.service.operations import DirectHandler, Operation
+from banditrank.service.problems import ProblemError
+
+if TYPE_CHECKING:
+    from banditrank.service.application import Application
+
+_MOST_REMEMBERED = 1000  # paths
+_LONGEST = (
+    128  # characters of a path that may be answered directly: whoever sends longer ones fills no memory
+)
+
+
+class DirectAnswers:
+    """Finds what answers a request directly.
+
+    Whatever is wrong with a request is left to the usual way, which meets it again and says what it is.
+
+    Parameters
+    ----------
+    application
+        Whose requests are answered.
+    """
+
+    def __init__(self, application: "Application") -> None:
+        self._application = application
+        self.to = lru_cache(_MOST_REMEMBERED)(self._to)
+
+    def _to(self, path: bytes) -> DirectAnswer | None:
+        """Return what answers what is posted to a path, None if nothing can directly."""
+        if len(path) > _LONGEST:
+            return None
+        try:
+            operation, parameters = self._application.router.find("POST", path.decode("ascii"))
+        except (ProblemError, UnicodeDecodeError):
+            return None
+        if operation.direct is None:
+            return None
+        return _Answer(self._application, operation, operation.direct, parameters).give
+
+
+class _Answer:
+    """Answers what is posted to one path."""
+
+    def __init__(
+        self,
+        application: "Application",
+        operation: Operation,
+        handler: DirectHandler,
+        parameters: Mapping[str, str],
+    ) -> None:
+        self._application = application
+        self._operation, self._handler, self._parameters = operation, handler, parameters
+
+    def give(self, headers: RawHeaders, body: bytes, send: Callable[[Response], None]) -> bool:
+        """Answer a request, now or later; or return False and do nothing."""
+        start = time.perf_counter()
+        application, operation = self._application, self._operation
+
+        def tell(outcome: Response | Exception) -> None:
+            response = outcome
+            if isinstance(response, Exception):
+                response = application.refusal(operation.name, response)
+            send(application.agreed(response, headers))
+            application.note(operation.name, response.status, start)
+
+        try:
+            application.admit(operation, headers)
+            asked = application.bodies.take(operation, headers, body)
+            return self._handler(application, Request(self._parameters, {}, asked, headers), tell)
+        except Exception:  # noqa: BLE001 - the usual way meets it again
+            return False
