@@ -101,7 +101,7 @@ def test_a_head_says_what_a_body_would_be(service: Running, path: str) -> None:
 
 def test_long_paths_are_not_remembered(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "_MOST_REMEMBERED", 10)
-    router = service.application._router
+    router = service.application.router
     for number in range(25):
         assert router.find("GET", f"/v1/surfaces/s{number}")[1] == {"surface": f"s{number}"}
         assert router.find("GET", f"/v1/surfaces/{'s' * 200}{number}")[1] == {
