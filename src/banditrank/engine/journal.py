@@ -25,6 +25,9 @@ from banditrank.storage.records import Change, Entry, Verdict
 MOST_WAITING = 100_000
 """Entries; if the store is so far behind, feedback is refused and shown rankings are not noted."""
 
+COUNTED = Verdict.COUNTED
+"""What is asked for every time: to look a member of an enumeration up takes longer."""
+
 SURFACE_GONE = "the surface of the ranking was deleted"
 _LARGEST_GROUP = 2_000
 _NOTING_SECONDS = 0.05  # after which rankings that were shown are written without an outcome to go with
@@ -187,6 +190,8 @@ class Journal:
 
 def verdict_told(answer: Answer) -> str:
     """Return what whoever gave feedback is told, or raise the error that it is."""
+    if answer is COUNTED:  # nearly always
+        return "counted"
     if isinstance(answer, BanditRankError):
         raise answer
     if answer is Verdict.CONTRADICTED:

@@ -9,7 +9,7 @@ from banditrank.checks import check_number
 from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.chore import Chore
 from banditrank.engine.housekeeping import Housekeeping
-from banditrank.engine.journal import Answer, Journal, verdict_told
+from banditrank.engine.journal import COUNTED, Answer, Journal, verdict_told
 from banditrank.engine.last_hour import HourTotals
 from banditrank.engine.learned import Learned, SurfaceCounts
 from banditrank.engine.shapes import Shapes
@@ -27,7 +27,6 @@ from banditrank.storage.records import (
     Outcome,
     Shown,
     SurfaceRecord,
-    Verdict,
 )
 
 _SETTLING_SECONDS = 1.0  # after a bucket's end, until which other processes' changes are waited for
@@ -129,11 +128,11 @@ class LiveSurface:
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""
         shown = ticket.shown
-        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         if clicked is None:
             if reward != 1.0:
                 raise InvalidInputError("reward", "must be left out without a click", reward)
             return Entry(shown, NOT_CLICKED)
+        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         items = self.surface.items
         names = [items[item] for item in shown.items]
         if clicked not in names:
@@ -142,10 +141,9 @@ class LiveSurface:
 
     def told(self, entry: Entry, answer: Answer) -> str:
         """Return what whoever gave feedback is told of it, or raise the error that it is."""
-        verdict = verdict_told(answer)
-        if answer is Verdict.COUNTED:
+        if answer is COUNTED:
             self.watch.awaited.report(entry.shown.lapses, now=self._clock())
-        return verdict
+        return verdict_told(answer)
 
     def has_lapsed(self, ticket: Ticket) -> bool:
         """Return whether a ranking's attribution window has closed."""

@@ -1,7 +1,8 @@
 """Connections that do not get on.
 
 uvicorn waits for ever for the head of a request, for the rest of one that was answered before all of it was
-there, and for the end of a stream.
+there, and for the end of a stream. For connections that are idle it sets a timer with every response, which
+takes long; here there is one for each connection, that looks at the time again when it has run out.
 """
 
 import re
@@ -19,7 +20,7 @@ _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
 
 
 class PunctualProtocol(DirectProtocol):
-    """Closes connections on which the head of a request is slow to come, or too long."""
+    """Closes connections that are idle, or on which the head of a request is slow to come, or too long."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
         """Begin to wait for a request."""
@@ -27,11 +28,14 @@ class PunctualProtocol(DirectProtocol):
         self._in_head = True
         self._head_bytes = 0
         self._timer: TimerHandle | None = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+        self._idle_since: float | None = None
+        self._idle_timer: TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the rest of a head must come soon, and that of a request that was answered."""
         if b"h2c" in data:
             data = _UPGRADE.sub(b"", data)
+        self._idle_since = None
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -42,7 +46,7 @@ class PunctualProtocol(DirectProtocol):
                 self.transport.write(_TOO_LARGE)
                 self.transport.close()
                 return
-        elif not self.has_answered or self.timeout_keep_alive_task is not None:
+        elif not self.has_answered or self._idle_since is not None:
             return  # the answer is on its way, or was given to all that is there
         if self._timer is None:
             self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
@@ -58,6 +62,29 @@ class PunctualProtocol(DirectProtocol):
         super().on_headers_complete()
         self._in_head = False
         self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Begin the next request, or to be idle."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._idle_since = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
+
+    def _close_if_idle(self) -> None:
+        self._idle_timer = None
+        if self._idle_since is None:
+            return  # a request is under way
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._idle_timer = self.loop.call_later(left, self._close_if_idle)
+        else:
+            self.transport.close()
 
     def shutdown(self) -> None:
         """Tell streams that the service stops, which they would go on for ever otherwise."""
@@ -75,6 +102,8 @@ class PunctualProtocol(DirectProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._stop_waiting()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         super().connection_lost(exc)
 
     def _stop_waiting(self) -> None:
