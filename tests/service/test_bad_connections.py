@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from running_service import Running, running
 
-from banditrank.service import protocol
+from banditrank.service import protocol, server
 from banditrank.service.server import server_config
 from banditrank.service.settings import Settings
 
@@ -71,6 +71,21 @@ def test_a_late_body_is_not_in_the_way_of_the_next_request(service: Running) -> 
         late.sendall(b"{")
         late.sendall(b"}GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert late.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
+    ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with running() as service, connect(service) as idle, connect(service) as busy:
+        idle.sendall(ask)
+        assert idle.recv(65536).startswith(b"HTTP/1.1 200")
+        busy.sendall(ask)
+        assert busy.recv(65536).startswith(b"HTTP/1.1 200")
+        busy.sendall(HEAD + b"content-length: 16\r\n\r\n")  # whose body comes when the timer has run out
+        assert all_received(idle) == b""
+        busy.sendall(b'{"ranking": "x"}')
+        assert busy.recv(65536).startswith(b"HTTP/1.1 404")
+        assert all_received(busy) == b""
 
 
 def test_idle_connections_are_kept_for_longer_than_proxies_do() -> None:

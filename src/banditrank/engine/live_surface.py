@@ -128,11 +128,11 @@ class LiveSurface:
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""
         shown = ticket.shown
+        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         if clicked is None:
             if reward != 1.0:
                 raise InvalidInputError("reward", "must be left out without a click", reward)
             return Entry(shown, NOT_CLICKED)
-        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         items = self.surface.items
         names = [items[item] for item in shown.items]
         if clicked not in names:
