@@ -33,7 +33,16 @@ def service() -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("host", FOREIGN)
-@pytest.mark.parametrize("asked", [("POST", "/v1/surfaces", ADS), ("GET", "/v1/surfaces"), ("GET", "/")])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("POST", "/v1/surfaces", ADS),
+        ("GET", "/v1/surfaces"),
+        ("GET", "/"),
+        ("GET", "/nowhere"),
+        ("GET", "/v1/feedback"),  # which can only be posted
+    ],
+)
 def test_a_foreign_host_is_refused(service: Running, asked: tuple, host: str) -> None:
     for _ in range(2):  # nor is it remembered
         refused = service.ask(*asked, headers={"host": host})

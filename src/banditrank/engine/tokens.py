@@ -10,7 +10,6 @@ import hmac
 import os
 import random
 import struct
-from binascii import Error as NoBase64
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
@@ -88,7 +87,7 @@ def _decoded(text: str) -> bytes:
         return b""
     try:
         told = a2b_base64(text.encode("ascii").translate(_FROM_URLS) + b"=" * (-len(text) % 4))
-    except (NoBase64, ValueError):
+    except ValueError:
         return b""
     return told if _encoded(told) == text else b""
 

@@ -125,9 +125,10 @@ class Application:
         name = "none"
         response: Response | Stream
         try:
+            self._check_host(scope["headers"])
             operation, parameters = self.router.find(scope["method"], _raw_path(scope))
             name = operation.name
-            self.admit(operation, scope["headers"])
+            self._check_right(scope["headers"], operation)
             body = None if operation.body is None else await self.bodies.read(operation, scope, receive)
             query = query_of(scope) if operation.query else {}
             response = await operation.handler(self, Request(parameters, query, body, scope["headers"]))
@@ -141,11 +142,17 @@ class Application:
         if isinstance(response, Stream):
             await self._stream(response, name, receive, send)
 
-    def admit(self, operation: Operation, headers: RawHeaders) -> None:
+    def admit(self, headers: RawHeaders, operation: Operation) -> None:
         """Raise a problem unless whoever asks may."""
+        self._check_host(headers)
+        self._check_right(headers, operation)
+
+    def _check_host(self, headers: RawHeaders) -> None:
         if not self.rights.demanded:
             self._own_hosts.check(headers)
-        elif operation.right is not None:
+
+    def _check_right(self, headers: RawHeaders, operation: Operation) -> None:
+        if operation.right is not None:
             self.rights.check(headers, operation.right)
 
     def refusal(self, name: str, error: Exception) -> Response:

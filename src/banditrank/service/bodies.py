@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from banditrank.service.messages import BODY_IS_THERE, JSON, RawHeaders, Receive, Scope, header
+from banditrank.service.messages import JSON, RawHeaders, Receive, Scope, header
 from banditrank.service.operations import Operation
 from banditrank.service.problems import (
     INVALID,
@@ -44,14 +44,10 @@ class Bodies:
     async def read(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
         """Return the body of a request, of the type that the operation asks for."""
         _check_type(scope["headers"])
-        if scope.get(BODY_IS_THERE, False):  # all of it in one part: there is nothing to wait for
-            text = (await receive()).get("body", b"")
-        else:
-            text = await self._in_parts(receive)
-        return self._decode(operation, text)
+        return self._decode(operation, await self._in_parts(receive))
 
     def take(self, operation: Operation, headers: RawHeaders, text: bytes) -> Any:
-        """Return the same of a body that is there."""
+        """Return a body that is all there, of the type that the operation asks for."""
         _check_type(headers)
         return self._decode(operation, text)
 

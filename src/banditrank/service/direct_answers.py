@@ -72,7 +72,7 @@ class _Answer:
             application.note(operation.name, response.status, start)
 
         try:
-            application.admit(operation, headers)
+            application.admit(headers, operation)
             asked = application.bodies.take(operation, headers, body)
             return self._handler(application, Request(self._parameters, {}, asked, headers), tell)
         except Exception:  # noqa: BLE001 - the usual way meets it again

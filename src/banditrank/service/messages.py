@@ -10,11 +10,9 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
-"""As a request sends them, names in lower case."""
+"""A request's, names in lower case."""
 
 JSON = b"application/json"
-BODY_IS_THERE = "banditrank.body_is_there"
-"""In a scope: whether the whole body came with the head."""
 
 # What is said with every response: it is neither to be kept nor taken for something else. Pages say more.
 ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | Stream]]
 Tell: TypeAlias = Callable[[Response | Exception], None]
+"""Is called with what a request comes to."""
 DirectHandler: TypeAlias = Callable[["Application", Request, Tell], bool]
-"""Tells a response, now or later; or returns False if it would have to wait for one, and does nothing."""
+"""Tells a response, now or later; or returns False if the store must be asked first, and does nothing."""
 
 
 _MOST_REMEMBERED = 10_000  # paths whose operations are not looked for again

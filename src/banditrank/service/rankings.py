@@ -38,18 +38,18 @@ def _rank_directly(application: "Application", request: Request, tell: Tell) -> 
     live = application.engine.known(request.parameters["surface"])
     if live is None or live.surface.refresh_seconds == 0:
         return False  # the store is asked, or counts are taken in: others shall not wait for that
-    tell(_told(live.rank(request.body.user_type)))
+    tell(_ranking_response(live.rank(request.body.user_type)))
     return True
 
 
 async def _rank(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
     if live.surface.refresh_seconds == 0:
-        return _told(await asyncio.to_thread(live.rank, request.body.user_type))
-    return _told(live.rank(request.body.user_type))
+        return _ranking_response(await asyncio.to_thread(live.rank, request.body.user_type))
+    return _ranking_response(live.rank(request.body.user_type))
 
 
-def _told(shown: ShownRanking) -> Response:
+def _ranking_response(shown: ShownRanking) -> Response:
     expires = datetime.fromtimestamp(shown.expires, UTC)
     return Response(200, _encode(RankingAnswer(shown.id, shown.items, expires)))
 
@@ -78,16 +78,14 @@ async def _count(application: "Application", feedback: Feedback) -> str:
 def _feedback_directly(application: "Application", request: Request, tell: Tell) -> bool:
     engine, feedback = application.engine, request.body
     found = engine.known_ticket(feedback.ranking)
-    if found is None:
+    if found is None or found[0].has_lapsed(found[1]):
         return False
     live, ticket = found
     entry = live.entry(ticket, feedback.clicked, feedback.reward)
-    if live.has_lapsed(ticket):
-        return False
 
     def answered(answer: Answer) -> None:
         try:
-            response = _acknowledged(live.told(entry, answer))
+            response = _feedback_response(live.told(entry, answer))
         except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
             tell(error)
         else:
@@ -98,10 +96,10 @@ def _feedback_directly(application: "Application", request: Request, tell: Tell)
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
-    return _acknowledged(await _count(application, request.body))
+    return _feedback_response(await _count(application, request.body))
 
 
-def _acknowledged(status: str) -> Response:
+def _feedback_response(status: str) -> Response:
     return Response(200, b'{"status":"%s"}' % status.encode())
 
 

@@ -7,7 +7,7 @@ with those of all others who asked at the same time, so that a proxy, say, is wo
 """
 
 from asyncio import Transport, get_running_loop
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from banditrank.service.messages import BODY_IS_THERE, Headers, RawHeaders, Receive, Response, Scope, Send
+from banditrank.service.messages import Headers, Receive, Response, Scope, Send
 
 
 class Outbox:
@@ -41,7 +41,7 @@ class Outbox:
                 transport.write(response)
 
 
-def in_one_piece(response: Response, usual: RawHeaders, *, keep_alive: bool) -> bytes:
+def in_one_piece(response: Response, usual: Iterable[tuple[bytes, bytes]], *, keep_alive: bool) -> bytes:
     r"""Return a response that has a body as uvicorn sends it.
 
     Parameters
@@ -68,8 +68,6 @@ def in_one_piece(response: Response, usual: RawHeaders, *, keep_alive: bool) -> 
 class WholeResponses:
     """An application whose responses are sent in one piece where they can be.
 
-    It is told whether the body of a request has come in one piece, too.
-
     Parameters
     ----------
     application
@@ -86,7 +84,6 @@ class WholeResponses:
         """Answer a request."""
         cycle = getattr(send, "__self__", None)
         if isinstance(cycle, RequestResponseCycle):
-            scope[BODY_IS_THERE] = not cycle.more_body
             send = _Sender(cycle, self._outbox).send
         answered: Awaitable[None] = self._application(scope, receive, send)
         return answered
