@@ -64,6 +64,7 @@ def test_a_page_of_another_origin_is_told_nothing(origin: str) -> None:
         ("http://192.168.0.1", False),
         ("file://localhost", False),
         ("http://[", False),
+        ("http://localhost/behind", False),
         ("", False),
     ],
 )

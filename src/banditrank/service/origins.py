@@ -7,7 +7,6 @@ script no answer without. The service agrees to nothing unless told to.
 import re
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 from banditrank.errors import InvalidInputError
 from banditrank.service.hosts import is_loopback
@@ -101,8 +100,5 @@ def _checked(origin: str) -> str:
 
 
 def _is_on_this_machine(origin: str) -> bool:
-    try:
-        parts = urlsplit(origin)
-        return parts.scheme in _USUAL_PORTS and is_loopback(parts.hostname or "")
-    except ValueError:
-        return False
+    match = _ORIGIN.fullmatch(origin.lower())  # with nothing behind it: it is sent back, and remembered
+    return match is not None and is_loopback(match[2].strip("[]"))
