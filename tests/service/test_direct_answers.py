@@ -5,6 +5,7 @@ import logging
 import re
 import socket
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -208,6 +209,19 @@ def test_a_body_in_chunks_is_answered_directly(service: Running, directly: list[
     (told,) = answers(service, head.encode() + chunks)
     assert told.startswith(b"HTTP/1.1 200")
     assert directly == [True]
+
+
+def test_long_paths_are_not_remembered(service: Running) -> None:
+    paths = [f"/{number}" + "x" * 50_000 for number in range(20)]
+    tracemalloc.start()
+    try:
+        answers(service, message(paths[0], EVERYBODY, JSON))
+        before = tracemalloc.get_traced_memory()[0]
+        for path in paths:
+            assert answers(service, message(path, EVERYBODY, JSON))[0].startswith(b"HTTP/1.1 404")
+        assert tracemalloc.get_traced_memory()[0] - before < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_body_that_is_slow_takes_the_usual_way(

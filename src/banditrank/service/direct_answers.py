@@ -31,12 +31,13 @@ class DirectAnswers:
 
     def __init__(self, application: "Application") -> None:
         self._application = application
-        self.to = lru_cache(_MOST_REMEMBERED)(self._to)
+        self._remembered = lru_cache(_MOST_REMEMBERED)(self._found)
 
-    def _to(self, path: bytes) -> DirectAnswer | None:
+    def to(self, path: bytes) -> DirectAnswer | None:
         """Return what answers what is posted to a path, None if nothing can directly."""
-        if len(path) > _LONGEST:
-            return None
+        return None if len(path) > _LONGEST else self._remembered(path)
+
+    def _found(self, path: bytes) -> DirectAnswer | None:
         try:
             operation, parameters = self._application.router.find("POST", path.decode("ascii"))
         except (ProblemError, UnicodeDecodeError):
