@@ -211,6 +211,15 @@ def test_a_body_in_chunks_is_answered_directly(service: Running, directly: list[
     assert directly == [True]
 
 
+def test_trailers_are_no_headers(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps(EVERYBODY).encode()
+    head = f"POST {RANK} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+    request = head.encode() + b"%x\r\n%b\r\n0\r\n%b\r\n\r\n" % (len(body), body, JSON.encode())
+    assert answers(service, request)[0].startswith(b"HTTP/1.1 415")
+    monkeypatch.setattr(service.application, "direct_answer", lambda _: None)
+    assert answers(service, request)[0].startswith(b"HTTP/1.1 415")
+
+
 def test_long_paths_are_not_remembered(service: Running) -> None:
     paths = [f"/{number}" + "x" * 50_000 for number in range(20)]
     tracemalloc.start()

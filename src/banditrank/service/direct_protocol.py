@@ -30,7 +30,8 @@ class DirectProtocol(HttpToolsProtocol):
         self._find: FindDirectAnswer | None = getattr(self.app, "direct_answer", None)
         self.app = WholeResponses(self.app, self.outbox)
         self._answer: DirectAnswer | None = None  # to the request, once it is all there
-        self._body = b""  # of it, so far
+        self._head: list[tuple[bytes, bytes]] = []  # its headers
+        self._body = bytearray()  # of it, so far: it may come in thousands of parts
         self._patience: TimerHandle | None = None  # with which the rest is waited for
 
     @property
@@ -50,8 +51,9 @@ class DirectProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Wait for the body if there may be a direct answer."""
-        self._body = b""
+        self._body = bytearray()
         self._answer = self._find(self.url) if self._find is not None and self._is_plain() else None
+        self._head, self.headers = self.headers, []  # to which trailers are added, that nobody looks at
         if self._answer is None:
             self._take_the_usual_way()
 
@@ -69,8 +71,9 @@ class DirectProtocol(HttpToolsProtocol):
         answer = self._answer
         if answer is not None:
             exchange = Exchange(self)
-            if answer(self.headers, self._body, exchange.send) or exchange.response_complete:
+            if answer(self._head, bytes(self._body), exchange.send) or exchange.response_complete:
                 self.cycle = exchange  # type: ignore[assignment]
+                self._body = bytearray()
                 self._wait_no_longer()
                 return
             self._take_the_usual_way()
@@ -107,13 +110,15 @@ class DirectProtocol(HttpToolsProtocol):
 
     def _take_the_usual_way(self) -> None:
         self._wait_no_longer()
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        url, expects = self.url, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
-        self.headers += headers  # which is part of the scope since
+        self.headers += self._head  # which is part of the scope since
         super().on_headers_complete()
+        self.headers = []
         if self._body:
-            super().on_body(self._body)
+            body, self._body = bytes(self._body), bytearray()
+            super().on_body(body)
 
     def _wait_no_longer(self) -> None:
         self._answer = None
