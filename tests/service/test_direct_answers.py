@@ -220,6 +220,12 @@ def test_trailers_are_no_headers(service: Running, monkeypatch: pytest.MonkeyPat
     assert answers(service, request)[0].startswith(b"HTTP/1.1 415")
 
 
+def test_many_requests_at_once_do_not_hold_up_others(service: Running, directly: list[bool]) -> None:
+    told = answers(service, *[message(RANK, EVERYBODY, JSON)] * 1000)
+    assert [one.split()[1] for one in told] == [b"200"] * 1000
+    assert len(directly) < 500, "the others are tasks, between which the loop turns to other connections"
+
+
 def test_long_paths_are_not_remembered(service: Running) -> None:
     paths = [f"/{number}" + "x" * 50_000 for number in range(20)]
     tracemalloc.start()

@@ -18,6 +18,7 @@ from banditrank.service.whole_responses import Outbox, WholeResponses, in_one_pi
 
 _BODY_SECONDS = 0.05  # for the body, which many clients send after the head, to be there
 _LARGEST_BODY = 1 << 16  # bytes of one that is waited for
+_MOST_AT_ONCE = 16  # requests that came at once on a connection: all others wait while they are answered
 _OUTBOXES: WeakKeyDictionary[ServerState, Outbox] = WeakKeyDictionary()  # one for each server
 
 
@@ -33,6 +34,7 @@ class DirectProtocol(HttpToolsProtocol):
         self._head: list[tuple[bytes, bytes]] = []  # its headers
         self._body = bytearray()  # of it, so far: it may come in thousands of parts
         self._patience: TimerHandle | None = None  # with which the rest is waited for
+        self._at_once = 0  # requests that were answered of the data that is taken in
 
     @property
     def has_answered(self) -> bool:
@@ -41,6 +43,7 @@ class DirectProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in data; a request of which there is only a part is waited for a while."""
+        self._at_once = 0
         super().data_received(data)
         if self._answer is not None and self._patience is None:
             self._patience = self.loop.call_later(_BODY_SECONDS, self._take_the_usual_way)
@@ -73,6 +76,7 @@ class DirectProtocol(HttpToolsProtocol):
             exchange = Exchange(self)
             if answer(self._head, bytes(self._body), exchange.send) or exchange.response_complete:
                 self.cycle = exchange  # type: ignore[assignment]
+                self._at_once += 1
                 self._body = bytearray()
                 self._wait_no_longer()
                 return
@@ -102,6 +106,7 @@ class DirectProtocol(HttpToolsProtocol):
         parser, before = self.parser, self.cycle
         return (
             (before is None or before.response_complete)
+            and self._at_once < _MOST_AT_ONCE
             and parser.get_method() == b"POST"
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
