@@ -1,6 +1,7 @@
 """Clients that are slow, long-winded or gone do not hold up the service."""
 
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,14 @@ from banditrank.service.settings import Settings
 
 NGINX_SECONDS = 60  # for which it keeps connections that are idle
 
+LARGEST_READ = 1 << 18  # bytes, of the event loop
+
+ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
+RANK = (
+    b"POST /v1/surfaces/ads/rankings HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b'content-length: 25\r\n\r\n{"user_type":"everybody"}'
+)
+STREAM = b"GET /v1/surfaces/ads/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
 HEAD = b"POST /v1/feedback HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
@@ -86,6 +95,69 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         busy.sendall(b'{"ranking": "x"}')
         assert busy.recv(65536).startswith(b"HTTP/1.1 404")
         assert all_received(busy) == b""
+
+
+def test_a_stream_after_a_direct_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
+    with running(stream_seconds=1.0) as service, connect(service) as busy:
+        assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
+        busy.sendall(RANK + STREAM)
+        answer = all_received(busy)
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert answer.endswith(b"0\r\n\r\n"), "it was ended, and not cut off"
+
+
+def test_who_leaves_a_stream_with_requests_behind_it_is_missed_quietly(
+    service: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.ask("POST", "/v1/surfaces", ADS)
+    streams = service.application.streams
+    with connect(service) as gone:
+        gone.sendall(STREAM + RANK)
+        assert gone.recv(65536).startswith(b"HTTP/1.1 200")
+        assert streams.number == 1
+    for _ in range(1000):
+        if not streams.number:
+            break
+        threading.Event().wait(0.03)
+    assert streams.number == 0
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 0
+    begin = protocol.PunctualProtocol.on_message_begin
+
+    def watched(self: protocol.PunctualProtocol) -> None:
+        nonlocal most
+        most = max(most, len(self.pipeline))
+        begin(self)
+
+    monkeypatch.setattr(protocol.PunctualProtocol, "on_message_begin", watched)
+    ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    n = 40_000
+    with connect(service) as eager:
+        sender = threading.Thread(target=lambda: eager.sendall(ask * n))
+        sender.start()
+        answered, tail = 0, b""
+        while answered < n:
+            part = eager.recv(1 << 20)
+            assert part, f"closed after {answered} answers"
+            tail += part
+            answered += tail.count(b"HTTP/1.1 200")
+            tail = tail[-11:] if not tail.endswith(b"HTTP/1.1 200") else b""
+        sender.join()
+    assert most * len(ask) <= LARGEST_READ
+
+
+def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    with running(stream_seconds=1.0) as service, connect(service) as patient:
+        assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
+        ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        patient.sendall(STREAM + ask + ask[:10])
+        patient.sendall(ask[10:].replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        assert all_received(patient).count(b"HTTP/1.1 200") == 3
 
 
 def test_idle_connections_are_kept_for_longer_than_proxies_do() -> None:
