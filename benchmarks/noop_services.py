@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from banditrank.service.protocol import PunctualProtocol
+from banditrank.service.punctual_protocol import PunctualProtocol
 
 ANSWER = (
     b'{"id":"' + b"A" * 76 + b'","items":["item-1","item-2","item-3","item-4"],'

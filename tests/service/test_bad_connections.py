@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from running_service import Running, running
 
-from banditrank.service import protocol, server
+from banditrank.service import punctual_protocol, server
 from banditrank.service.server import server_config
 from banditrank.service.settings import Settings
 
@@ -52,7 +52,7 @@ def test_a_slow_body_is_given_up(service: Running, begun: bytes) -> None:
 
 
 def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(punctual_protocol, "HEAD_SECONDS", 0.2)
     with connect(service) as silent, connect(service) as slow, connect(service) as second:
         slow.sendall(b"POST /v1/feedb")
         second.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea")
@@ -65,7 +65,7 @@ def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPat
 def test_what_comes_after_an_answer_is_not_waited_for(
     service: Running, monkeypatch: pytest.MonkeyPatch, after: bytes
 ) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(punctual_protocol, "HEAD_SECONDS", 0.2)
     with connect(service) as slow:
         slow.sendall(b"POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n")
         assert slow.recv(65536).startswith(b"HTTP/1.1 405")
@@ -126,14 +126,14 @@ def test_who_leaves_a_stream_with_requests_behind_it_is_missed_quietly(
 
 def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 0
-    begin = protocol.PunctualProtocol.on_message_begin
+    begin = punctual_protocol.PunctualProtocol.on_message_begin
 
-    def watched(self: protocol.PunctualProtocol) -> None:
+    def watched(self: punctual_protocol.PunctualProtocol) -> None:
         nonlocal most
         most = max(most, len(self.pipeline))
         begin(self)
 
-    monkeypatch.setattr(protocol.PunctualProtocol, "on_message_begin", watched)
+    monkeypatch.setattr(punctual_protocol.PunctualProtocol, "on_message_begin", watched)
     ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
     n = 40_000
     with connect(service) as eager:
@@ -151,7 +151,7 @@ def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: py
 
 
 def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(punctual_protocol, "HEAD_SECONDS", 0.2)
     with running(stream_seconds=1.0) as service, connect(service) as patient:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"

@@ -36,7 +36,7 @@ def service() -> Iterator[Running]:
 def directly(service: Running, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Collect, for every request to which there may be a direct answer, whether one was given."""
     taken: list[bool] = []
-    find = service.application.direct_answer
+    find = service.application.direct_answer_to
 
     def find_watched(path: bytes) -> Callable[..., bool] | None:
         found = find(path)
@@ -47,7 +47,7 @@ def directly(service: Running, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
         return None if found is None else answer
 
-    monkeypatch.setattr(service.application, "direct_answer", find_watched)
+    monkeypatch.setattr(service.application, "direct_answer_to", find_watched)
     return taken
 
 
@@ -139,7 +139,7 @@ def test_direct_answers_are_the_usual_ones(
     status, is_direct, request = REQUESTS[kind]
     before = metrics(service)
     with monkeypatch.context() as usual:
-        usual.setattr(service.application, "direct_answer", lambda _: None)
+        usual.setattr(service.application, "direct_answer_to", lambda _: None)
         (expected,) = answers(service, request(service))
     halfway = metrics(service)
     made = request(service)
@@ -216,7 +216,7 @@ def test_trailers_are_no_headers(service: Running, monkeypatch: pytest.MonkeyPat
     head = f"POST {RANK} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
     request = head.encode() + b"%x\r\n%b\r\n0\r\n%b\r\n\r\n" % (len(body), body, JSON.encode())
     assert answers(service, request)[0].startswith(b"HTTP/1.1 415")
-    monkeypatch.setattr(service.application, "direct_answer", lambda _: None)
+    monkeypatch.setattr(service.application, "direct_answer_to", lambda _: None)
     assert answers(service, request)[0].startswith(b"HTTP/1.1 415")
 
 

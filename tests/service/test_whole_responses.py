@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from banditrank.service.protocol import PunctualProtocol
+from banditrank.service.punctual_protocol import PunctualProtocol
 from banditrank.service.whole_responses import Outbox, _line
 
 REQUESTS = {

@@ -102,7 +102,7 @@ class Application:
         self._own_hosts = OwnHosts()
         self.rights = Rights(always=settings.demands_keys)
         self._background: list[asyncio.Task[None]] = []
-        self.direct_answer = DirectAnswers(self).to  # for `DirectProtocol`
+        self.direct_answer_to = DirectAnswers(self).to  # for `DirectProtocol`
         self.streams = OpenStreams(settings.most_streams)
         self.stopping = asyncio.Event()
 

@@ -3,7 +3,7 @@
 A server runs an ASGI application as a task for every request, and exchanges messages with it. That takes
 longer than to make a ranking. So a request that is all there is offered to the application first, which
 answers by a call, at once or later, or declines. What it declines, and what is slow to come, takes the usual
-way, and so does all that an application which has no ``direct_answer`` is asked.
+way, and so does all that an application which has no ``direct_answer_to`` is asked.
 """
 
 from asyncio import Event, TimerHandle
@@ -28,7 +28,7 @@ class DirectProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.outbox = _OUTBOXES.setdefault(self.server_state, Outbox())
-        self._find: FindDirectAnswer | None = getattr(self.app, "direct_answer", None)
+        self._find: FindDirectAnswer | None = getattr(self.app, "direct_answer_to", None)
         self.app = WholeResponses(self.app, self.outbox)
         self._answer: DirectAnswer | None = None  # to the request, once it is all there
         self._head: list[tuple[bytes, bytes]] = []  # its headers
@@ -38,8 +38,8 @@ class DirectProtocol(HttpToolsProtocol):
 
     @property
     def has_answered(self) -> bool:
-        """Whether nobody waits for an answer."""
-        return self._answer is None and (self.cycle is None or self.cycle.response_complete)
+        """Whether nobody waits for an answer, once a head was there."""
+        return self._answer is None and self.cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
         """Take in data; a request of which there is only a part is waited for a while."""
@@ -48,17 +48,13 @@ class DirectProtocol(HttpToolsProtocol):
         if self._answer is not None and self._patience is None:
             self._patience = self.loop.call_later(_BODY_SECONDS, self._take_the_usual_way)
 
-    def on_message_begin(self) -> None:
-        """Begin a request; what uvicorn makes for one is left to the usual way."""
-        self.url, self.headers, self.expect_100_continue = b"", [], False
-
     def on_headers_complete(self) -> None:
         """Wait for the body if there may be a direct answer."""
         self._body = bytearray()
         self._answer = self._find(self.url) if self._find is not None and self._is_plain() else None
-        self._head, self.headers = self.headers, []  # to which trailers are added, that nobody looks at
         if self._answer is None:
-            self._take_the_usual_way()
+            super().on_headers_complete()
+        self._head, self.headers = self.headers, []  # to which trailers are added, that nobody looks at
 
     def on_body(self, body: bytes) -> None:
         """Take in a part of the body."""
@@ -74,10 +70,10 @@ class DirectProtocol(HttpToolsProtocol):
         answer = self._answer
         if answer is not None:
             exchange = Exchange(self)
-            if answer(self._head, bytes(self._body), exchange.send) or exchange.response_complete:
+            taken = answer(self._head, bytes(self._body), exchange.send)
+            if taken or exchange.response_complete:  # which it is if something failed after that
                 self.cycle = exchange  # type: ignore[assignment]
                 self._at_once += 1
-                self._body = bytearray()
                 self._wait_no_longer()
                 return
             self._take_the_usual_way()
@@ -115,15 +111,9 @@ class DirectProtocol(HttpToolsProtocol):
 
     def _take_the_usual_way(self) -> None:
         self._wait_no_longer()
-        url, expects = self.url, self.expect_100_continue
-        super().on_message_begin()
-        self.url, self.expect_100_continue = url, expects
-        self.headers += self._head  # which is part of the scope since
         super().on_headers_complete()
-        self.headers = []
         if self._body:
-            body, self._body = bytes(self._body), bytearray()
-            super().on_body(body)
+            super().on_body(bytes(self._body))
 
     def _wait_no_longer(self) -> None:
         self._answer = None
@@ -144,10 +134,8 @@ class Exchange:
         self.keep_alive = True  # until the service stops
 
     def send(self, response: Response) -> None:
-        """Send the response, if there is still somebody to send it to."""
+        """Send the response; if nobody is there any more, it is not written."""
         self.response_complete = True
-        if self.disconnected:
-            return
         protocol = self._protocol
         told = in_one_piece(response, protocol.server_state.default_headers, keep_alive=self.keep_alive)
         protocol.outbox.add(protocol.transport, told)

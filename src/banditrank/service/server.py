@@ -13,7 +13,7 @@ from uvicorn.supervisors import Multiprocess
 from banditrank.errors import InvalidInputError
 from banditrank.service.application import Application
 from banditrank.service.logs import log_as_json
-from banditrank.service.protocol import PunctualProtocol
+from banditrank.service.punctual_protocol import PunctualProtocol
 from banditrank.service.settings import Settings
 
 _SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment

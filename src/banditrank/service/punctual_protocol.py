@@ -35,7 +35,7 @@ class PunctualProtocol(DirectProtocol):
         self._begun: RequestResponseCycle | None = None  # the last request that was, in the usual way
         self._in_head = True
         self._head_bytes = 0
-        self._timer: TimerHandle | None = self.loop.call_later(HEAD_SECONDS, self._give_up)
+        self._head_timer: TimerHandle | None = self.loop.call_later(HEAD_SECONDS, self._give_up)
         self._idle_since: float | None = None
         self._idle_timer: TimerHandle | None = None
 
@@ -56,8 +56,8 @@ class PunctualProtocol(DirectProtocol):
                 return
         elif not self.has_answered or self._idle_since is not None:
             return  # the answer is on its way, or was given to all that is there
-        if self._timer is None:
-            self._timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
 
     def on_message_begin(self) -> None:
         """Note that a head has begun."""
@@ -127,16 +127,16 @@ class PunctualProtocol(DirectProtocol):
 
     def _give_up(self) -> None:
         """Close the connection, unless it is not the client that is slow."""
-        self._timer = None
+        self._head_timer = None
         if self.flow.read_paused:
-            self._timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
         else:
             self.transport.close()
 
     def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
 class _Flow(FlowControl):
