@@ -1,10 +1,10 @@
 """Clients that are slow, long-winded or gone do not hold up the service."""
 
-import socket
 import threading
 from collections.abc import Iterator
 
 import pytest
+from raw_requests import connect, received
 from running_service import Running, running
 
 from banditrank.service import punctual_protocol, server
@@ -30,23 +30,11 @@ def service() -> Iterator[Running]:
         yield service
 
 
-def connect(service: Running) -> socket.socket:
-    host, port = service.address.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=30)
-
-
-def all_received(connection: socket.socket) -> bytes:
-    received = b""
-    while part := connection.recv(65536):
-        received += part
-    return received
-
-
 @pytest.mark.parametrize("begun", [b"", b"{"])
 def test_a_slow_body_is_given_up(service: Running, begun: bytes) -> None:
     with connect(service) as slow:
         slow.sendall(HEAD + b"content-length: 100\r\n\r\n" + begun)
-        answer = all_received(slow)
+        answer = received(slow)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"urn:banditrank:problem:too-slow" in answer
 
@@ -56,9 +44,9 @@ def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPat
     with connect(service) as silent, connect(service) as slow, connect(service) as second:
         slow.sendall(b"POST /v1/feedb")
         second.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea")
-        assert all_received(silent) == b""
-        assert all_received(slow) == b""
-        assert all_received(second).count(b"HTTP/1.1") == 1
+        assert received(silent) == b""
+        assert received(slow) == b""
+        assert received(second).count(b"HTTP/1.1") == 1
 
 
 @pytest.mark.parametrize("after", [b"x", b"x" * 100, b"\r\n"])
@@ -70,7 +58,7 @@ def test_what_comes_after_an_answer_is_not_waited_for(
         slow.sendall(b"POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n")
         assert slow.recv(65536).startswith(b"HTTP/1.1 405")
         slow.sendall(after)
-        assert all_received(slow) == b""
+        assert received(slow) == b""
 
 
 def test_a_late_body_is_not_in_the_way_of_the_next_request(service: Running) -> None:
@@ -91,10 +79,10 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         busy.sendall(ask)
         assert busy.recv(65536).startswith(b"HTTP/1.1 200")
         busy.sendall(HEAD + b"content-length: 16\r\n\r\n")  # whose body comes when the timer has run out
-        assert all_received(idle) == b""
+        assert received(idle) == b""
         busy.sendall(b'{"ranking": "x"}')
         assert busy.recv(65536).startswith(b"HTTP/1.1 404")
-        assert all_received(busy) == b""
+        assert received(busy) == b""
 
 
 def test_a_stream_after_a_direct_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +90,7 @@ def test_a_stream_after_a_direct_answer_is_not_idle(monkeypatch: pytest.MonkeyPa
     with running(stream_seconds=1.0) as service, connect(service) as busy:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         busy.sendall(RANK + STREAM)
-        answer = all_received(busy)
+        answer = received(busy)
     assert answer.count(b"HTTP/1.1 200") == 2
     assert answer.endswith(b"0\r\n\r\n"), "it was ended, and not cut off"
 
@@ -157,7 +145,7 @@ def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch
         ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
         patient.sendall(STREAM + ask + ask[:10])
         patient.sendall(ask[10:].replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
-        assert all_received(patient).count(b"HTTP/1.1 200") == 3
+        assert received(patient).count(b"HTTP/1.1 200") == 3
 
 
 def test_idle_connections_are_kept_for_longer_than_proxies_do() -> None:
@@ -168,7 +156,7 @@ def test_a_long_head_is_refused(service: Running) -> None:
     with connect(service) as long_winded:
         long_winded.sendall(HEAD)
         long_winded.sendall((b"x-more: " + b"y" * 1000 + b"\r\n") * 66)
-        assert all_received(long_winded).startswith(b"HTTP/1.1 431")
+        assert received(long_winded).startswith(b"HTTP/1.1 431")
 
 
 def test_many_requests_on_one_connection(service: Running) -> None:
@@ -181,7 +169,7 @@ def test_many_requests_on_one_connection(service: Running) -> None:
 def test_what_is_no_http_is_refused(service: Running) -> None:
     with connect(service) as strange:
         strange.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
-        assert all_received(strange).startswith(b"HTTP/1.1 400")
+        assert received(strange).startswith(b"HTTP/1.1 400")
 
 
 def test_others_are_served_meanwhile(service: Running) -> None:
