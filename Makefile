@@ -38,13 +38,13 @@ browser:
 servers:
 	tools/install_servers
 
-# A file's tests go to one worker: two would compile the same formulas at the same time.
+# Each worker has files of its own, lest two compile the same formulas at the same time; who is done takes from the other.
 unit: setup browser servers
-	$(BIN)/pytest --numprocesses=auto --dist=loadfile
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal
 
 # The same tests with branch coverage, which takes a third longer: tracing slows the compiler down.
 coverage: setup browser servers
-	$(BIN)/pytest --numprocesses=auto --dist=loadfile --cov --cov-report=term:skip-covered
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term:skip-covered
 
 # The pictures of the demo in docs/images.
 pictures: setup browser
