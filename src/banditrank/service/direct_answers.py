@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from banditrank.service.messages import DirectAnswer, RawHeaders, Request, Response
@@ -44,37 +44,31 @@ class DirectAnswers:
             return None
         if operation.direct is None:
             return None
-        return _Answer(self._application, operation, operation.direct, parameters).give
+        return partial(_answer, self._application, operation, operation.direct, parameters)
 
 
-class _Answer:
-    """Answers what is posted to one path."""
+def _answer(
+    application: "Application",
+    operation: Operation,
+    handler: DirectHandler,
+    parameters: Mapping[str, str],
+    headers: RawHeaders,
+    body: bytes,
+    send: Callable[[Response], None],
+) -> bool:
+    """Answer a request, now or later; or return False."""
+    start = time.perf_counter()
 
-    def __init__(
-        self,
-        application: "Application",
-        operation: Operation,
-        handler: DirectHandler,
-        parameters: Mapping[str, str],
-    ) -> None:
-        self._application = application
-        self._operation, self._handler, self._parameters = operation, handler, parameters
+    def tell(outcome: Response | Exception) -> None:
+        response = outcome
+        if isinstance(response, Exception):
+            response = application.refusal(operation.name, response)
+        send(application.agreed(response, headers))
+        application.note(operation.name, response.status, start)
 
-    def give(self, headers: RawHeaders, body: bytes, send: Callable[[Response], None]) -> bool:
-        """Answer a request, now or later; or return False and do nothing."""
-        start = time.perf_counter()
-        application, operation = self._application, self._operation
-
-        def tell(outcome: Response | Exception) -> None:
-            response = outcome
-            if isinstance(response, Exception):
-                response = application.refusal(operation.name, response)
-            send(application.agreed(response, headers))
-            application.note(operation.name, response.status, start)
-
-        try:
-            application.admit(headers, operation)
-            asked = application.bodies.take(operation, headers, body)
-            return self._handler(application, Request(self._parameters, {}, asked, headers), tell)
-        except Exception:  # noqa: BLE001 - the usual way meets it again
-            return False
+    try:
+        application.admit(headers, operation)
+        asked = application.bodies.take(operation, headers, body)
+        return handler(application, Request(parameters, {}, asked, headers), tell)
+    except Exception:  # noqa: BLE001 - the usual way meets it again
+        return False
