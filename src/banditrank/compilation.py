@@ -9,8 +9,7 @@ from Python, from other formulas, and from the simulation loop. Four facts about
 * Reference counting of the arrays in a state costs five times the formulas themselves. Formulas therefore
   never allocate, and are compiled without it (``_nrt=False``): the caller owns every array.
 * The compiler copies a formula that takes tuples of many arrays into each place that calls it, however large
-  it is, and does so again at every level above. Large formulas are therefore called from one place, and the
-  largest by its address (`apart`).
+  it is, and does so again at every level above. Large formulas are therefore called from one place.
 * Numba invalidates a function's machine code when the function's own file changes, not when a formula that
   it calls does. The cache directory is therefore named after the contents of the whole package.
 """
@@ -43,7 +42,6 @@ R = TypeVar("R")
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 _INLINED: Any = {**_OPTIONS, "forceinline": True}
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
-_APART: dict[str, Any] = {**_INTERNAL, "no_cfunc_wrapper": False}  # what has an address
 
 WITHOUT_FORMULAS = ("cli", "client", "demo", "engine", "experiments", "logs", "service", "storage", "testing")
 
@@ -102,22 +100,6 @@ def specialise(
     """
     captured = [_by_name(getattr(formula, "py_func", formula)) for formula in formulas]
     return _compile(build(*captured, **constants), _OPTIONS)
-
-
-def apart(function: Callable[..., None], *arguments: Any) -> Callable[..., None]:
-    """Compile now, once for all formulas that will call it: they are given its address, in their state.
-
-    Parameters
-    ----------
-    function
-        A Python function that returns nothing.
-    arguments
-        Some that it might be called with: of the same types as any others.
-    """
-    signature = numba.void(*map(numba.typeof, arguments))
-    with _cache_directory():
-        callback: Callable[..., None] = numba.cfunc(signature, cache=True, **_APART)(function)
-    return callback
 
 
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:

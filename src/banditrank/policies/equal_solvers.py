@@ -1,6 +1,5 @@
 """From what is believed of the world to one ranking for all, round after round: the solvers in the loop."""
 
-from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -10,7 +9,7 @@ from banditrank.compilation import chosen_by_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies.base import Treatment
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
-from banditrank.solvers.branch_and_bound.search import Search, compile_pursue, new_search
+from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
 from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
 from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
 from banditrank.solvers.instance import Instance, score_cells
@@ -57,7 +56,6 @@ class BySearch(NamedTuple):
     search: Search
     tree: Tree
     latest: NDArray[np.uintp]  # (K,) the ranking of the last round that was solved
-    pursue: Callable[..., None]
 
 
 LoopSolver: TypeAlias = ByAssignment | ByEnumeration | BySearch
@@ -96,7 +94,7 @@ def new_loop_solver(
     if solver in ("enumeration", "sampling"):
         return ByEnumeration(utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
     tree = new_tree(n, m, k, capacity=_OPEN_NODES)
-    return BySearch(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp), compile_pursue())
+    return BySearch(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
 
 
 @inlined
@@ -138,7 +136,7 @@ def _solve_by_search(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
 ) -> None:
-    solver.pursue(solver.search, solver.tree, instance, gap, _NODES, solver.latest)
+    pursue(solver.search, solver.tree, instance, gap, _NODES, solver.latest)
     for k in range(ranking.size):
         ranking[k] = solver.latest[k]
 

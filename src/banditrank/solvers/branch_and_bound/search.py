@@ -4,14 +4,13 @@ The same formulas serve `solve` and, with the rooms that they need made beforeha
 """
 
 import time
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import apart, compiled, internal
+from banditrank.compilation import compiled, internal
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.branch_and_bound.atoms import KEPT, drop_atoms
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms, search_nearby
@@ -164,12 +163,7 @@ def drop_columns(task: Task, node: Node) -> None:
         add_slot(task, node, j)
 
 
-@cache
-def compile_pursue() -> Callable[..., None]:
-    """Return `pursue` for formulas, which copies of it would make slow to compile."""
-    return apart(pursue, *_smallest(), 0.0, 1, np.zeros(1, dtype=np.uintp))
-
-
+@compiled
 def pursue(
     search: Search, tree: Tree, instance: Instance, gap: float, most: int, ranking: NDArray[np.uintp]
 ) -> None:
@@ -260,19 +254,15 @@ def _search(instance: Instance, utility: Utility, limits: Limits, start: Ranking
     return Outcome(incumbent.ranking.astype(np.intp), max(bound, incumbent.levels[TARGET]), nodes)
 
 
-def _smallest() -> tuple[Search, Tree, Instance]:
-    """Return the smallest instance, and room to solve it."""
-    instance = Instance(np.ones(1), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
-    return new_search(1, 1, 1, NASH), new_tree(1, 1, 1, capacity=8), instance
-
-
 @cache
 def _prepare() -> None:
     """Have the formulas compiled, or loaded, by running each on the smallest instance."""
-    search, tree, instance = _smallest()
+    search = new_search(1, 1, 1, NASH)
+    instance = Instance(np.ones(1), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
     begin(search, instance, np.zeros(1, dtype=np.uintp), 0.0, 0.0)
     refine(search, np.inf)
     drop_columns(search.task, search.node)
+    tree = new_tree(1, 1, 1, capacity=8)
     plant(search.task, search.node, tree, -np.inf)
     explore(search.task, search.incumbent, search.node, tree, _CHUNK)
     open_bound(tree)
