@@ -1,12 +1,16 @@
 """Feedback counts once and for good, whenever and however often it comes; what is no feedback is refused."""
 
+import contextlib
+import queue
 import shutil
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live import Clock, a_ranker, a_surface, seeded, wait_until
 
-from banditrank.engine.engine import Engine
+from banditrank.engine.engine import Engine, FeedbackResult
 from banditrank.engine.ranker import Ranker
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import Signer, Ticket, new_key
@@ -18,7 +22,7 @@ from banditrank.errors import (
     UnknownRankingError,
 )
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Shown, pack_ranking
+from banditrank.storage.records import Outcome, Shown, SurfaceRecord, pack_ranking
 from banditrank.storage.sqlite import SqliteStore
 
 
@@ -240,6 +244,78 @@ def test_what_takes_a_look_into_the_store_is_told_beforehand() -> None:
             later = other.rank("new").id
         assert ranker._engine.known_ticket(later) is None
         assert ranker.feedback(later) == "counted"
+
+
+class CountedReads(MemoryStore):
+    """A memory store that counts reads that block the caller."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def surfaces(self) -> list[SurfaceRecord]:
+        self.reads += 1
+        return super().surfaces()
+
+    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+        self.reads += 1
+        return super().outcome(surface, key)
+
+
+def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
+    calls: queue.Queue[Any] = queue.Queue()
+    results: list[FeedbackResult] = []
+
+    def result() -> FeedbackResult:
+        done, answer = calls.get(timeout=60)
+        assert not results, "done is called by the deliver hook alone"
+        done(answer)
+        return results.pop()
+
+    engine = Engine(MemoryStore(), deliver=lambda group: [calls.put(one) for one in group] and None)
+    with contextlib.closing(engine):
+        shown = engine.create(a_surface()).rank("new")
+        submit = partial(engine.submit_feedback, done=results.append)
+        for expected in ("counted", "repeated"):
+            assert submit(shown.id, clicked=shown.items[0])
+            assert result() == expected
+        assert submit(shown.id)
+        assert isinstance(result(), ContradictionError)
+        with pytest.raises(UnknownRankingError):
+            submit("forged")
+        with pytest.raises(UnknownNameError):
+            submit(shown.id, clicked="z")
+        engine.delete("home")
+        with pytest.raises(UnknownRankingError):
+            submit(shown.id)
+        assert calls.empty()
+
+
+def test_submitting_feedback_reads_the_store_only_if_allowed() -> None:
+    store, clock = CountedReads(), Clock()
+    results: list[FeedbackResult] = []
+    with a_ranker(a_surface(attribution_seconds=60.0), store, clock=clock) as ranker:
+        counted, late = ranker.rank("new"), ranker.rank("new")
+        assert ranker.feedback(counted.id) == "counted"
+        submit = partial(ranker._engine.submit_feedback, done=results.append)
+        clock.now += 61.0
+        store.reads = 0
+        assert not submit(counted.id), "its outcome must be read"
+        assert (store.reads, results) == (0, [])
+        assert submit(counted.id, may_read_store=True)
+        assert results == ["repeated"]
+        with pytest.raises(LapsedRankingError):
+            submit(late.id, may_read_store=True)
+    with contextlib.closing(Engine(store, clock=clock)) as engine:
+        engine._keeper.close()
+        clock.now -= 61.0
+        with a_ranker(Surface("new", items=["a"], n_positions=1), store, clock=clock) as other:
+            shown = other.rank("everybody")
+        store.reads = 0
+        assert not engine.submit_feedback(shown.id, done=results.append), "its surface must be loaded"
+        assert store.reads == 0
+        assert engine.feedback(shown.id) == "counted"
+    assert results == ["repeated"]
 
 
 def test_rewards_are_graded_to_a_millionth() -> None:

@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TypeAlias
 
 from banditrank.engine.forks import FORKED, tell_of_forks
-from banditrank.engine.journal import Answer, Deliver, Journal
+from banditrank.engine.journal import Answer, Deliver, Done, Journal
 from banditrank.engine.keeper import Keeper
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.registry import Registry
@@ -24,11 +25,14 @@ from banditrank.errors import (
 )
 from banditrank.model.problem import Problem
 from banditrank.storage.base import Store
-from banditrank.storage.records import Change, SurfaceRecord, Verdict
+from banditrank.storage.records import Change, Entry, SurfaceRecord, Verdict
 
 _MOST_ATTEMPTS = 20  # to change a definition while others change it, too
 
 logger = logging.getLogger(__name__)
+
+FeedbackResult: TypeAlias = str | Exception
+"""Status of feedback, ``counted`` or ``repeated``, or the error that rejected it."""
 
 
 class Engine:
@@ -166,6 +170,59 @@ class Engine:
             return None
         return live, live.shapes.check(ticket)
 
+    def submit_feedback(
+        self,
+        ranking_id: str,
+        *,
+        done: Callable[[FeedbackResult], None],
+        clicked: str | None = None,
+        reward: float = 1.0,
+        may_read_store: bool = False,
+    ) -> bool:
+        """Validate feedback and queue it for the next group commit, without waiting for the commit.
+
+        Parameters
+        ----------
+        ranking_id
+            Identifies the ranking.
+        done
+            Called exactly once if this returns True, by the engine's `deliver`: with ``counted`` or
+            ``repeated`` once that is durable, or with the error that rejected the feedback.
+        clicked
+            The item that was clicked, None for none.
+        reward
+            Value of the click, from 0 to 1.
+        may_read_store
+            Whether to read the store where this process does not know enough: the ranking's surface or
+            revision is not loaded here, or its attribution window has closed. Reading blocks, so an event
+            loop leaves this False and repeats the call in a thread if it returned False.
+
+        Returns
+        -------
+        bool
+            False if the store must be read first: nothing was queued, and `done` is not called.
+
+        Raises
+        ------
+        BanditRankError
+            If the feedback is invalid, or cannot be queued; `done` is not called.
+        """
+        found = self.known_ticket(ranking_id)
+        if found is None:
+            if not may_read_store:
+                return False
+            found = self.ticket(ranking_id)
+        live, ticket = found
+        entry = live.entry(ticket, clicked, reward)
+        if live.has_lapsed(ticket):
+            if not may_read_store:
+                return False
+            live.check_lapsed(entry)
+            self.journal.answer([(_on_commit(live, entry, done), Verdict.REPEATED)])
+        else:
+            self.journal.settle(entry, _on_commit(live, entry, done))
+        return True
+
     def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
         """Count feedback, and wait until that is durable.
 
@@ -174,21 +231,18 @@ class Engine:
         str
             ``counted``, or ``repeated`` if the same feedback was counted before.
         """
-        live, ticket = self.ticket(ranking_id)
-        entry = live.entry(ticket, clicked, reward)
-        if live.has_lapsed(ticket):
-            live.check_lapsed(entry)
-            return str(Verdict.REPEATED)
-        answers: list[Answer] = []
+        results: list[FeedbackResult] = []
         finished = threading.Event()
 
-        def answered(answer: Answer) -> None:
-            answers.append(answer)
+        def done(result: FeedbackResult) -> None:
+            results.append(result)
             finished.set()
 
-        self.journal.settle(entry, answered)
+        self.submit_feedback(ranking_id, clicked=clicked, reward=reward, done=done, may_read_store=True)
         finished.wait()
-        return live.told(entry, answers[0])
+        if isinstance(results[0], Exception):
+            raise results[0]
+        return results[0]
 
     def _read(self, ranking_id: str) -> Ticket:
         if self._is_copy:  # which has no journal to wait for
@@ -231,3 +285,16 @@ class Engine:
         live = self._registry.numbered(change.surface)
         if live is not None:
             live.learn(change)
+
+
+def _on_commit(live: LiveSurface, entry: Entry, done: Callable[[FeedbackResult], None]) -> Done:
+    """Return a commit callback that calls `done` with the feedback's status or error."""
+
+    def committed(answer: Answer) -> None:
+        try:
+            result: FeedbackResult = live.told(entry, answer)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for a result
+            result = error
+        done(result)
+
+    return committed

@@ -161,7 +161,7 @@ class Journal:
         if splits:  # one of them is bad, and the others must not suffer for it
             halves = [self._write(*half) for half in _halves(shown, settled)]
             return all(halves)
-        self._answer([(done, answer) for (_, done), answer in zip(settled, answers, strict=True)])
+        self.answer([(done, answer) for (_, done), answer in zip(settled, answers, strict=True)])
         return usable
 
     def _tell(self, changes: Sequence[Change]) -> None:
@@ -174,7 +174,7 @@ class Journal:
             except Exception:
                 logger.exception("change %d of surface %d was not taken in", change.version, change.surface)
 
-    def _answer(self, calls: Sequence[tuple[Done, Answer]]) -> None:
+    def answer(self, calls: Sequence[tuple[Done, Answer]]) -> None:
         """Call back those who wait; the journal goes on whatever comes of it."""
         if calls:
             try:
@@ -185,7 +185,7 @@ class Journal:
     def _refuse_the_rest(self) -> None:
         """Answer those who came when the journal had ended; each is taken out, and answered, once."""
         while rest := _taken(self._settled):
-            self._answer([(done, StoreUnavailableError("the journal is closed")) for _, done in rest])
+            self.answer([(done, StoreUnavailableError("the journal is closed")) for _, done in rest])
 
 
 def verdict_told(answer: Answer) -> str:
