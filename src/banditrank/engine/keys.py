@@ -1,13 +1,14 @@
-"""API keys: separate rights, kept only as hashes.
+"""API keys with rights, an optional expiry and an optional scope; stores keep only their hashes.
 
 A key is long and random, so a plain hash of it cannot be reversed by guessing; nothing slow is needed.
 """
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, get_args
 
 from banditrank.errors import InvalidInputError, UnknownNameError
@@ -18,17 +19,42 @@ Right: TypeAlias = Literal["rank", "read", "administer"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
 """rank: ask for rankings and tell feedback. read: see what was learned. administer: change surfaces."""
 
+MAX_SURFACES_PER_KEY = 100
+MAX_EXPIRES_AT_MS = 253_402_300_799_999  # the last moment of the year 9999, the last year of a `datetime`
+
 _PREFIX = "br"
 
 
-def new_api_key(name: str, rights: Iterable[str]) -> tuple[str, KeyRecord]:
-    """Return a key, and what a store is to keep of it: it is shown this once, and only its hash is kept.
+def new_api_key(
+    name: str,
+    rights: Iterable[str],
+    *,
+    expires_at_ms: int | None = None,
+    surfaces: Iterable[str] = (),
+) -> tuple[str, KeyRecord]:
+    """Return a new key and the record of it that a store keeps.
+
+    Parameters
+    ----------
+    name
+        What the key is for: 1 to 100 printable characters.
+    rights
+        Some of `RIGHTS`.
+    expires_at_ms
+        Time from which the key is invalid, in milliseconds since 1970; None for never.
+    surfaces
+        Names of the only surfaces that the key may access; none for all surfaces.
+
+    Raises
+    ------
+    InvalidInputError
+        If one of the values breaks its rule.
 
     Examples
     --------
-    >>> key, record = new_api_key("shop window", ["rank"])
-    >>> rights_of(key, {record.id: record})
-    ('rank',)
+    >>> key, record = new_api_key("shop window", ["rank"], surfaces=["home"])
+    >>> verify_key(key, {record.id: record}) is record
+    True
     """
     chosen = tuple(dict.fromkeys(rights))
     for right in chosen:
@@ -38,26 +64,69 @@ def new_api_key(name: str, rights: Iterable[str]) -> tuple[str, KeyRecord]:
         raise InvalidInputError("rights", f"must be some of {', '.join(RIGHTS)}", list(chosen))
     if not name.isprintable() or not 1 <= len(name) <= 100:
         raise InvalidInputError("name", "must be 1 to 100 printable characters", name)
+    now = _now_ms()
+    if expires_at_ms is not None and not now < expires_at_ms <= MAX_EXPIRES_AT_MS:
+        raise InvalidInputError("expires_at_ms", "must be in the future, up to year 9999", expires_at_ms)
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    now = int(time.time() * 1000)
-    return f"{_PREFIX}_{key_id}_{secret}", KeyRecord(key_id, name, chosen, _digest(secret), now)
+    record = KeyRecord(
+        key_id,
+        name,
+        chosen,
+        _digest(secret),
+        now,
+        expires_at_ms=expires_at_ms,
+        surfaces=_checked_surfaces(surfaces),
+    )
+    return f"{_PREFIX}_{key_id}_{secret}", record
 
 
-def create_key(store: Store, name: str, rights: Iterable[str]) -> str:
-    """Make a key in a store, and return it."""
-    key, record = new_api_key(name, rights)
+def create_key(
+    store: Store,
+    name: str,
+    rights: Iterable[str],
+    *,
+    expires_at_ms: int | None = None,
+    surfaces: Iterable[str] = (),
+) -> str:
+    """Create a key in a store and return it; the parameters are those of `new_api_key`."""
+    key, record = new_api_key(name, rights, expires_at_ms=expires_at_ms, surfaces=surfaces)
     store.add_key(record)
     return key
 
 
-def rights_of(key: str, known: dict[str, KeyRecord]) -> tuple[str, ...]:
-    """Return the rights of a key; none if it is unknown, wrong or revoked."""
+def verify_key(key: str, records: Mapping[str, KeyRecord]) -> KeyRecord | None:
+    """Return the record of a key, or None if the key is unknown, wrong, revoked or expired.
+
+    Parameters
+    ----------
+    key
+        The key as the client sent it.
+    records
+        All keys of the store, by id.
+    """
     prefix, _, rest = key.partition("_")
     key_id, _, secret = rest.partition("_")
-    record = known.get(key_id)
-    if record is None or record.revoked is not None or prefix != _PREFIX:
-        return ()
-    return record.rights if hmac.compare_digest(_digest(secret), record.digest) else ()
+    record = records.get(key_id)
+    if record is None or prefix != _PREFIX or not record.is_valid(_now_ms()):
+        return None
+    return record if hmac.compare_digest(_digest(secret), record.digest) else None
+
+
+def _checked_surfaces(surfaces: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(surfaces))
+    if len(names) > MAX_SURFACES_PER_KEY:
+        raise InvalidInputError("surfaces", f"must be at most {MAX_SURFACES_PER_KEY} names", len(names))
+    if names:
+        from banditrank.engine.surface import SURFACE_NAME  # noqa: PLC0415 - it imports numpy
+
+        for name in names:
+            if not re.fullmatch(SURFACE_NAME, name):
+                raise InvalidInputError("surfaces", "must be exact names of surfaces", name)
+    return names
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _digest(secret: str) -> bytes:

@@ -1,5 +1,6 @@
-"""What whoever asks may do: a page asks before it shows what cannot be done."""
+"""``GET /v1/access``: what the caller may do, for pages that hide what it may not."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,8 +14,14 @@ if TYPE_CHECKING:
 
 
 async def _access(application: "Application", request: Request) -> Response:
-    rights = list(application.rights.of(request.headers))
-    return Response(200, msgspec.json.encode(Access(application.rights.demanded, rights)))
+    principal = application.rights.find(request.headers)
+    answer = Access(application.rights.demanded, [])
+    if principal is not None:
+        answer.rights = list(principal.rights)
+        answer.surfaces = list(principal.surfaces) or None
+        if principal.expires_at_ms is not None:
+            answer.expires_at = datetime.fromtimestamp(principal.expires_at_ms / 1000, UTC)
+    return Response(200, msgspec.json.encode(answer))
 
 
 OPERATIONS = (

@@ -158,6 +158,8 @@ class Access(msgspec.Struct):
 
     keys_demanded: bool
     rights: list[str]
+    surfaces: list[str] | None = None  # the only ones that the key may access; null for all
+    expires_at: datetime | None = None
 
 
 class Health(msgspec.Struct):

@@ -1,10 +1,12 @@
-"""Who may ask what: API keys, as the store has them."""
+"""Authentication by API keys, and authorization by their rights and surfaces."""
 
 import asyncio
 import contextlib
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from banditrank.engine.keys import RIGHTS, Right, rights_of
+from banditrank.engine.keys import RIGHTS, Right, verify_key
 from banditrank.errors import StoreError
 from banditrank.service.messages import RawHeaders, header
 from banditrank.service.problems import NO_KEY, NO_RIGHT, ProblemError
@@ -14,11 +16,82 @@ if TYPE_CHECKING:
     from banditrank.storage.records import KeyRecord
 
 KEY_SECONDS = 2.0
-"""After which a key that was made or revoked is known as such."""
+"""Seconds between two reads of the keys: a new or revoked key takes effect within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The caller of a request, and what it may do.
+
+    Attributes
+    ----------
+    key_id
+        Id of the API key, for log lines; None where the service demands no key.
+    rights
+        What the caller may do.
+    surfaces
+        The only surfaces on which the caller may do it; empty for all surfaces.
+    expires_at_ms
+        When the key expires, in milliseconds since 1970; None for never.
+
+    Examples
+    --------
+    >>> page = Principal("4f0c", ("rank",), ("home",))
+    >>> page.check("rank", "home")
+    >>> page.check("rank", "ads")
+    Traceback (most recent call last):
+    banditrank.service.problems.ProblemError: the key must cover this surface, it is limited to home
+    >>> page.check("rank")
+    Traceback (most recent call last):
+    banditrank.service.problems.ProblemError: the key must cover all surfaces, it is limited to home
+    """
+
+    key_id: str | None
+    rights: tuple[str, ...]
+    surfaces: tuple[str, ...] = ()
+    expires_at_ms: int | None = None
+
+    def covers(self, surface: str) -> bool:
+        """Return whether a surface is in the scope of the key, whether or not the surface exists."""
+        return not self.surfaces or surface in self.surfaces
+
+    def check_right(self, right: Right) -> None:
+        """Raise a 403 unless the caller has a right, on whichever surfaces.
+
+        For requests whose surface is known only later, or which return a list that is filtered by `covers`.
+        """
+        if right not in self.rights:
+            raise ProblemError(
+                NO_RIGHT, f"the key must have the right to {right}, it has {', '.join(self.rights)}"
+            )
+
+    def check_surface(self, surface: str) -> None:
+        """Raise a 403 unless a surface is in the scope of the key.
+
+        The answer does not depend on whether the surface exists, and does not name it.
+        """
+        if not self.covers(surface):
+            raise self._out_of_scope("this surface")
+
+    def check(self, right: Right, surface: str | None = None) -> None:
+        """Raise a 403 unless the caller has a right on a surface; on all surfaces if none is named."""
+        self.check_right(right)
+        if surface is not None:
+            self.check_surface(surface)
+        elif self.surfaces:
+            raise self._out_of_scope("all surfaces")
+
+    def _out_of_scope(self, what: str) -> ProblemError:
+        return ProblemError(
+            NO_RIGHT, f"the key must cover {what}, it is limited to {', '.join(self.surfaces)}"
+        )
+
+
+_ANYONE = Principal(None, RIGHTS)
 
 
 class Rights:
-    """What whoever asks may do.
+    """The API keys of the store, by which requests are authenticated.
 
     Parameters
     ----------
@@ -29,39 +102,56 @@ class Rights:
     def __init__(self, *, always: bool) -> None:
         self._always = self.demanded = always
         self._keys: dict[str, KeyRecord] = {}
+        self._principals: dict[str, Principal] = {}
 
     @property
     def nobody_has_any(self) -> bool:
-        """Whether keys are demanded and there is none in force."""
-        return self.demanded and all(key.revoked is not None for key in self._keys.values())
+        """Whether keys are demanded and there is no valid one."""
+        now_ms = time.time_ns() // 1_000_000
+        return self.demanded and not any(key.is_valid(now_ms) for key in self._keys.values())
 
-    def of(self, headers: RawHeaders) -> tuple[str, ...]:
-        """Return what whoever sends these headers may do."""
+    def find(self, headers: RawHeaders) -> Principal | None:
+        """Return the caller that sends these headers, or None without a valid key where one is demanded.
+
+        Revoked keys are invalid from the next read of the keys, expired ones at once.
+        """
         if not self.demanded:
-            return RIGHTS
+            return _ANYONE
         scheme, _, key = (header(headers, b"authorization") or b"").partition(b" ")
-        return rights_of(key.decode("latin-1"), self._keys) if scheme.lower() == b"bearer" else ()
+        if scheme.lower() != b"bearer":
+            return None
+        record = verify_key(key.decode("latin-1"), self._keys)
+        return None if record is None else self._principals[record.id]
 
-    def check(self, headers: RawHeaders, right: Right) -> None:
-        """Raise a problem unless whoever sends these headers has a right."""
-        if not self.demanded:
-            return
-        rights = self.of(headers)
-        if not rights:
+    def authenticate(self, headers: RawHeaders) -> Principal:
+        """Return the caller that sends these headers, or raise a 401."""
+        principal = self.find(headers)
+        if principal is None:
             ask = ((b"www-authenticate", b"Bearer"),)
             raise ProblemError(NO_KEY, "send a valid key: Authorization: Bearer KEY", ask)
-        if right not in rights:
-            raise ProblemError(
-                NO_RIGHT, f"the key must have the right to {right}, it has {', '.join(rights)}"
-            )
+        return principal
+
+    def check(self, headers: RawHeaders, right: Right, surface: str | None = None) -> Principal:
+        """Return the caller, or raise a 401 or 403; see `Principal.check`."""
+        principal = self.authenticate(headers)
+        principal.check(right, surface)
+        return principal
+
+    def of(self, headers: RawHeaders) -> tuple[str, ...]:
+        """Return the rights of the caller that sends these headers; none without a valid key."""
+        principal = self.find(headers)
+        return () if principal is None else principal.rights
 
     async def read(self, store: Store) -> None:
-        """Take in which keys there are."""
+        """Load the keys from the store."""
         keys = await asyncio.to_thread(store.api_keys)
         self._keys = {key.id: key for key in keys}
+        self._principals = {
+            key.id: Principal(key.id, key.rights, key.surfaces, key.expires_at_ms) for key in keys
+        }
         self.demanded = self._always or bool(keys)
 
     async def read_again(self, store: Store) -> None:
-        """Take in which keys there are, if the store can be read."""
-        with contextlib.suppress(StoreError):  # the engine says so
+        """Load the keys from the store if it is available."""
+        with contextlib.suppress(StoreError):  # the engine logs it
             await self.read(store)

@@ -191,3 +191,15 @@ class KeyRecord:
     digest: bytes
     created: int  # milliseconds since 1970
     revoked: int | None = None
+    expires_at_ms: int | None = None  # None: never
+    surfaces: tuple[str, ...] = ()  # the only surfaces that the key may access; empty: all
+
+    def is_valid(self, now_ms: int) -> bool:
+        """Return whether the key is neither revoked nor expired.
+
+        Examples
+        --------
+        >>> KeyRecord("k1", "page", ("rank",), b"", created=5, expires_at_ms=10).is_valid(10)
+        False
+        """
+        return self.revoked is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
