@@ -3,10 +3,8 @@
 import json
 import re
 import socket
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from running_service import Running
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "refresh_seconds": 0.01}
@@ -66,21 +64,3 @@ def ranked(service: Running) -> dict[str, Any]:
 def feedback(service: Running, **said: Any) -> dict[str, Any]:
     """Return feedback to a ranking, without a click unless it is said otherwise."""
     return {"ranking": ranked(service)["id"], **said}
-
-
-def watch_direct_answers(service: Running, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Collect, for every request to which there may be a direct answer, whether one was given."""
-    taken: list[bool] = []
-    find = service.application.direct_answer_to
-
-    def find_watched(path: bytes) -> Callable[..., bool] | None:
-        found = find(path)
-
-        def answer(*request: Any) -> bool:
-            taken.append(found(*request))
-            return taken[-1]
-
-        return None if found is None else answer
-
-    monkeypatch.setattr(service.application, "direct_answer_to", find_watched)
-    return taken

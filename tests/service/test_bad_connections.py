@@ -7,7 +7,7 @@ import pytest
 from raw_requests import connect, received
 from running_service import Running, running
 
-from banditrank.service import punctual_protocol, server
+from banditrank.service import http_protocol, server
 from banditrank.service.server import server_config
 from banditrank.service.settings import Settings
 
@@ -40,7 +40,7 @@ def test_a_slow_body_is_given_up(service: Running, begun: bytes) -> None:
 
 
 def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(punctual_protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
     with connect(service) as silent, connect(service) as slow, connect(service) as second:
         slow.sendall(b"POST /v1/feedb")
         second.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea")
@@ -53,7 +53,7 @@ def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPat
 def test_what_comes_after_an_answer_is_not_waited_for(
     service: Running, monkeypatch: pytest.MonkeyPatch, after: bytes
 ) -> None:
-    monkeypatch.setattr(punctual_protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
     with connect(service) as slow:
         slow.sendall(b"POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n")
         assert slow.recv(65536).startswith(b"HTTP/1.1 405")
@@ -108,14 +108,14 @@ def test_who_leaves_a_stream_with_requests_behind_it_is_missed_quietly(
 
 def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 0
-    begin = punctual_protocol.PunctualProtocol.on_message_begin
+    begin = http_protocol.HttpProtocol.on_message_begin
 
-    def watched(self: punctual_protocol.PunctualProtocol) -> None:
+    def watched(self: http_protocol.HttpProtocol) -> None:
         nonlocal most
         most = max(most, len(self.pipeline))
         begin(self)
 
-    monkeypatch.setattr(punctual_protocol.PunctualProtocol, "on_message_begin", watched)
+    monkeypatch.setattr(http_protocol.HttpProtocol, "on_message_begin", watched)
     ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
     n = 40_000
     with connect(service) as eager:
@@ -133,7 +133,7 @@ def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: py
 
 
 def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(punctual_protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
     with running(stream_seconds=1.0) as service, connect(service) as patient:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"

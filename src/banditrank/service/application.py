@@ -1,12 +1,13 @@
 """The service as an ASGI application.
 
-Rankings and feedback are asked for thousands of times a second, so nothing stands between the server and the
-operations but what every request needs: routing, the right to ask, the body, and the clock.
+Every request takes the same way: host check, route, authentication, body, handler, response. Rankings and
+feedback are requested thousands of times a second, so nothing else stands between server and handler.
 """
 
 import asyncio
 import contextlib
 import logging
+import re
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,7 +18,8 @@ from types import MappingProxyType
 from banditrank.engine.engine import Engine
 from banditrank.engine.journal import Answer, Done, call_back
 from banditrank.engine.live_surface import LiveSurface
-from banditrank.errors import BanditRankError, UnknownNameError
+from banditrank.engine.surface import SURFACE_NAME
+from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.service import (
     access,
@@ -30,23 +32,23 @@ from banditrank.service import (
     surfaces,
 )
 from banditrank.service.bodies import Bodies
-from banditrank.service.direct_answers import DirectAnswers
 from banditrank.service.hosts import OwnHosts
-from banditrank.service.messages import (
-    RawHeaders,
-    Receive,
-    Request,
-    Response,
-    Scope,
-    Send,
-    query_of,
-)
+from banditrank.service.messages import RawHeaders, Receive, Request, Response, Scope, Send, query_of
 from banditrank.service.metrics import Metrics
 from banditrank.service.operations import Operation, Router
-from banditrank.service.origins import agreement_with, answer_across_origins
-from banditrank.service.problems import UNKNOWN_SURFACE, ProblemError, response_to
+from banditrank.service.origins import answer_across_origins
+from banditrank.service.pools import Pools
+from banditrank.service.problems import (
+    CLIENT_DISCONNECTED,
+    UNKNOWN_SURFACE,
+    ProblemError,
+    is_internal,
+    response_to,
+)
+from banditrank.service.readiness import Readiness
 from banditrank.service.repeating import repeat
-from banditrank.service.rights import KEY_SECONDS, Rights
+from banditrank.service.request_ids import RequestIds
+from banditrank.service.rights import ANYONE, KEY_SECONDS, Principal, Rights
 from banditrank.service.settings import Settings
 from banditrank.service.shared_documents import SharedDocuments
 from banditrank.service.streams import OpenStreams, Stream
@@ -64,7 +66,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *openapi.OPERATIONS,
 )
 
-
 _PARENT_SECONDS = 1.0
 
 
@@ -74,17 +75,19 @@ class Application:
     Parameters
     ----------
     settings
-        How to.
+        Settings of the service.
     truths
-        The true worlds of surfaces whose users are simulated, by name: dashboards show them beside.
+        The true problems of surfaces whose users are simulated, by name: dashboards show them beside.
     shared
-        Directory in which workers tell each other what they counted; None if this is the only one.
+        Directory in which workers share their metrics; None if this is the only worker.
     """
 
     engine: Engine
     metrics: Metrics
     vitals: Vitals
     documents: SharedDocuments
+    readiness: Readiness
+    pools: Pools
     loop: asyncio.AbstractEventLoop
 
     def __init__(
@@ -100,14 +103,14 @@ class Application:
         self.router = Router(OPERATIONS)
         self.bodies = Bodies(OPERATIONS, largest=settings.largest_body, seconds=settings.body_seconds)
         self._own_hosts = OwnHosts()
+        self._request_ids = RequestIds()
         self.rights = Rights(always=settings.demands_keys)
         self._background: list[asyncio.Task[None]] = []
-        self.direct_answer_to = DirectAnswers(self).to  # for `DirectProtocol`
         self.streams = OpenStreams(settings.most_streams)
         self.stopping = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or begin and end with the server."""
+        """Answer a request, or start and stop with the server."""
         if scope["type"] == "http":
             if self.settings.allow_origins:
                 allowed = self.settings.allow_origins
@@ -115,86 +118,113 @@ class Application:
             else:
                 await self._answer(scope, receive, send)
         elif scope["type"] == "lifespan":
-            scope.setdefault("state", {})["stopping"] = self.stopping  # see `PunctualProtocol.shutdown`
+            scope.setdefault("state", {})["stopping"] = self.stopping  # for `TimeoutProtocol.shutdown`
             await self._live(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
-        name = "none"
+        headers: RawHeaders = scope["headers"]
+        request_id = self._request_ids.for_request(headers)
+        name, failure, unread = "none", None, _declares_body(headers)
         response: Response | Stream
         try:
-            self._check_host(scope["headers"])
+            self._check_host(headers)
             operation, parameters = self.router.find(scope["method"], _raw_path(scope))
             name = operation.name
-            self._check_right(scope["headers"], operation)
-            body = None if operation.body is None else await self.bodies.read(operation, scope, receive)
+            principal = self._authorize(operation, parameters, headers)
+            body = None
+            if operation.body is not None:
+                body = await self.bodies.read(operation, headers, receive)
+                unread = False
             query = query_of(scope) if operation.query else {}
-            response = await operation.handler(self, Request(parameters, query, body, scope["headers"]))
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked is told
-            response = self.refusal(name, error)
+            request = Request(request_id, parameters, query, body, headers, principal)
+            if operation.cancellable:
+                response = await _unless_disconnected(operation.handler(self, request), receive)
+            else:
+                response = await operation.handler(self, request)
+        except Exception as error:  # noqa: BLE001 - every error is answered
+            failure = error
+            response = response_to(error, request_id)
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
-            await response.send(send)
-        self.note(name, response.status, start)  # of a stream when it begins: it may go on for hours
-        if isinstance(response, Stream):
-            await self._stream(response, name, receive, send)
-
-    def admit(self, headers: RawHeaders, operation: Operation) -> None:
-        """Raise a problem unless whoever asks may."""
-        self._check_host(headers)
-        self._check_right(headers, operation)
+            await response.send(send, request_id, close=unread)
+        self._record(request_id, name, response.status, start, failure)
+        if isinstance(response, Stream):  # recorded when it begins: it may be open for hours
+            await self._stream(response, request_id, name, receive, send)
 
     def _check_host(self, headers: RawHeaders) -> None:
         if not self.rights.demanded:
             self._own_hosts.check(headers)
 
-    def _check_right(self, headers: RawHeaders, operation: Operation) -> None:
-        if operation.right is not None:
-            self.rights.check(headers, operation.right)
+    def _authorize(
+        self, operation: Operation, parameters: Mapping[str, str], headers: RawHeaders
+    ) -> Principal:
+        """Return the caller, or raise a 401 or 403."""
+        if operation.right is None:
+            return ANYONE
+        principal = self.rights.authenticate(headers)
+        if operation.scope == "handler":
+            principal.check_right(operation.right)
+        else:
+            principal.check(operation.right, parameters.get("surface"))
+        return principal
 
-    def refusal(self, name: str, error: Exception) -> Response:
-        """Return the response to a request that ended with an error, and log a mistake of the service."""
-        if not isinstance(error, ProblemError | BanditRankError):
-            self.log.error("request failed", exc_info=error, extra={"operation": name})
-        return response_to(error)
-
-    def agreed(self, response: Response, headers: RawHeaders) -> Response:
-        """Return a response with what a browser is to be told, if pages of other origins may ask."""
-        if not self.settings.allow_origins:
-            return response
-        agreement = agreement_with(headers, self.settings.allow_origins)
-        return response._replace(headers=(*response.headers, *agreement))
-
-    def note(self, name: str, status: int, start: float) -> None:
-        """Count a request, and log it if it is to be."""
+    def _record(
+        self, request_id: str, name: str, status: int, start: float, failure: Exception | None
+    ) -> None:
+        """Count a request, and log it if it failed or all are logged."""
         seconds = time.perf_counter() - start
         self.metrics.request(name, status, seconds)
-        if status >= 500 or self.settings.log_requests:
-            details = {"operation": name, "status": status, "milliseconds": round(seconds * 1e3, 2)}
-            self.log.info("request", extra=details)
+        if failure is not None:
+            self.log_failure(request_id, name, failure)
+        if self.settings.log_requests:
+            self.log.info(
+                "request",
+                extra={
+                    "request_id": request_id,
+                    "operation": name,
+                    "status": status,
+                    "milliseconds": round(seconds * 1e3, 2),
+                },
+            )
 
-    async def _stream(self, stream: Stream, name: str, receive: Receive, send: Send) -> None:
+    def log_failure(self, request_id: str, name: str, error: Exception) -> None:
+        """Log an error whose details the client is not told."""
+        if is_internal(error):
+            known = isinstance(error, StoreError)
+            self.log.error(
+                "request failed",
+                exc_info=None if known else error,
+                extra={"request_id": request_id, "operation": name, "error": str(error)},
+            )
+
+    def log_action(self, request: Request, action: str, **details: object) -> None:
+        """Log an administrative action with the id of the API key."""
+        known = {"request_id": request.id, "key_id": request.principal.key_id}
+        self.log.info(action, extra={**known, **details})
+
+    async def _stream(self, stream: Stream, request_id: str, name: str, receive: Receive, send: Send) -> None:
         try:
-            await stream.send(send, receive, self.stopping)
-        except Exception:  # the client sees that the response has no end, and asks again
-            self.log.exception("stream failed", extra={"operation": name})
+            await stream.send(send, receive, self.stopping, request_id)
+        except Exception:  # the client notices that the response has no end, and reconnects
+            self.log.exception("stream failed", extra={"request_id": request_id, "operation": name})
             raise
 
     async def surface(self, request: Request) -> LiveSurface:
-        """Return the surface that a path names, or raise a problem."""
+        """Return the surface that a path names, or raise a 404."""
         name = request.parameters["surface"]
         live = self.engine.known(name)
         if live is not None:
             return live
-        try:
-            return await asyncio.to_thread(self.engine.surface, name)
-        except UnknownNameError as error:
-            raise ProblemError(UNKNOWN_SURFACE, f"there is no surface {str(error.value)[:80]!r}") from None
+        if re.fullmatch(SURFACE_NAME, name):
+            with contextlib.suppress(UnknownNameError):
+                return await self.pools.writes.run(self.engine.surface, name)
+        raise ProblemError(UNKNOWN_SURFACE, f"there is no surface {name[:80]!r}")
 
-    # Beginning and ending with the server
+    # Starting and stopping with the server
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -209,10 +239,11 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def start(self) -> None:
-        """Open the store and begin to work."""
+        """Open the store and start background work."""
         self.loop = asyncio.get_running_loop()
-        store = await asyncio.to_thread(self.settings.open_store)
-        self.engine = await asyncio.to_thread(
+        self.pools = Pools()
+        store = await self.pools.control.run(self.settings.open_store)
+        self.engine = await self.pools.control.run(
             lambda: Engine(
                 store,
                 sync_seconds=self.settings.sync_seconds,
@@ -223,9 +254,10 @@ class Application:
         )
         self.metrics = Metrics(self.engine, self._shared)
         self.vitals = Vitals(self.engine, self.metrics)
-        self.documents = SharedDocuments(self.engine, self.vitals)
-        await self.rights.read(store)
-        self._begin("reading API keys", lambda: self.rights.read_again(store), KEY_SECONDS)
+        self.documents = SharedDocuments(self.engine, self.vitals, self.pools.dashboards)
+        self.readiness = Readiness(store, self.pools.control)
+        await self._load_keys()
+        self._begin("reading API keys", self._reload_keys, KEY_SECONDS)
         self._begin("measuring", self._measure, SAMPLE_SECONDS)
         if self._shared is not None:
             self._begin("sharing metrics", self._share_metrics, SHARING_SECONDS)
@@ -243,6 +275,7 @@ class Application:
         await asyncio.to_thread(self.engine.close)
         with contextlib.suppress(OSError):
             await self._share_metrics()
+        await asyncio.to_thread(self.pools.close)
         await asyncio.to_thread(self.engine.store.close)
         self.log.info("stopped")
 
@@ -254,11 +287,45 @@ class Application:
     def _begin(self, what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
         self._background.append(asyncio.create_task(repeat(what, work, seconds)))
 
+    async def _load_keys(self) -> None:
+        self.rights.load(await self.pools.control.run(self.engine.store.api_keys))
+
+    async def _reload_keys(self) -> None:
+        with contextlib.suppress(StoreError):  # the engine logs that the store is unavailable
+            await self._load_keys()
+
     async def _share_metrics(self) -> None:
-        await asyncio.to_thread(self.metrics.share)
+        await self.pools.control.run(self.metrics.share)
 
     async def _measure(self) -> None:
         self.vitals.sample()
+
+
+async def _unless_disconnected(handling: Awaitable[Response | Stream], receive: Receive) -> Response | Stream:
+    """Return the response, or cancel the handler when the client disconnects."""
+    handler = asyncio.ensure_future(handling)
+    disconnect = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait((handler, disconnect), return_when=asyncio.FIRST_COMPLETED)
+        if not handler.done():
+            raise ProblemError(CLIENT_DISCONNECTED, "the client disconnected before the answer")
+        return handler.result()
+    finally:
+        for task in (handler, disconnect):
+            task.cancel()
+        await asyncio.gather(handler, disconnect, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _declares_body(headers: RawHeaders) -> bool:
+    return any(
+        (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
+        for name, value in headers
+    )
 
 
 def _raw_path(scope: Scope) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from banditrank.service.messages import JSON, RawHeaders, Receive, Scope, header
+from banditrank.service.messages import JSON, RawHeaders, Receive, header
 from banditrank.service.operations import Operation
 from banditrank.service.problems import (
     INVALID,
@@ -16,8 +16,6 @@ from banditrank.service.problems import (
     WRONG_CONTENT_TYPE,
     ProblemError,
 )
-
-_CLOSE = ((b"connection", b"close"),)  # what else comes of the body is not waited for
 
 
 class Bodies:
@@ -41,15 +39,10 @@ class Bodies:
             if operation.body is not None
         }
 
-    async def read(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
+    async def read(self, operation: Operation, headers: RawHeaders, receive: Receive) -> Any:
         """Return the body of a request, of the type that the operation asks for."""
-        _check_type(scope["headers"])
-        return self._decode(operation, await self._in_parts(receive))
-
-    def take(self, operation: Operation, headers: RawHeaders, text: bytes) -> Any:
-        """Return a body that is all there, of the type that the operation asks for."""
         _check_type(headers)
-        return self._decode(operation, text)
+        return self._decode(operation, await self._in_parts(receive))
 
     def _decode(self, operation: Operation, text: bytes) -> Any:
         self._check_length(text)
@@ -64,7 +57,7 @@ class Bodies:
 
     async def _in_parts(self, receive: Receive) -> bytes:
         text = bytearray()
-        late = ProblemError(TOO_SLOW, f"a body must arrive within {self._seconds:g} seconds", _CLOSE)
+        late = ProblemError(TOO_SLOW, f"a body must arrive within {self._seconds:g} seconds")
         try:
             async with asyncio.timeout(self._seconds):
                 while True:
@@ -80,7 +73,7 @@ class Bodies:
 
     def _check_length(self, text: bytes | bytearray) -> None:
         if len(text) > self._largest:
-            raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes", _CLOSE)
+            raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
 
 
 def _check_type(headers: RawHeaders) -> None:

@@ -77,7 +77,7 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
     told = 0.0
     tag = b""
     grid = await _grid(application, live)
-    while not live.is_gone and "read" in application.rights.of(request.headers):
+    while not live.is_gone and _may_read(application, live, request):
         now = loop.time()
         parts = []
         if now >= next_state:
@@ -100,6 +100,12 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
         if loop.time() >= end:
             return
         await asyncio.sleep(min(_TICK_SECONDS - loop.time() % _TICK_SECONDS, max(0.0, end - loop.time())))
+
+
+def _may_read(application: "Application", live: LiveSurface, request: Request) -> bool:
+    """Return whether the key of a stream is still valid for its surface."""
+    principal = application.rights.find(request.headers)
+    return principal is not None and "read" in principal.rights and principal.covers(live.surface.name)
 
 
 async def _grid(application: "Application", live: LiveSurface) -> tuple[int, int, int]:

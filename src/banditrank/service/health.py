@@ -1,6 +1,5 @@
 """Operations for those who watch the service."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,12 +20,12 @@ async def _alive(_application: "Application", _: Request) -> Response:
 
 
 async def _ready(application: "Application", _: Request) -> Response:
-    await asyncio.to_thread(application.engine.store.check)
+    await application.readiness.check()
     return Response(200, msgspec.json.encode(Health("ok", __version__)))
 
 
 async def _metrics(application: "Application", _: Request) -> Response:
-    return Response(200, await asyncio.to_thread(application.metrics.text), metrics.CONTENT_TYPE)
+    return Response(200, await application.pools.control.run(application.metrics.text), metrics.CONTENT_TYPE)
 
 
 OPERATIONS = (
@@ -35,7 +34,7 @@ OPERATIONS = (
         "GET",
         "/readyz",
         "readiness",
-        "Whether the store can be written to.",
+        "Whether the store accepts a durable write.",
         None,
         _ready,
         answer=Health,

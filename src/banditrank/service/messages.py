@@ -2,8 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
+
+if TYPE_CHECKING:
+    from banditrank.service.rights import Principal
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -13,6 +16,7 @@ RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
 """A request's, names in lower case."""
 
 JSON = b"application/json"
+REQUEST_ID = b"x-request-id"
 
 # What is said with every response: it is neither to be kept nor taken for something else. Pages say more.
 ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
@@ -29,9 +33,12 @@ class Response(NamedTuple):
     headers: Headers = ()
     handling: Headers = ALWAYS
 
-    async def send(self, send: Send) -> None:
-        """Send the response."""
-        headers = [*self.headers, *self.handling, *self._of_the_body()]
+    async def send(self, send: Send, request_id: str, *, close: bool = False) -> None:
+        """Send the response, and close the connection if the body of the request was not read."""
+        headers = [(REQUEST_ID, request_id.encode("ascii")), *self.headers, *self.handling]
+        headers += self._of_the_body()
+        if close:
+            headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
@@ -45,20 +52,16 @@ class Response(NamedTuple):
         return self._replace(body=b"", headers=(*self.headers, *self._of_the_body()))
 
 
-DirectAnswer: TypeAlias = Callable[[RawHeaders, bytes, Callable[[Response], None]], bool]
-"""Answers what was posted, by its headers and its body, now or later; or returns False and does nothing."""
-FindDirectAnswer: TypeAlias = Callable[[bytes], DirectAnswer | None]
-"""Returns what answers that which is posted to a path; None if nothing does directly."""
-
-
 @dataclass(slots=True)
 class Request:
-    """What a handler is given."""
+    """A request that passed routing, authentication and decoding, as handlers take it."""
 
+    id: str  # for logs, and to quote in a report
     parameters: Mapping[str, str]  # from the path
     query: dict[str, str]
-    body: Any  # of the type that the operation asks for
-    headers: RawHeaders = ()
+    body: Any  # of the type that the operation declares
+    headers: RawHeaders
+    principal: "Principal"
 
     def if_changed(self, response: Response, tag: bytes) -> Response:
         """Return a response under an entity tag; nothing but the tag, if the client has it already."""

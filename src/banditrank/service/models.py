@@ -16,6 +16,9 @@ from banditrank.engine.surface import (
 )
 from banditrank.policies.base import Treatment
 
+MAX_BATCH = 1000
+"""Maximum number of rankings, or of feedback, in one request."""
+
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ITEMS)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -102,6 +105,12 @@ class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
     user_type: Name
 
 
+class RankingBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """Requests for several rankings; each is answered or refused by itself."""
+
+    rankings: Annotated[list[RankingRequest], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
+
+
 class RankingAnswer(msgspec.Struct):
     """What to show: items in order of positions."""
 
@@ -127,7 +136,7 @@ class FeedbackAnswer(msgspec.Struct):
 class FeedbackBatch(msgspec.Struct, forbid_unknown_fields=True):
     """Feedback for several rankings; each is counted or refused by itself."""
 
-    feedback: Annotated[list[Feedback], msgspec.Meta(min_length=1, max_length=1000)]
+    feedback: Annotated[list[Feedback], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
 
 
 class ProblemDocument(msgspec.Struct, omit_defaults=True):
@@ -137,20 +146,34 @@ class ProblemDocument(msgspec.Struct, omit_defaults=True):
     title: str
     status: int
     detail: str
+    request_id: str
     field: str | None = None
 
 
-class BatchResult(msgspec.Struct, omit_defaults=True):
-    """What became of one feedback of a batch."""
+class FeedbackResult(msgspec.Struct, omit_defaults=True):
+    """The status of one feedback of a batch."""
 
     status: Literal["counted", "repeated", "refused"]
     problem: ProblemDocument | None = None
 
 
-class BatchAnswer(msgspec.Struct):
-    """What became of each, in the order of the batch."""
+class FeedbackBatchAnswer(msgspec.Struct):
+    """The status of each feedback, in the order of the batch."""
 
-    results: list[BatchResult]
+    results: list[FeedbackResult]
+
+
+class RankingResult(msgspec.Struct, omit_defaults=True):
+    """A ranking of a batch, or why there is none."""
+
+    ranking: RankingAnswer | None = None
+    problem: ProblemDocument | None = None
+
+
+class RankingBatchAnswer(msgspec.Struct):
+    """The ranking for each request, in the order of the batch."""
+
+    results: list[RankingResult]
 
 
 class Access(msgspec.Struct):

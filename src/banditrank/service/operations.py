@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import unquote
 
 from banditrank.engine.keys import Right
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | Stream]]
-Tell: TypeAlias = Callable[[Response | Exception], None]
-"""Is called with what a request comes to."""
-DirectHandler: TypeAlias = Callable[["Application", Request, Tell], bool]
-"""Tells a response, now or later; or returns False if the store must be asked first, and does nothing."""
-
 
 _MOST_REMEMBERED = 10_000  # paths whose operations are not looked for again
 _LONGEST_REMEMBERED = 128  # characters of such a path: whoever sends longer ones shall not fill the memory
@@ -62,8 +57,11 @@ class Operation:
         Types of the JSON that the events of a stream hold, by their names.
     conditional
         Whether a client that sends the entity tag of what it has is told if that is still the same.
-    direct
-        Gives the response without being waited for, where that can be.
+    scope
+        ``path`` if the path names the surface that a key must cover, or a key must cover all surfaces;
+        ``handler`` if the handler finds out which surfaces are concerned.
+    cancellable
+        Whether the handler is cancelled when the client disconnects.
     """
 
     method: str
@@ -80,7 +78,8 @@ class Operation:
     content_type: str = "application/json"
     events: Mapping[str, Any] = field(default_factory=dict)
     conditional: bool = False
-    direct: DirectHandler | None = None
+    scope: Literal["path", "handler"] = "path"
+    cancellable: bool = False
 
 
 class Router:

@@ -22,9 +22,11 @@ from banditrank.service.models import ProblemDocument
 
 CONTENT_TYPE = b"application/problem+json"
 _RETRY_SECONDS = b"1"
-_SAID_OF_MISTAKES = (
-    "It was logged. Send feedback again: it counts once; of anything else look whether it was done"
+# Details of these are for the log alone: they name hosts, files and what a database driver says.
+_INTERNAL_DETAIL = (
+    "the log has the details under this request id; feedback is safe to repeat, other requests may be done"
 )
+_UNAVAILABLE_DETAIL = "the log has the details under this request id; nothing was counted, try again"
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,10 @@ TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_CONTENT_TYPE = Kind("wrong-content-type", 415, "The body must be JSON")
 WRONG_HOST = Kind("wrong-host", 421, "The service cannot be asked by this name")
 INVALID = Kind("invalid", 422, "A value breaks a rule")
+CLIENT_DISCONNECTED = Kind("client-disconnected", 499, "The client disconnected")
 INTERNAL = Kind("internal", 500, "The service made a mistake")
 UNAVAILABLE = Kind("unavailable", 503, "The store cannot be used at present")
+OVERLOADED = Kind("overloaded", 503, "Too many requests are waiting")
 TOO_MANY_STREAMS = Kind("too-many-streams", 503, "As many streams are open as there may be")
 
 _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
@@ -85,25 +89,31 @@ class ProblemError(Exception):
         self.headers = headers
 
 
-def problem_of(error: Exception) -> ProblemDocument:
-    """Return the problem that an error is to the caller."""
-    if not isinstance(error, BanditRankError):
-        return ProblemDocument(INTERNAL.type, INTERNAL.title, INTERNAL.status, _SAID_OF_MISTAKES)
+def problem_of(error: Exception, request_id: str) -> ProblemDocument:
+    """Return the problem document for an error."""
+    if isinstance(error, ProblemError):
+        return _document(error.kind, error.detail, request_id)
     kind = next((kind for cause, kind in _KINDS if isinstance(error, cause)), INTERNAL)
-    named = error.field if isinstance(error, InvalidInputError) else None
-    return ProblemDocument(kind.type, kind.title, kind.status, str(error), named)
+    if kind is INTERNAL:
+        return _document(kind, _INTERNAL_DETAIL, request_id)
+    if kind is UNAVAILABLE:
+        return _document(kind, _UNAVAILABLE_DETAIL, request_id)
+    return _document(kind, str(error), request_id, getattr(error, "field", None))
 
 
-def respond_with(problem: ProblemDocument, headers: Headers = ()) -> Response:
-    """Return the response that a problem is told with."""
+def is_internal(error: Exception) -> bool:
+    """Return whether the details of an error are kept from clients, and therefore logged."""
+    return problem_of(error, "").status >= INTERNAL.status and not isinstance(error, ProblemError)
+
+
+def response_to(error: Exception, request_id: str) -> Response:
+    """Return the response to a request that ended with an error."""
+    problem = problem_of(error, request_id)
+    headers = error.headers if isinstance(error, ProblemError) else ()
     if problem.status == UNAVAILABLE.status:
         headers = (*headers, (b"retry-after", _RETRY_SECONDS))
     return Response(problem.status, msgspec.json.encode(problem), CONTENT_TYPE, headers)
 
 
-def response_to(error: Exception) -> Response:
-    """Return the response to a request that ended with an error."""
-    if isinstance(error, ProblemError):
-        kind = error.kind
-        return respond_with(ProblemDocument(kind.type, kind.title, kind.status, error.detail), error.headers)
-    return respond_with(problem_of(error))
+def _document(kind: Kind, detail: str, request_id: str, field: str | None = None) -> ProblemDocument:
+    return ProblemDocument(kind.type, kind.title, kind.status, detail, request_id, field)

@@ -1,122 +1,138 @@
-"""Operations that pages call all the time: rankings and feedback."""
+"""Routes that pages call all the time: rankings and feedback."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from banditrank.engine.journal import Answer
-from banditrank.engine.live_surface import ShownRanking
-from banditrank.errors import BanditRankError
+from banditrank.engine.live_surface import LiveSurface, ShownRanking
+from banditrank.errors import UnknownNameError
 from banditrank.service.messages import Request, Response
 from banditrank.service.models import (
-    BatchAnswer,
-    BatchResult,
     Feedback,
     FeedbackAnswer,
     FeedbackBatch,
+    FeedbackBatchAnswer,
+    FeedbackResult,
     RankingAnswer,
+    RankingBatch,
+    RankingBatchAnswer,
     RankingRequest,
+    RankingResult,
 )
-from banditrank.service.operations import Operation, Tell
+from banditrank.service.operations import Operation
 from banditrank.service.problems import (
     CONTRADICTION,
+    INVALID,
     LAPSED,
     UNKNOWN_RANKING,
     UNKNOWN_SURFACE,
+    ProblemError,
     problem_of,
 )
+from banditrank.service.rights import Principal
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
+T = TypeVar("T")
+
 _encode = msgspec.json.Encoder().encode
 
 
-def _rank_directly(application: "Application", request: Request, tell: Tell) -> bool:
-    live = application.engine.known(request.parameters["surface"])
-    if live is None or live.surface.refresh_seconds == 0:
-        return False  # the store is asked, or counts are taken in: others shall not wait for that
-    tell(_ranking_response(live.rank(request.body.user_type)))
-    return True
-
-
 async def _rank(application: "Application", request: Request) -> Response:
+    ranking = partial(_ranking, user_type=request.body.user_type, principal=request.principal)
+    return Response(200, _encode(await _on_surface(application, request, ranking)))
+
+
+async def _rank_batch(application: "Application", request: Request) -> Response:
+    def rank_each(live: LiveSurface) -> list[RankingResult]:
+        return [_ranking_result(application, request, live, one.user_type) for one in request.body.rankings]
+
+    results = await _on_surface(application, request, rank_each)
+    return Response(200, _encode(RankingBatchAnswer(results)))
+
+
+async def _on_surface(application: "Application", request: Request, rank: Callable[[LiveSurface], T]) -> T:
+    """Return what a function makes of the surface of a request, without blocking other requests."""
     live = await application.surface(request)
-    if live.surface.refresh_seconds == 0:
-        return _ranking_response(await asyncio.to_thread(live.rank, request.body.user_type))
-    return _ranking_response(live.rank(request.body.user_type))
+    if live.surface.refresh_seconds == 0:  # the latest counts are added up first
+        return await application.pools.writes.run(rank, live)
+    return rank(live)
 
 
-def _ranking_response(shown: ShownRanking) -> Response:
-    expires = datetime.fromtimestamp(shown.expires, UTC)
-    return Response(200, _encode(RankingAnswer(shown.id, shown.items, expires)))
+def _ranking_result(
+    application: "Application", request: Request, live: LiveSurface, user_type: str
+) -> RankingResult:
+    try:
+        return RankingResult(_ranking(live, user_type=user_type, principal=request.principal))
+    except Exception as error:  # noqa: BLE001 - the others of the batch are answered
+        application.log_failure(request.id, "rankBatch", error)
+        return RankingResult(problem=problem_of(error, request.id))
 
 
-async def _count(application: "Application", feedback: Feedback) -> str:
-    """Return ``counted`` or ``repeated`` once feedback is durable, or raise an error."""
-    engine = application.engine
-    found = engine.known_ticket(feedback.ranking)
-    if found is None:  # the store is asked: others shall not wait for that
-        found = await asyncio.to_thread(engine.ticket, feedback.ranking)
-    live, ticket = found
-    entry = live.entry(ticket, feedback.clicked, feedback.reward)
-    if live.has_lapsed(ticket):
-        await asyncio.to_thread(live.check_lapsed, entry)
-        return "repeated"
-    told: asyncio.Future[Answer] = application.loop.create_future()
-
-    def answered(answer: Answer) -> None:
-        if not told.done():  # whoever asked may be gone
-            told.set_result(answer)
-
-    engine.journal.settle(entry, answered)
-    return live.told(entry, await told)
-
-
-def _feedback_directly(application: "Application", request: Request, tell: Tell) -> bool:
-    engine, feedback = application.engine, request.body
-    found = engine.known_ticket(feedback.ranking)
-    if found is None or found[0].has_lapsed(found[1]):
-        return False
-    live, ticket = found
-    entry = live.entry(ticket, feedback.clicked, feedback.reward)
-
-    def answered(answer: Answer) -> None:
-        try:
-            response = _feedback_response(live.told(entry, answer))
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
-            tell(error)
-        else:
-            tell(response)
-
-    engine.journal.settle(entry, answered)
-    return True
+def _ranking(live: LiveSurface, *, user_type: str, principal: Principal) -> RankingAnswer:
+    try:
+        shown: ShownRanking = live.rank(user_type)
+    except UnknownNameError:
+        if "read" in principal.rights:
+            raise
+        # The error lists the types of the surface, which a page's key may not read.
+        raise ProblemError(INVALID, f"user_type is not a type of the surface, got {user_type!r}") from None
+    return RankingAnswer(shown.id, shown.items, datetime.fromtimestamp(shown.expires, UTC))
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
-    return _feedback_response(await _count(application, request.body))
-
-
-def _feedback_response(status: str) -> Response:
+    status = await _commit(application, request.principal, request.body)
     return Response(200, b'{"status":"%s"}' % status.encode())
 
 
 async def _feedback_batch(application: "Application", request: Request) -> Response:
-    waiting = (_result(application, feedback) for feedback in request.body.feedback)
-    return Response(200, _encode(BatchAnswer(await asyncio.gather(*waiting))))
+    waiting = (_feedback_result(application, request, feedback) for feedback in request.body.feedback)
+    return Response(200, _encode(FeedbackBatchAnswer(await asyncio.gather(*waiting))))
 
 
-async def _result(application: "Application", feedback: Feedback) -> BatchResult:
+async def _feedback_result(
+    application: "Application", request: Request, feedback: Feedback
+) -> FeedbackResult:
     try:
-        status = await _count(application, feedback)
-    except BanditRankError as error:
-        return BatchResult("refused", problem_of(error))
-    except Exception as error:  # the others are counted, and are to be told so
-        application.log.exception("feedback failed")
-        return BatchResult("refused", problem_of(error))
-    return BatchResult("repeated" if status == "repeated" else "counted")
+        status = await _commit(application, request.principal, feedback)
+    except Exception as error:  # noqa: BLE001 - the others of the batch are counted
+        application.log_failure(request.id, "feedbackBatch", error)
+        return FeedbackResult("refused", problem_of(error, request.id))
+    return FeedbackResult("repeated" if status == "repeated" else "counted")
+
+
+async def _commit(application: "Application", principal: Principal, feedback: Feedback) -> str:
+    """Return ``counted`` or ``repeated`` once feedback is durable, or raise if it was rejected."""
+    engine, writes = application.engine, application.pools.writes
+    if principal.surfaces:
+        known = engine.known_ticket(feedback.ranking)
+        live, _ = await writes.run(engine.ticket, feedback.ranking) if known is None else known
+        principal.check_surface(live.surface.name)
+    committed: asyncio.Future[str] = application.loop.create_future()
+
+    def done(result: str | Exception) -> None:
+        if committed.done():  # the client left
+            return
+        if isinstance(result, Exception):
+            committed.set_exception(result)
+        else:
+            committed.set_result(result)
+
+    submit = partial(
+        engine.submit_feedback,
+        feedback.ranking,
+        clicked=feedback.clicked,
+        reward=feedback.reward,
+        done=done,
+    )
+    if not submit():  # the store must be read first
+        await writes.run(submit, may_read_store=True)
+    return await committed
 
 
 OPERATIONS = (
@@ -124,34 +140,45 @@ OPERATIONS = (
         "POST",
         "/v1/surfaces/{surface}/rankings",
         "rank",
-        "What to show to a user.",
+        "Return a ranking for one user.",
         "rank",
         _rank,
         body=RankingRequest,
         answer=RankingAnswer,
         problems=(UNKNOWN_SURFACE,),
-        direct=_rank_directly,
+    ),
+    Operation(
+        "POST",
+        "/v1/surfaces/{surface}/rankings/batch",
+        "rankBatch",
+        "Return rankings for several users; each is answered or refused by itself.",
+        "rank",
+        _rank_batch,
+        body=RankingBatch,
+        answer=RankingBatchAnswer,
+        problems=(UNKNOWN_SURFACE,),
     ),
     Operation(
         "POST",
         "/v1/feedback",
         "feedback",
-        "What became of a ranking. Answered when it is counted for good; safe to repeat.",
+        "Count the feedback for a ranking. Answered after a durable commit; safe to repeat.",
         "rank",
         _feedback,
         body=Feedback,
         answer=FeedbackAnswer,
         problems=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
-        direct=_feedback_directly,
+        scope="handler",
     ),
     Operation(
         "POST",
         "/v1/feedback/batch",
         "feedbackBatch",
-        "What became of several rankings; each is counted or refused by itself. Safe to repeat.",
+        "Count the feedback for several rankings; each is counted or refused by itself. Safe to repeat.",
         "rank",
         _feedback_batch,
         body=FeedbackBatch,
-        answer=BatchAnswer,
+        answer=FeedbackBatchAnswer,
+        scope="handler",
     ),
 )

@@ -1,7 +1,7 @@
 """Operations for those who want to know what was learned, and why a ranking was made as it was."""
 
-import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,7 +13,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
 from banditrank.service.messages import Request, Response
 from banditrank.service.operations import Operation, Parameter
-from banditrank.service.problems import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service.problems import FORGOTTEN, OVERLOADED, UNKNOWN_RANKING, UNKNOWN_SURFACE
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -35,18 +35,26 @@ def _level(request: Request) -> float:
 
 async def _estimates(application: "Application", request: Request) -> Response:
     live, level = await application.surface(request), _level(request)
-    report = await asyncio.to_thread(report_estimates, live, level=level)
-    return Response(200, msgspec.json.encode(report))
+    return await _report(application, lambda: report_estimates(live, level=level))
 
 
 async def _equality(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
-    return Response(200, msgspec.json.encode(await asyncio.to_thread(report_treatments, live)))
+    return await _report(application, lambda: report_treatments(live))
 
 
 async def _explain(application: "Application", request: Request) -> Response:
-    explained = await asyncio.to_thread(explain, application.engine, request.parameters["ranking"])
-    return Response(200, msgspec.json.encode(explained))
+    def explained() -> Explanation:
+        live, _ = application.engine.ticket(request.parameters["ranking"])
+        request.principal.check_surface(live.surface.name)
+        return explain(application.engine, request.parameters["ranking"])
+
+    return await _report(application, explained)
+
+
+async def _report(application: "Application", make: Callable[[], Any]) -> Response:
+    """Return a report that is made and encoded in a thread."""
+    return Response(200, await application.pools.reports.run(lambda: msgspec.json.encode(make())))
 
 
 OPERATIONS = (
@@ -58,7 +66,8 @@ OPERATIONS = (
         "read",
         _estimates,
         answer=EstimatesReport,
-        problems=(UNKNOWN_SURFACE,),
+        problems=(UNKNOWN_SURFACE, OVERLOADED),
+        cancellable=True,
         query=(_LEVEL,),
     ),
     Operation(
@@ -69,7 +78,8 @@ OPERATIONS = (
         "read",
         _equality,
         answer=TreatmentReport,
-        problems=(UNKNOWN_SURFACE,),
+        problems=(UNKNOWN_SURFACE, OVERLOADED),
+        cancellable=True,
     ),
     Operation(
         "GET",
@@ -79,6 +89,8 @@ OPERATIONS = (
         "read",
         _explain,
         answer=Explanation,
-        problems=(UNKNOWN_RANKING, FORGOTTEN),
+        problems=(UNKNOWN_RANKING, FORGOTTEN, OVERLOADED),
+        scope="handler",
+        cancellable=True,
     ),
 )

@@ -1,23 +1,23 @@
 """Runs the service: one process, or several that share the address."""
 
 import logging
-import os
 import socket
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from banditrank.errors import InvalidInputError
 from banditrank.service.application import Application
+from banditrank.service.http_protocol import HttpProtocol
 from banditrank.service.logs import log_as_json
-from banditrank.service.punctual_protocol import PunctualProtocol
 from banditrank.service.settings import Settings
 
-_SETTINGS = "BANDITRANK_SERVICE_SETTINGS"  # of worker processes, in their environment
-_SHARED = "BANDITRANK_SERVICE_SHARED"  # likewise, their directory
 _BACKLOG = 2048
 _IDLE_SECONDS = 75  # a connection is kept: longer than proxies do, so that it is they who close it
 _STOP_SECONDS = 10  # for requests under way when the service is told to stop
@@ -25,14 +25,11 @@ _STOP_SECONDS = 10  # for requests under way when the service is told to stop
 _SWITCH_SECONDS = 0.0005
 
 
-def make_application() -> Application:
+def make_application(settings: Settings, shared: Path | None = None) -> Application:
     """Make the application of a worker process."""
     log_as_json()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    shared = os.environ.get(_SHARED)
-    return Application(
-        Settings.from_json(os.environ[_SETTINGS]), shared=None if shared is None else Path(shared)
-    )
+    return Application(settings, shared=shared)
 
 
 def serve(settings: Settings) -> None:
@@ -43,27 +40,29 @@ def serve(settings: Settings) -> None:
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logging.getLogger(__name__).info("listening", extra={"address": address})
-    os.environ[_SETTINGS] = settings.to_json()
-    config = server_config("banditrank.service.server:make_application", settings)
     if settings.workers == 1:
-        uvicorn.Server(config).run(sockets=[bound])
+        make = partial(make_application, settings)
+        uvicorn.Server(server_config(make, settings, factory=True)).run(sockets=[bound])
     else:
         with TemporaryDirectory(prefix="banditrank-") as shared:
-            os.environ[_SHARED] = shared
-            Multiprocess(config, sockets=[bound]).run()
+            # Workers get the settings through a pipe: a password in the store's address is in no environment.
+            make = partial(make_application, settings, Path(shared))
+            Multiprocess(server_config(make, settings, factory=True), sockets=[bound]).run()
 
 
-def server_config(application: Application | str, settings: Settings) -> uvicorn.Config:
-    """Return how uvicorn is to serve an application, or what a name says makes one."""
+def server_config(
+    application: Callable[..., Any], settings: Settings, *, factory: bool = False
+) -> uvicorn.Config:
+    """Return the configuration of uvicorn for an application, or for a function that makes it."""
     return uvicorn.Config(
         application,
-        factory=isinstance(application, str),
+        factory=factory,
         workers=settings.workers,
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,  # nobody asks who the client is
-        http=PunctualProtocol,
+        http=HttpProtocol,
         loop="uvloop",
         lifespan="on",
         ws="none",

@@ -21,6 +21,7 @@ from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.pace import Pace
 from banditrank.engine.series import first_wanted, series_document
 from banditrank.service.health_checks import AGES
+from banditrank.service.pools import Pool
 from banditrank.service.vitals import Vitals
 
 _FRESH_SECONDS = 0.9  # for which buckets are told again; less than pages wait
@@ -65,11 +66,14 @@ class SharedDocuments:
         The surfaces.
     vitals
         Whether all is well.
+    pool
+        Where documents are made.
     """
 
-    def __init__(self, engine: Engine, vitals: Vitals) -> None:
+    def __init__(self, engine: Engine, vitals: Vitals, pool: Pool) -> None:
         self._engine = engine
         self._vitals = vitals
+        self._pool = pool
         self._desks: dict[int, _Desk] = {}
 
     async def state(self, live: LiveSurface) -> State:
@@ -77,7 +81,7 @@ class SharedDocuments:
         desk = self._desk(live)
         async with desk.lock:
             if desk.state is None or desk.is_due:
-                desk.state = await asyncio.to_thread(self._make_state, desk)
+                desk.state = await self._pool.run(self._make_state, desk)
             return desk.state
 
     async def closed(self, live: LiveSurface) -> Buckets:
@@ -102,7 +106,7 @@ class SharedDocuments:
         async with desk.lock:
             buckets, notes = await self._closed(desk)
             wanted = max(first, first_wanted(buckets, since))
-            return await asyncio.to_thread(_made_series, live, buckets, notes, wanted)
+            return await self._pool.run(_made_series, live, buckets, notes, wanted)
 
     def _desk(self, live: LiveSurface) -> _Desk:
         desk = self._desks.get(live.number)
@@ -114,7 +118,7 @@ class SharedDocuments:
 
     async def _closed(self, desk: _Desk) -> tuple[Buckets, list[Note]]:
         if desk.series is None or time.monotonic() - desk.series_made >= _FRESH_SECONDS:
-            desk.series = await asyncio.to_thread(desk.live.series)
+            desk.series = await self._pool.run(desk.live.series)
             desk.series_made = time.monotonic()
         return desk.series
 

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from banditrank.service.messages import ALWAYS, Headers, Receive, Response, Send
+from banditrank.service.messages import ALWAYS, REQUEST_ID, Headers, Receive, Response, Send
 from banditrank.service.problems import TOO_MANY_STREAMS, ProblemError
 
 _LAST_SECONDS = 1.0  # for the end of a stream to be sent
@@ -63,9 +63,10 @@ class Stream:
         self.ended()
         return Response(self.status, b"", headers=(*self.headers, (b"content-type", self.content_type)))
 
-    async def send(self, send: Send, receive: Receive, stopping: asyncio.Event) -> None:
+    async def send(self, send: Send, receive: Receive, stopping: asyncio.Event, request_id: str) -> None:
         """Send parts until there are no more, the client is gone, or the service stops."""
-        headers = [*self.headers, *ALWAYS, (b"content-type", self.content_type)]
+        named = (REQUEST_ID, request_id.encode("ascii"))
+        headers = [named, *self.headers, *ALWAYS, (b"content-type", self.content_type)]
         tasks = []
         try:
             await send({"type": "http.response.start", "status": self.status, "headers": headers})

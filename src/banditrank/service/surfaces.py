@@ -1,6 +1,5 @@
 """Operations on surfaces."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,15 +29,17 @@ def _given(body: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
 
-async def _list(application: "Application", _: Request) -> Response:
-    answers = [_answer(live) for live in application.engine.surfaces()]
+async def _list(application: "Application", request: Request) -> Response:
+    covered = [live for live in application.engine.surfaces() if request.principal.covers(live.surface.name)]
+    answers = [_answer(live) for live in covered]
     return Response(200, msgspec.json.encode(SurfaceList(answers)))
 
 
 async def _create(application: "Application", request: Request) -> Response:
-    surface = await asyncio.to_thread(Surface.from_dict, _given(request.body))
-    live = await asyncio.to_thread(application.engine.create, surface)
-    application.log.info("surface created", extra={"surface": surface.name})
+    request.principal.check_surface(request.body.name)
+    surface = await application.pools.writes.run(Surface.from_dict, _given(request.body))
+    live = await application.pools.writes.run(application.engine.create, surface)
+    application.log_action(request, "surface created", surface=surface.name)
     return _response(live, 201)
 
 
@@ -53,40 +54,49 @@ async def _change(application: "Application", request: Request) -> Response:
     def changed(surface: Surface) -> Surface:
         return Surface.from_dict(surface.to_dict() | given)
 
-    live = await asyncio.to_thread(application.engine.change, live.surface.name, changed)
-    application.log.info("surface changed", extra={"surface": live.surface.name, "settings": sorted(given)})
+    live = await application.pools.writes.run(application.engine.change, live.surface.name, changed)
+    application.log_action(request, "surface changed", surface=live.surface.name, settings=sorted(given))
     return _response(live)
 
 
 async def _delete(application: "Application", request: Request) -> Response:
     name = request.parameters["surface"]  # it may be one that cannot be read
-    await asyncio.to_thread(application.engine.delete, name)
-    application.log.info("surface deleted", extra={"surface": name})
+    await application.pools.writes.run(application.engine.delete, name)
+    application.log_action(request, "surface deleted", surface=name)
     return Response(204, b"")
 
 
 async def _add_items(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
     names = request.body.items
-    live = await asyncio.to_thread(
+    live = await application.pools.writes.run(
         application.engine.change, live.surface.name, lambda surface: surface.with_items(names)
     )
-    application.log.info("items added", extra={"surface": live.surface.name, "items": len(names)})
+    application.log_action(request, "items added", surface=live.surface.name, items=len(names))
     return _response(live)
 
 
 async def _retire_item(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
     item = request.parameters["item"]
-    live = await asyncio.to_thread(
+    live = await application.pools.writes.run(
         application.engine.change, live.surface.name, lambda surface: surface.with_retired([item])
     )
-    application.log.info("item retired", extra={"surface": live.surface.name})
+    application.log_action(request, "item retired", surface=live.surface.name, item=item)
     return _response(live)
 
 
 OPERATIONS = (
-    Operation("GET", "/v1/surfaces", "listSurfaces", "All surfaces.", "read", _list, answer=SurfaceList),
+    Operation(
+        "GET",
+        "/v1/surfaces",
+        "listSurfaces",
+        "List the surfaces that the key covers.",
+        "read",
+        _list,
+        answer=SurfaceList,
+        scope="handler",
+    ),
     Operation(
         "POST",
         "/v1/surfaces",
@@ -98,6 +108,7 @@ OPERATIONS = (
         answer=SurfaceAnswer,
         status=201,
         problems=(NAME_TAKEN,),
+        scope="handler",
     ),
     Operation(
         "GET",

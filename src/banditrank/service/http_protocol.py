@@ -1,0 +1,282 @@
+"""Limits of an HTTP connection: timeouts, sizes, pipelining and upgrades.
+
+uvicorn's protocol waits forever for the head of a request and for a client that does not read, keeps heads
+and trailers of any size, reads on while pipelined requests wait, and takes what follows a refused upgrade for
+a request. `HttpProtocol` adds what a service that faces a network needs. It overrides methods of
+``HttpToolsProtocol``, which uvicorn does not document: pyproject.toml therefore bounds uvicorn's version from
+both sides, and ``make test`` runs the tests of this module with the lowest and the highest version.
+
+Requests are never rewritten: every decision is made from parsed headers, and whenever it is not certain where
+a request ends, the connection is closed.
+"""
+
+import logging
+import resource
+from asyncio import Event, TimerHandle, Transport
+from collections.abc import Collection
+from time import monotonic
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+HEAD_SECONDS = 10.0
+"""Timeout for the head of a request, and for a connection without any."""
+
+MAX_HEAD_BYTES = 1 << 16
+"""Maximum size of a head, and of chunk headers and trailers; one read of the socket may come on top."""
+
+STALL_SECONDS = 30.0
+"""Timeout for a client that does not read its response."""
+
+_STOP_SECONDS = 2.0  # the same while the service stops
+_MAX_CONNECTIONS = 10_000
+_RESERVED_FILES = 100  # of the process's limit: for the store, logs and static files
+_LOG_SECONDS = 60.0  # between two log lines about refused connections
+
+_CLOSE = b"connection: close\r\ncontent-length: 0\r\n\r\n"
+_HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSE
+_TOO_MANY_CONNECTIONS = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n" + _CLOSE
+
+logger = logging.getLogger(__name__)
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1 protocol with limits on what a client may send, and how slowly."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.parser = _Parser(self)
+        self._excess_bytes = 0  # received for the present request and not part of its body
+        self._is_upgrade = False
+        self._is_refused = False
+        self._raw_body_bytes = 0  # of a body after an upgrade: left to be received
+        self._head_timer: TimerHandle | None = None
+        self._stall_timer: TimerHandle | None = None
+        self._handled: RequestResponseCycle | None = None  # the request that the application handles
+        self._incomplete: RequestResponseCycle | None = None  # the request whose body is received
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
+        """Wait for a request, or refuse the connection if there are too many."""
+        super().connection_made(transport)
+        self.flow = _PipelineFlow(transport, self.pipeline)
+        if len(self.connections) > max_connections():
+            _log_refusal(len(self.connections))
+            transport.write(_TOO_MANY_CONNECTIONS)
+            transport.close()
+            return
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data within the limits of a head."""
+        if self._is_refused:
+            return
+        if self._is_upgrade:
+            self._receive_after_upgrade(data)
+            return
+        self._excess_bytes += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._excess_bytes > MAX_HEAD_BYTES:
+            logger.info("head or trailers too large", extra={"bytes": self._excess_bytes})
+            self.transport.write(_HEAD_TOO_LARGE)
+            self.transport.close()
+        elif self._head_timer is None and self._awaits_request():
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        self._excess_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Start to handle a request whose end is certain; raising an error refuses it with a 400."""
+        version = self.parser.get_http_version()
+        _check_framing(version, self.headers)
+        if self.parser.should_upgrade():
+            self._is_upgrade = True
+            self._raw_body_bytes = _body_bytes(self.parser.get_method(), self.headers)
+        super().on_headers_complete()
+        self.headers = []  # trailers go here, not into the headers of the request
+        self._incomplete = self.cycle
+        if not self.pipeline:
+            self._handled = self.cycle
+        if self._is_upgrade:
+            self.cycle.keep_alive = False
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def on_body(self, body: bytes) -> None:
+        """Receive a part of the body."""
+        self._excess_bytes -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Finish a request, unless the parser skipped its body because of an upgrade."""
+        if self._raw_body_bytes == 0:
+            self._incomplete = None
+            super().on_message_complete()
+
+    def _receive_after_upgrade(self, data: bytes) -> None:
+        """Receive the body of a request that offered an upgrade; whatever follows is dropped.
+
+        The service upgrades nothing and answers as if it had not been offered, as HTTP allows. The parser
+        stops at the head of such a request, and with it all that is certain is the length of the body.
+        """
+        if self._raw_body_bytes > 0:
+            body = data[: self._raw_body_bytes]
+            self._raw_body_bytes -= len(body)
+            self.on_body(body)
+            self.on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be parsed, after the answers to the requests before it."""
+        self._is_refused = True
+        unanswered = [cycle for cycle in self._unanswered() if cycle is not self._incomplete]
+        if unanswered:
+            for entry in [entry for entry in self.pipeline if entry[0] is self._incomplete]:
+                self.pipeline.remove(entry)
+            unanswered[-1].keep_alive = False  # closes the connection
+        elif self._incomplete is not None and self._incomplete.response_started:
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
+    def _unanswered(self) -> list[RequestResponseCycle]:
+        """Return the requests that wait for their answers, in order."""
+        handled = [] if self._handled is None or self._handled.response_complete else [self._handled]
+        return [*handled, *(cycle for cycle, _ in reversed(self.pipeline))]
+
+    def on_response_complete(self) -> None:
+        """Start the next request of the pipeline, or wait for one."""
+        if self.pipeline:
+            self._handled = self.pipeline[-1][0]
+        super().on_response_complete()
+        if self.pipeline:
+            self.flow.pause_reading()
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read, for a while."""
+        super().pause_writing()
+        if self._stall_timer is None:
+            self._stall_timer = self.loop.call_later(STALL_SECONDS, self._abort_stalled)
+
+    def resume_writing(self) -> None:
+        """Go on with a client that reads again."""
+        super().resume_writing()
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    def shutdown(self) -> None:
+        """End streams, which would go on for hours, and connections of clients that do not read."""
+        stopping: Event | None = self.app_state.get("stopping")
+        if stopping is not None:
+            stopping.set()
+        super().shutdown()
+        self.loop.call_later(_STOP_SECONDS, self._abort_if_stalled)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel timers, and tell the request that is handled: uvicorn tells only the one received last."""
+        for timer in (self._head_timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
+        handled = self._handled
+        if handled is not None and not handled.response_complete:
+            handled.disconnected = True
+            handled.message_event.set()
+        super().connection_lost(exc)
+
+    def _awaits_request(self) -> bool:
+        """Return whether nothing is left to do for the service until the client sends more."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _close_slow_head(self) -> None:
+        self._head_timer = None
+        if self.flow.read_paused:  # the service is slow, not the client
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+        else:
+            self.transport.close()
+
+    def _abort_stalled(self) -> None:
+        self._stall_timer = None
+        logger.info("client does not read its response", extra={"seconds": STALL_SECONDS})
+        self.transport.abort()
+
+    def _abort_if_stalled(self) -> None:
+        if self.flow.write_paused:
+            self.transport.abort()
+
+
+class _Parser(httptools.HttpRequestParser):
+    """A parser that hands over what follows the head of an upgrade, instead of raising it as an error."""
+
+    def __init__(self, protocol: HttpProtocol) -> None:
+        super().__init__(protocol)
+        self._receive = protocol.data_received
+        # As uvicorn sets it: what follows a request with `connection: close` is ignored, not an error.
+        self.set_dangerous_leniencies(lenient_data_after_close=True)
+
+    def feed_data(self, data: Any) -> None:
+        """Parse data."""
+        try:
+            super().feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            (offset,) = upgrade.args
+            self._receive(data[offset:])
+
+
+class _PipelineFlow(FlowControl):
+    """Flow control that reads no further while pipelined requests wait."""
+
+    def __init__(self, transport: Transport, pipeline: Collection[Any]) -> None:
+        super().__init__(transport)
+        self._pipeline = pipeline
+
+    def resume_reading(self) -> None:
+        """Resume reading if no other request waits."""
+        if not self._pipeline:
+            super().resume_reading()
+
+
+def max_connections() -> int:
+    """Return the maximum number of open connections, by the limit of open files of the process."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(_MAX_CONNECTIONS, soft - _RESERVED_FILES))
+
+
+def _check_framing(version: str, headers: list[tuple[bytes, bytes]]) -> None:
+    """Raise unless it is certain where a request ends."""
+    if version not in ("1.1", "1.0"):
+        raise ValueError(f"HTTP/{version} is not supported")
+    encodings = [value for name, value in headers if name == b"transfer-encoding"]
+    if encodings and (version == "1.0" or len(encodings) > 1 or encodings[0].lower() != b"chunked"):
+        raise ValueError("the transfer encoding must be chunked, on HTTP/1.1")
+
+
+def _body_bytes(method: bytes, headers: list[tuple[bytes, bytes]]) -> int:
+    """Return the length of the body of a request that offers an upgrade, or raise if it is not certain."""
+    if method == b"CONNECT":
+        raise ValueError("CONNECT is not supported")
+    if any(name == b"transfer-encoding" for name, _ in headers):
+        raise ValueError("an upgrade with a body in chunks is not supported")
+    lengths = [value for name, value in headers if name == b"content-length"]
+    if not lengths:
+        return 0
+    (length,) = lengths  # the parser refuses several, and what is no number
+    return int(length)
+
+
+_last_logged = -_LOG_SECONDS
+_refused = 0
+
+
+def _log_refusal(number: int) -> None:
+    global _last_logged, _refused  # noqa: PLW0603 - one log line for all connections
+    _refused += 1
+    if monotonic() - _last_logged >= _LOG_SECONDS:
+        logger.warning("too many connections", extra={"open": number, "refused": _refused})
+        _last_logged, _refused = monotonic(), 0

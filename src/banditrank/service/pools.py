@@ -1,0 +1,132 @@
+"""Bounded thread pools, so that slow work of one kind never delays work of another.
+
+Reports may take seconds and a client may send many; reading API keys and answering health checks must not
+wait behind them. Each kind of work therefore has threads and a queue of its own, and a full queue is an error
+that the client can retry.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from banditrank.service.problems import OVERLOADED, ProblemError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_MAX_PAUSE_SECONDS = 5.0
+
+
+class Pool:
+    """Threads for one kind of blocking work, with a bounded queue.
+
+    Parameters
+    ----------
+    name
+        For the names of the threads, and for clients that are turned away.
+    threads
+        Maximum number of calls that run at once.
+    max_queued
+        Maximum number of calls that wait for a thread; None for no limit, where callers are bounded
+        otherwise.
+    duty_cycle
+        Share of a thread's time that calls may take. Below 1 a thread pauses after each call, which leaves
+        the processor and the interpreter lock to others however many calls are queued.
+    """
+
+    def __init__(
+        self, name: str, threads: int, *, max_queued: int | None = None, duty_cycle: float = 1.0
+    ) -> None:
+        self._name = name
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"banditrank-{name}")
+        self._max_calls = None if max_queued is None else threads + max_queued
+        self._pause_ratio = 1.0 / duty_cycle - 1.0
+        self._closing = threading.Event()
+        self.calls = 0  # queued or running; changed by the event loop's thread only
+
+    async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function in a thread, and return its result.
+
+        A call that is cancelled before a thread took it up does not run.
+
+        Raises
+        ------
+        ProblemError
+            A 503 with Retry-After, if the queue is full.
+        """
+        if self._max_calls is not None and self.calls >= self._max_calls:
+            raise ProblemError(OVERLOADED, f"too many requests for {self._name} are waiting")
+        self.calls += 1
+        result: Future[R] = Future()
+        released = self._executor.submit(self._run, result, partial(function, *args, **kwargs))
+        loop = asyncio.get_running_loop()
+        released.add_done_callback(lambda _: _call_in(loop, self._release))
+        try:
+            return await asyncio.wrap_future(result)
+        except asyncio.CancelledError:
+            released.cancel()
+            raise
+
+    def close(self) -> None:
+        """Drop what is queued, and wait for the calls that run."""
+        self._closing.set()
+        self._executor.shutdown(cancel_futures=True)
+
+    def _run(self, result: "Future[R]", call: Callable[[], R]) -> None:
+        if not result.set_running_or_notify_cancel():
+            return
+        with self._paused_after():
+            try:
+                value = call()
+            except BaseException as error:  # noqa: BLE001 - raised where the call is awaited
+                result.set_exception(error)
+            else:
+                result.set_result(value)
+
+    @contextmanager
+    def _paused_after(self) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        if self._pause_ratio > 0:
+            pause = (time.perf_counter() - start) * self._pause_ratio
+            self._closing.wait(min(pause, _MAX_PAUSE_SECONDS))
+
+    def _release(self) -> None:
+        self.calls -= 1
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(callback)
+
+
+class Pools:
+    """The pools of a service.
+
+    Attributes
+    ----------
+    control
+        API keys, readiness and metrics: few calls, all bounded by their callers.
+    writes
+        Changes of surfaces, and rankings and feedback for which the store must be read first.
+    reports
+        Estimates, the equality report and explanations.
+    dashboards
+        Documents of open dashboards: at most one call for each surface.
+    """
+
+    def __init__(self) -> None:
+        self.control = Pool("control", 3)
+        self.writes = Pool("writes", 4, max_queued=256)
+        self.reports = Pool("reports", 1, max_queued=8, duty_cycle=0.1)
+        self.dashboards = Pool("dashboards", 2)
+
+    def close(self) -> None:
+        """Close all pools."""
+        for pool in (self.control, self.writes, self.reports, self.dashboards):
+            pool.close()
