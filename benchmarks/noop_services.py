@@ -1,6 +1,6 @@
-"""Services that do nothing, to measure ours beside: ``noop_services.py asgi|punctual|fastapi PORT``.
+"""Services that do nothing, to measure ours beside: ``noop_services.py asgi|limited|fastapi PORT``.
 
-``punctual`` is the same as ``asgi``, on the server protocol of ours, which writes a response in one piece.
+``limited`` is the same as ``asgi``, on the protocol of the service with its limits.
 """
 
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from banditrank.service.punctual_protocol import PunctualProtocol
+from banditrank.service.http_protocol import HttpProtocol
 
 ANSWER = (
     b'{"id":"' + b"A" * 76 + b'","items":["item-1","item-2","item-3","item-4"],'
@@ -51,7 +51,7 @@ if __name__ == "__main__":
     uvicorn.run(
         fastapi() if kind == "fastapi" else asgi,
         port=int(port),
-        http=PunctualProtocol if kind == "punctual" else "httptools",
+        http=HttpProtocol if kind == "limited" else "httptools",
         loop="uvloop",
         lifespan="off",
         log_level="warning",

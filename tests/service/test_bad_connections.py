@@ -1,7 +1,10 @@
 """Clients that are slow, long-winded or gone do not hold up the service."""
 
+import resource
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from raw_requests import connect, received
@@ -49,25 +52,13 @@ def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPat
         assert received(second).count(b"HTTP/1.1") == 1
 
 
-@pytest.mark.parametrize("after", [b"x", b"x" * 100, b"\r\n"])
-def test_what_comes_after_an_answer_is_not_waited_for(
-    service: Running, monkeypatch: pytest.MonkeyPatch, after: bytes
-) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
-    with connect(service) as slow:
-        slow.sendall(b"POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n")
-        assert slow.recv(65536).startswith(b"HTTP/1.1 405")
-        slow.sendall(after)
-        assert received(slow) == b""
-
-
-def test_a_late_body_is_not_in_the_way_of_the_next_request(service: Running) -> None:
-    with connect(service) as late:
-        late.sendall(b"POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n")
-        assert late.recv(65536).startswith(b"HTTP/1.1 405")
-        late.sendall(b"{")
-        late.sendall(b"}GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert late.recv(65536).startswith(b"HTTP/1.1 200")
+@pytest.mark.parametrize("method", [b"POST", b"PUT"])
+def test_an_answer_before_the_body_closes_the_connection(service: Running, method: bytes) -> None:
+    with connect(service) as early:
+        early.sendall(method + b" /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n")
+        answer = received(early)
+    assert answer.startswith(b"HTTP/1.1 405")
+    assert b"\r\nconnection: close\r\n" in answer
 
 
 def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +70,7 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert received(idle) == b""
 
 
-def test_a_stream_after_a_direct_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_after_an_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
     with running(stream_seconds=1.0) as service, connect(service) as busy:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
@@ -176,10 +167,90 @@ def test_others_are_served_meanwhile(service: Running) -> None:
     assert service.ask("GET", "/readyz").status_code == 200
 
 
-def test_who_offers_http_2_is_answered_as_others_are(service: Running) -> None:
-    offer = b"connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nhttp2-settings: AAMAAABkAARAAAAA\r\n"
+OFFERS = {
+    "h2c": b"connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nhttp2-settings: AAMAAABkAARAAAAA\r\n",
+    "websocket": b"connection: upgrade\r\nupgrade: websocket\r\n",
+    "foo": b"connection: upgrade\r\nupgrade: foo\r\n",
+}
+
+
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
+@pytest.mark.parametrize("packets", [1, 2, 30])
+def test_an_offer_to_upgrade_is_ignored_and_closes_the_connection(
+    service: Running, offer: bytes, packets: int
+) -> None:
+    service.ask("POST", "/v1/surfaces", ADS)
     body = b'{"ranking": "none", "clicked": null}'
+    smuggled = b"DELETE /v1/surfaces/ads HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    request = HEAD + offer + b"content-length: %d\r\n\r\n" % len(body) + body
+    size = -(-len(request) // packets)
     with connect(service) as client:
-        for _ in range(2):  # the body is not taken for something else, nor is what comes after it
-            client.sendall(HEAD + offer + b"content-length: %d\r\n\r\n" % len(body) + body)
-            assert client.recv(65536).startswith(b"HTTP/1.1 404")
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(request), size):
+            client.sendall(
+                request[start : start + size] + (smuggled if start + size >= len(request) else b"")
+            )
+        answer = received(client)
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert b"unknown-ranking" in answer
+    assert answer.count(b"HTTP/1.1") == 1
+    assert service.ask("GET", "/v1/surfaces/ads").status_code == 200
+
+
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
+def test_an_offer_to_upgrade_with_a_body_in_chunks_is_refused(service: Running, offer: bytes) -> None:
+    with connect(service) as client:
+        client.sendall(HEAD + offer + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+        answer = received(client)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_what_cannot_be_parsed_is_refused_after_the_answers_before_it(service: Running) -> None:
+    service.ask("POST", "/v1/surfaces", ADS)
+    with connect(service) as client:
+        client.sendall(RANK + RANK + b"nonsense\r\n\r\n")
+        answer = received(client)
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert answer.count(b"connection: close") == 1
+    assert b"HTTP/1.1 400" not in answer
+
+
+def test_trailers_are_bounded(service: Running) -> None:
+    chunked = HEAD + b"transfer-encoding: chunked\r\n\r\n0\r\n"
+    with connect(service) as client:
+        client.sendall(chunked)
+        with suppress(OSError):  # closed meanwhile
+            for _ in range(100):
+                client.sendall(b"x-more: " + b"y" * 10_000 + b"\r\n")
+        assert b"HTTP/1.1 200" not in client.recv(65536)
+
+
+def test_a_client_that_does_not_read_is_disconnected(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.1)
+    caplog.set_level("INFO")
+    ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with connect(service) as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            silent.sendall(ask * 1_000_000)
+    assert "client does not read its response" in caplog.messages
+
+
+def test_connections_beyond_the_limit_are_refused(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert service.ask("GET", "/healthz").status_code == 200  # on a connection that is kept
+    monkeypatch.setattr(http_protocol, "max_connections", lambda: 2)
+    with connect(service) as second, connect(service) as third:
+        assert received(third).startswith(b"HTTP/1.1 503")
+        second.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        assert received(second).startswith(b"HTTP/1.1 200")
+    assert "too many connections" in caplog.messages
+
+
+def test_the_limit_of_connections_is_below_that_of_open_files() -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert http_protocol.max_connections() < soft

@@ -49,6 +49,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self.parser = _Parser(self)
         self._excess_bytes = 0  # received for the present request and not part of its body
+        self._in_head = False
         self._is_upgrade = False
         self._is_refused = False
         self._raw_body_bytes = 0  # of a body after an upgrade: left to be received
@@ -66,7 +67,7 @@ class HttpProtocol(HttpToolsProtocol):
             transport.write(_TOO_MANY_CONNECTIONS)
             transport.close()
             return
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+        self._start_head_timer()
 
     def data_received(self, data: bytes) -> None:
         """Parse data within the limits of a head."""
@@ -83,12 +84,12 @@ class HttpProtocol(HttpToolsProtocol):
             logger.info("head or trailers too large", extra={"bytes": self._excess_bytes})
             self.transport.write(_HEAD_TOO_LARGE)
             self.transport.close()
-        elif self._head_timer is None and self._awaits_request():
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+        elif self._in_head or self._awaits_request():
+            self._start_head_timer()
 
     def on_message_begin(self) -> None:
         """Start a request."""
-        self._excess_bytes = 0
+        self._in_head = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -99,6 +100,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._is_upgrade = True
             self._raw_body_bytes = _body_bytes(self.parser.get_method(), self.headers)
         super().on_headers_complete()
+        self._in_head = False
         self.headers = []  # trailers go here, not into the headers of the request
         self._incomplete = self.cycle
         if not self.pipeline:
@@ -117,6 +119,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Finish a request, unless the parser skipped its body because of an upgrade."""
         if self._raw_body_bytes == 0:
+            self._excess_bytes = 0
             self._incomplete = None
             super().on_message_complete()
 
@@ -157,6 +160,8 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self.pipeline:
             self.flow.pause_reading()
+        elif self._in_head:
+            self._start_head_timer()
 
     def pause_writing(self) -> None:
         """Wait for a client that does not read, for a while."""
@@ -194,10 +199,14 @@ class HttpProtocol(HttpToolsProtocol):
         """Return whether nothing is left to do for the service until the client sends more."""
         return self.cycle is None or self.cycle.response_complete
 
+    def _start_head_timer(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+
     def _close_slow_head(self) -> None:
         self._head_timer = None
         if self.flow.read_paused:  # the service is slow, not the client
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+            self._start_head_timer()
         else:
             self.transport.close()
 
