@@ -1,6 +1,8 @@
 """Stores made by an older version are brought up to date with what is in them; newer ones are refused."""
 
+import json
 import sqlite3
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -11,6 +13,7 @@ from banditrank.storage import redis_scripts
 from banditrank.storage.addresses import without_options
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, KeyRecord, Snapshot
+from banditrank.storage.redis import RedisStore
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.tables import MIGRATIONS
 from banditrank.testing.store_entries import CLICK, rounds_of, shown
@@ -67,6 +70,41 @@ def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.Mon
         assert new.create_surface("about", "{}").number != surface
     with open_store(address) as again:
         assert [key.id for key in again.api_keys()] == ["k"]
+
+
+def test_keys_of_an_older_version_never_expire_and_cover_all_surfaces(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
+    monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", MIGRATIONS[:3])
+    old_key = KeyRecord("k", "page", ("rank", "read"), b"\x00\xff", 5)
+    with open_store(address) as old:
+        if isinstance(old, SqlStore):
+            with old._transaction() as transaction:
+                transaction.run(
+                    "INSERT INTO keys VALUES (%s, %s, %s, %s, %s, NULL)",
+                    ["k", "page", "rank read", b"\x00\xff", 5],
+                )
+        else:
+            assert isinstance(old, RedisStore)
+            old._server.call("HSET", "keys", "k", json.dumps(["page", ["rank", "read"], "00ff", 5]))
+    monkeypatch.undo()
+    scoped = KeyRecord("s", "ads", ("rank",), b"\x01", 6, expires_at_ms=9, surfaces=("ads",))
+    with open_store(address) as new:
+        assert new.api_keys() == [old_key]
+        new.add_key(scoped)
+        assert new.revoke_key("k", at=7)
+        assert new.api_keys() == [replace(old_key, revoked=7), scoped]
+
+
+def test_a_version_without_scoped_keys_refuses_a_store_that_may_have_them(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(address).close()
+    monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
+    monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", MIGRATIONS[:3])
+    with pytest.raises(StoreError, match="upgrade banditrank"):
+        open_store(address)
 
 
 def test_a_newer_schema_is_refused_and_left_alone(address: str) -> None:

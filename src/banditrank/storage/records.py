@@ -5,6 +5,7 @@ begins with the time at which its attribution window closes, so that keys are st
 what lapses, and what may be thrown away, is a range of keys.
 """
 
+import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,10 +17,24 @@ REWARD_UNITS = 1 << 20
 
 KEY_BYTES = 14
 _TIME_BYTES = 6
+_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 Place: TypeAlias = tuple[int, bytes]
 """What a ranking is found by: the number of its surface, and its key."""
+
+
+def is_storable(text: str) -> bool:
+    r"""Return whether every store can hold a string: PostgreSQL stores no NUL, and UTF-8 no lone surrogate.
+
+    Look-ups by strings of clients ask this first, so that such a string is not found, whatever the store.
+
+    Examples
+    --------
+    >>> is_storable("home"), is_storable("ho\0me")
+    (True, False)
+    """
+    return _NOT_STORABLE.search(text) is None
 
 
 class Shown(NamedTuple):

@@ -23,6 +23,7 @@ from banditrank.storage.records import (
     SurfaceRecord,
     Versions,
     first_key,
+    is_storable,
 )
 from banditrank.storage.redis_server import RedisServer
 
@@ -81,6 +82,8 @@ class RedisStore(Store):
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
         """Return a surface."""
+        if not is_storable(name):
+            return None
         return next(iter(self._find(name)), None)
 
     def surfaces(self) -> list[SurfaceRecord]:
@@ -107,7 +110,7 @@ class RedisStore(Store):
 
     def delete_surface(self, name: str) -> bool:
         """Delete a surface."""
-        return bool(self._run_on_surfaces(scripts.DELETE_SURFACE, name))
+        return is_storable(name) and bool(self._run_on_surfaces(scripts.DELETE_SURFACE, name))
 
     # Learning
 
@@ -201,7 +204,7 @@ class RedisStore(Store):
 
     def add_key(self, key: KeyRecord) -> None:
         """Keep an API key."""
-        value = [key.name, key.rights, key.digest.hex(), key.created]
+        value = [key.name, key.rights, key.digest.hex(), key.created, key.expires_at_ms, key.surfaces]
         self._server.call("HSETNX", "keys", key.id, json.dumps(value))
         if key.revoked is not None:
             self.revoke_key(key.id, at=key.revoked)
@@ -211,14 +214,27 @@ class RedisStore(Store):
         kept, revoked = self._server.call("HGETALL", "keys"), self._server.call("HGETALL", "revoked")
         keys = []
         for key_id, value in kept.items():
-            name, rights, digest, created = json.loads(value)
-            at = int(revoked[key_id]) if key_id in revoked else None
-            keys.append(KeyRecord(key_id.decode(), name, tuple(rights), bytes.fromhex(digest), created, at))
+            name, rights, digest, created, *later = json.loads(value)
+            expires_at_ms, surfaces = later or (None, ())  # which schema 1 did not have
+            keys.append(
+                KeyRecord(
+                    key_id.decode(),
+                    name,
+                    tuple(rights),
+                    bytes.fromhex(digest),
+                    created,
+                    int(revoked[key_id]) if key_id in revoked else None,
+                    expires_at_ms,
+                    tuple(surfaces),
+                )
+            )
         return sorted(keys, key=lambda key: (key.created, key.id))
 
     def revoke_key(self, key_id: str, *, at: int) -> bool:
         """Revoke a key."""
-        return bool(self._server.run(scripts.REVOKE_KEY, ["keys", "revoked"], [key_id, at]))
+        return is_storable(key_id) and bool(
+            self._server.run(scripts.REVOKE_KEY, ["keys", "revoked"], [key_id, at])
+        )
 
     # The store itself
 

@@ -13,7 +13,7 @@ Keys, all after the store's prefix:
 `revisions`         hash: number → revision of the definition
 `versions`          hash: number → version of the counts; what is in here exists
 `forgotten`         hash: number → time in milliseconds since 1970; rankings that lapsed before are forgotten
-`keys`, `revoked`   hashes: id of an API key → what it is, and when it was revoked
+`keys`, `revoked`   hashes: id of an API key → JSON list of its fields, and when it was revoked
 `N:definitions`     hash of surface N: revision → definition
 `N:open`            sorted set: key + ranking of those without an outcome
 `N:settled`         sorted set: key + code of the outcome
@@ -36,6 +36,8 @@ MIGRATIONS = (
     """
     redis.call('SET', KEYS[2], ARGV[2])
     """,
+    # API keys may expire and be limited to surfaces: versions that ignore it must not open the store.
+    "",
 )
 
 MIGRATE = """

@@ -20,6 +20,7 @@ from banditrank.storage.records import (
     SurfaceRecord,
     Versions,
     by_surface,
+    is_storable,
 )
 from banditrank.storage.sql_database import Transaction
 from banditrank.storage.sql_forgetting import SqlForgetting
@@ -48,6 +49,8 @@ class SqlStore(SqlForgetting):
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
         """Return a surface."""
+        if not is_storable(name):
+            return None
         rows = self._read("SELECT number, name, definition, revision FROM surfaces WHERE name = %s", [name])
         return SurfaceRecord(*rows[0]) if rows else None
 
@@ -161,20 +164,29 @@ class SqlStore(SqlForgetting):
         """Keep an API key."""
         with self._transaction() as transaction:
             transaction.run(
-                "INSERT INTO keys VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING",
-                [key.id, key.name, " ".join(key.rights), key.digest, key.created, key.revoked],
+                "INSERT INTO keys (id, name, rights, digest, created, revoked, expires_at_ms, surfaces) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING",
+                [
+                    *(key.id, key.name, " ".join(key.rights), key.digest, key.created, key.revoked),
+                    *(key.expires_at_ms, " ".join(key.surfaces)),
+                ],
             )
 
     def api_keys(self) -> list[KeyRecord]:
         """Return all API keys."""
-        rows = self._read("SELECT id, name, rights, digest, created, revoked FROM keys ORDER BY created, id")
+        rows = self._read(
+            "SELECT id, name, rights, digest, created, revoked, expires_at_ms, surfaces FROM keys "
+            "ORDER BY created, id"
+        )
         return [
-            KeyRecord(key, name, tuple(rights.split()), digest, created, revoked)
-            for key, name, rights, digest, created, revoked in rows
+            KeyRecord(key, name, tuple(rights.split()), *values, tuple(surfaces.split()))
+            for key, name, rights, *values, surfaces in rows
         ]
 
     def revoke_key(self, key_id: str, *, at: int) -> bool:
         """Revoke a key."""
+        if not is_storable(key_id):
+            return False
         with self._transaction() as transaction:
             return bool(
                 transaction.run(

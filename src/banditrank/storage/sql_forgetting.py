@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from banditrank.storage.records import first_key
+from banditrank.storage.records import first_key, is_storable
 from banditrank.storage.sql_pieces import SqlPieces
 
 _PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
@@ -51,6 +51,8 @@ class SqlForgetting(SqlPieces):
 
     def delete_surface(self, name: str) -> bool:
         """Delete a surface, and leave to `tidy` what was learned of it."""
+        if not is_storable(name):
+            return False
         with self._transaction() as transaction:
             rows = transaction.run("DELETE FROM surfaces WHERE name = %s RETURNING number", [name])
             for (number,) in rows:

@@ -86,4 +86,9 @@ MIGRATIONS = (
     ALTER TABLE snapshots ADD COLUMN history BYTES;
     ALTER TABLE surfaces ADD COLUMN forgotten BIGINT NOT NULL DEFAULT 0
     """,
+    # Surfaces of a key: names with spaces between them; none for all surfaces.
+    """
+    ALTER TABLE keys ADD COLUMN expires_at_ms BIGINT;
+    ALTER TABLE keys ADD COLUMN surfaces TEXT NOT NULL DEFAULT ''
+    """,
 )

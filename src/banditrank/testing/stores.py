@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from banditrank.errors import NameTakenError
 from banditrank.storage.records import (
@@ -107,6 +108,35 @@ def check_keys_are_kept(open_store: OpenStore) -> None:
     assert [key.revoked for key in open_store().api_keys()] == [9, None]
 
 
+def check_expiry_and_surfaces_of_keys_are_kept(open_store: OpenStore) -> None:
+    """The expiry and the surfaces of an API key are stored, also after it is revoked."""
+    store = open_store()
+    scoped = KeyRecord(
+        "k1", "page", ("rank",), b"\x00", 5, expires_at_ms=(1 << 41) + 1, surfaces=("home", "a.b-c_d")
+    )
+    full = KeyRecord("k2", "ops", ("read",), b"\x01", 6)
+    revoked = KeyRecord("k3", "former", ("read",), b"\x02", 7, revoked=8, expires_at_ms=9, surfaces=("ads",))
+    for key in (scoped, full, revoked):
+        store.add_key(key)
+    assert open_store().api_keys() == [scoped, full, revoked]
+    assert store.revoke_key("k1", at=10)
+    assert open_store().api_keys()[0] == replace(scoped, revoked=10)
+
+
+def check_text_that_no_store_can_hold_is_not_found(open_store: OpenStore) -> None:
+    """A look-up by a string with NUL or a lone surrogate finds nothing, and does not raise."""
+    store = open_store()
+    store.create_surface("home", "{}")
+    store.add_key(KeyRecord("k1", "page", ("rank",), b"\x00", 5))
+    for name in ("\0", "home\0", "\0home", "\ud800", "home\udfff", "", "ho me\n", "\uffff", "x" * 100_000):
+        assert store.find_surface(name) is None
+        assert not store.delete_surface(name)
+        assert not store.revoke_key(name, at=9)
+    assert not store.revoke_key("k1\0", at=9)
+    assert [record.name for record in store.surfaces()] == ["home"]
+    assert [key.revoked for key in store.api_keys()] == [None]
+
+
 def check_the_secret_is_shared(open_store: OpenStore) -> None:
     """All who open a store have the same secret."""
     secret = open_store().secret()
@@ -127,6 +157,8 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_names_are_taken_once,
     check_only_the_latest_revision_is_changed,
     check_keys_are_kept,
+    check_expiry_and_surfaces_of_keys_are_kept,
+    check_text_that_no_store_can_hold_is_not_found,
     check_the_secret_is_shared,
     check_a_store_at_work_is_well,
     *COUNTING_CHECKS,
