@@ -1,7 +1,9 @@
 """What can go wrong with a file, and that it is over when it is over."""
 
+import os
 import re
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -144,3 +146,65 @@ def test_nothing_is_kept_of_what_was_shown_once_all_of_it_is_settled(tmp_path: P
         store.commit([Entry(shown(surface, 4), CLICK)])
         assert store.open_entries(surface, since=0, until=5000) == []
         assert store._read("SELECT count(*) FROM shown") == [(0,)]
+
+
+def modes_of(path: Path) -> dict[str, int]:
+    """Return the permissions of a database and the files beside it, by suffix."""
+    found = path.parent.glob(f"{path.name}*")
+    return {file.name.removeprefix(path.name): stat.S_IMODE(file.stat().st_mode) for file in found}
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o277], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_files_are_private_whatever_the_umask(tmp_path: Path, linked: bool) -> None:  # noqa: FBT001
+    tmp_path.chmod(0o700)
+    path = tmp_path / "store.db"
+    if linked:
+        (tmp_path / "link.db").symlink_to(path)
+    with SqliteStore(tmp_path / "link.db" if linked else path) as store:
+        store.create_surface("home", "{}")
+        assert modes_of(path) == dict.fromkeys(("", "-wal", "-shm"), 0o600)
+    assert modes_of(path) == {"": 0o600}
+
+
+def test_files_of_an_older_version_are_made_private(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as other:
+        other.create_surface("home", "{}")
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(f"store.db{suffix}").chmod(0o664)
+        with SqliteStore(path) as store:
+            assert modes_of(path) == dict.fromkeys(("", "-wal", "-shm"), 0o600)
+            assert [record.name for record in store.surfaces()] == ["home"]
+
+
+def test_a_file_that_cannot_be_made_private_is_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "store.db"
+    SqliteStore(path).close()
+    path.chmod(0o644)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    SqliteStore(path).close()
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert told == [("WARNING", f"store file is accessible to other users, and holds secrets: {path}")]
+
+
+def test_a_file_that_is_not_ours_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Sir or Madam, " * 100)
+    path.chmod(0o644)
+    with pytest.raises(StoreError):
+        SqliteStore(path)
+    assert modes_of(path) == {"": 0o644}

@@ -179,8 +179,10 @@ class SqlStore(SqlForgetting):
             "ORDER BY created, id"
         )
         return [
-            KeyRecord(key, name, tuple(rights.split()), *values, tuple(surfaces.split()))
-            for key, name, rights, *values, surfaces in rows
+            KeyRecord(
+                key, name, tuple(rights.split()), digest, created, revoked, expires, tuple(surfaces.split())
+            )
+            for key, name, rights, digest, created, revoked, expires, surfaces in rows
         ]
 
     def revoke_key(self, key_id: str, *, at: int) -> bool:

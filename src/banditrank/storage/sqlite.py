@@ -1,15 +1,18 @@
 """The default store: a file, written durably, that several processes of one machine may share."""
 
 import json
+import logging
+import os
 import sqlite3
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.files import is_file
+from banditrank.files import create_private, is_file, make_private
 from banditrank.storage.base import Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.connections import Connections
@@ -18,6 +21,9 @@ from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome, Place,
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.sql_database import Row, Transaction
 
+_log = logging.getLogger(__name__)
+# Closing a file drops all locks that the process has on it: no other thread may use it while it is created.
+_CREATING = threading.Lock()
 _PASSING = {  # what may be over when it is tried again, or after somebody mended it
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -76,12 +82,29 @@ class SqliteStore(SqlStore):
         self._patience = patience
         self._connections = Connections(self._connect, patience=patience)
         try:
+            self._create()
             self._migrate(str(self.path))
+            self._make_private()
         except BaseException as error:
             self.close()
             if isinstance(error, StoreUnavailableError) and not is_file(self.path):
                 raise InvalidInputError("store", "must be a file that can be written", str(path)) from error
             raise
+
+    def _create(self) -> None:
+        """Create the file as a private one: it holds the secret that signs ranking ids, and hashes of keys.
+
+        SQLite would create it with the permissions that the umask leaves. It gives its -wal and -shm files
+        those of the database.
+        """
+        with _CREATING, suppress(OSError):  # SQLite fails for the same reason, and says which
+            create_private(self.path)
+
+    def _make_private(self) -> None:
+        """Take the permissions of other users from files of an older version, or warn about them."""
+        path = os.path.realpath(self.path)  # SQLite's other files are beside what a link points to
+        if not all([make_private(Path(f"{path}{suffix}")) for suffix in ("", "-wal", "-shm")]):
+            _log.warning("store file is accessible to other users, and holds secrets: %s", path)
 
     @contextmanager
     def _transaction(self, *, writes: bool = True) -> Iterator["_SqliteTransaction"]:
