@@ -60,6 +60,24 @@ def test_a_postgresql_that_cannot_be_written_is_unavailable(postgresql: Postgres
         store.check()
 
 
+def test_every_check_of_postgresql_is_flushed_and_the_table_does_not_grow(postgresql: PostgresServer) -> None:
+    with open_store(postgresql.address()) as store:
+        assert isinstance(store, PostgresStore)
+
+        def flushed() -> int:
+            ((position,),) = store._read("SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn")
+            return int(position)
+
+        for _ in range(3):
+            before = flushed()
+            store.check()
+            assert flushed() > before
+        for _ in range(400):  # dead rows of which fill three pages
+            store.check()
+        ((size,),) = store._read("SELECT pg_relation_size('settings')")
+        assert size <= 2 * 8192
+
+
 def test_a_postgresql_that_does_not_wait_for_its_disk_is_refused(postgresql: PostgresServer) -> None:
     address = postgresql.address()
     set_fsync(postgresql, "off")

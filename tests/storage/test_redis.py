@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from live import wait_until
 from servers import PASSWORD, RedisServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
@@ -73,6 +74,51 @@ def test_a_redis_that_is_full_is_unavailable(redis: RedisServer) -> None:
         finally:
             client.config_set("maxmemory", 0)
         assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+
+
+def test_a_redis_that_became_a_replica_is_unavailable(redis: RedisServer) -> None:
+    with open_store(redis.address()) as store, redis.client() as client:
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")  # where no server is
+        try:
+            with pytest.raises(StoreUnavailableError, match=r"(?i)read.?only"):
+                store.check()
+        finally:
+            client.execute_command("REPLICAOF", "NO", "ONE")
+        store.check()
+
+
+def test_a_redis_that_cannot_save_is_unavailable(redis: RedisServer) -> None:
+    with open_store(redis.address()) as store, redis.client() as client:
+        in_the_way = redis.directory / "dump.rdb"
+        in_the_way.mkdir()
+        client.config_set("save", "3600 1000000")
+
+        def save() -> str:
+            client.bgsave()
+            wait_until(lambda: not client.info("persistence")["rdb_bgsave_in_progress"])
+            return str(client.info("persistence")["rdb_last_bgsave_status"])
+
+        try:
+            assert save() == "err"
+            with pytest.raises(StoreUnavailableError, match="MISCONF"):
+                store.check()
+        finally:
+            in_the_way.rmdir()
+            client.config_set("save", "")
+            assert save() == "ok"
+        store.check()
+
+
+def test_every_check_is_written_to_the_append_only_file(redis: RedisServer) -> None:
+    with open_store(redis.address()) as store, redis.client() as client:
+
+        def size() -> int:
+            return int(client.info("persistence")["aof_current_size"])
+
+        for _ in range(3):
+            before = size()
+            store.check()
+            assert size() > before
 
 
 def test_a_redis_that_forgot_the_scripts_is_sent_them_again(redis: RedisServer) -> None:

@@ -148,6 +148,56 @@ def test_nothing_is_kept_of_what_was_shown_once_all_of_it_is_settled(tmp_path: P
         assert store._read("SELECT count(*) FROM shown") == [(0,)]
 
 
+CHECK_ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from banditrank.errors import StoreUnavailableError
+from banditrank.storage.sqlite import SqliteStore
+
+with SqliteStore(sys.argv[1]), SqliteStore(sys.argv[1]) as store:  # of two, none empties the log
+    store.create_surface("home", "{}")
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    room = Path(f"{sys.argv[1]}-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))  # no file of this process grows beyond it
+    for _ in range(2):
+        try:
+            store.check()
+        except StoreUnavailableError:
+            print("unavailable")
+        else:
+            print("available")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    store.check()
+    print([record.name for record in store.surfaces()])
+"""
+
+
+def test_a_check_fails_while_the_disk_is_full(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK_ON_A_FULL_DISK, str(tmp_path / "store.db")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["unavailable", "unavailable", "['home']"]
+
+
+def test_every_check_reaches_the_disk_and_the_file_does_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as store:
+        store.check()
+        log = path.with_name("store.db-wal")
+        sizes = [log.stat().st_size]
+        for _ in range(3):
+            store.check()
+            sizes.append(log.stat().st_size)
+        assert sizes == sorted(set(sizes)), "every check appends to the write-ahead log"
+        ((rows,),) = store._read("SELECT count(*) FROM settings")
+        for _ in range(20):
+            store.check()
+        assert store._read("SELECT count(*) FROM settings") == [(rows,)]
+
+
 def modes_of(path: Path) -> dict[str, int]:
     """Return the permissions of a database and the files beside it, by suffix."""
     found = path.parent.glob(f"{path.name}*")

@@ -190,7 +190,11 @@ class Store(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise `StoreUnavailableError` unless the store can be written to."""
+        """Raise `StoreUnavailableError` unless the store can be written to.
+
+        Commits a small change as durably as `commit` does, and takes no more room each time: cheap enough
+        for a probe every second.
+        """
 
     def tidy(self) -> bool:
         """Throw away some of what is left of deleted surfaces; return whether there may be more.

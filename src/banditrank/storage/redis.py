@@ -239,8 +239,8 @@ class RedisStore(Store):
     # The store itself
 
     def check(self) -> None:
-        """Write to a key that nobody reads."""
-        self._server.call("SET", "check", "")
+        """Set a key that is never read to a new value."""
+        self._server.call("SET", "check", secrets.token_hex(8))
 
     def close(self) -> None:
         """Close all connections."""

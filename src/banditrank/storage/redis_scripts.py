@@ -8,6 +8,7 @@ Keys, all after the store's prefix:
 ==================  ==========================================================================================
 `schema`            the number of the present schema
 `secret`            random bytes
+`check`             a random value, new with every check of the store
 `numbers`           the number of the latest surface
 `surfaces`          hash: name → number
 `revisions`         hash: number → revision of the definition

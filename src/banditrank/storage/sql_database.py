@@ -86,9 +86,13 @@ class SqlDatabase(Store):
         return bytes.fromhex(value)
 
     def check(self) -> None:
-        """Write a setting."""
+        """Commit a new value of a setting; SQLite would not write one that is unchanged."""
         with self._transaction() as transaction:
-            transaction.run("UPDATE settings SET value = value WHERE name = %s", ["schema"])
+            transaction.run(
+                "INSERT INTO settings VALUES (%s, %s) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                ["check", secrets.token_hex(8)],
+            )
 
 
 def _in_dialect(statements: str, words: dict[str, str]) -> str:

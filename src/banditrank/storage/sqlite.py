@@ -103,7 +103,8 @@ class SqliteStore(SqlStore):
     def _make_private(self) -> None:
         """Take the permissions of other users from files of an older version, or warn about them."""
         path = os.path.realpath(self.path)  # SQLite's other files are beside what a link points to
-        if not all([make_private(Path(f"{path}{suffix}")) for suffix in ("", "-wal", "-shm")]):
+        are_private = [make_private(Path(f"{path}{suffix}")) for suffix in ("", "-wal", "-shm")]
+        if not all(are_private):
             _log.warning("store file is accessible to other users, and holds secrets: %s", path)
 
     @contextmanager
