@@ -51,9 +51,11 @@ class Replica:
     def start(self) -> None:
         """Start, and wait until it answers."""
         command = "from banditrank.cli.main import main; main()"
-        arguments = ["serve", "--port", str(self.port), "--store", self.store]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", command, "serve", "--port", str(self.port)],
+            env={**os.environ, "BANDITRANK_STORE": self.store},  # there may be a password in it
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         until = time.monotonic() + _START_SECONDS
         while time.monotonic() < until:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -136,6 +137,18 @@ def test_the_settings_file_is_read_and_overridden(tmp_path: Path) -> None:
         (["serve", "--host", "256.0.0.1", "--store", "memory:"], "--host must be an address"),
         (["keys", "create", "x", "--rights", "write"], "--rights must be one of"),
         (["keys", "create", "x" * 101], "name must be 1 to 100 printable"),
+        (
+            ["keys", "create", "x", "--surface", "ads-*"],
+            "--surface must be exact names of surfaces, got 'ads-",
+        ),
+        (["keys", "create", "x", "--expires", "0d"], "--expires must be in the future, .*, got '0d'"),
+        (["keys", "create", "x", "--expires", "2020-01-01T00:00:00Z"], "--expires must be in the future"),
+        (["keys", "create", "x", "--expires", "999999w"], "--expires must be in the future, up to year 9999"),
+        (
+            ["keys", "create", "x", "--expires", "2400-01-01"],
+            "--expires must be a duration such as 12h or 30d",
+        ),
+        (["keys", "create", "x", "--expires", "soon"], "--expires must be a duration such as"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -164,6 +177,25 @@ def test_a_port_that_is_taken_is_told(
         check_refusal(
             capsys, ["serve", "--port", port, "--store", "memory:"], "--port must be free to listen on"
         )
+
+
+def test_the_expiry_and_surfaces_of_keys_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    store = ["--store", f"sqlite:{tmp_path / 'keys.db'}"]
+    scope = ["--surface", "home", "--surface", "ads", "--expires", "2400-01-31T02:00:00+02:00"]
+    assert run(capsys, "keys", "create", "page", *scope, *store)[0] == 0
+    before = time.time()
+    assert run(capsys, "keys", "create", "month", "--expires", "30d", *store)[0] == 0
+    after = time.time()
+    assert run(capsys, "keys", "create", "plain", *store)[0] == 0
+    page, month, plain = json.loads(run(capsys, "keys", "list", "--json", "-", *store)[1])["keys"]
+    assert page["surfaces"] == ["home", "ads"]
+    assert page["expires_at"] == "2400-01-31T00:00:00.000+00:00"
+    expires = datetime.fromisoformat(month["expires_at"]).timestamp() - 30 * 86_400
+    assert before - 0.001 <= expires <= after
+    assert (plain["expires_at"], plain["surfaces"], plain["revoked_at"]) == (None, None, None)
+    listed = run(capsys, "keys", "list", *store)[1]
+    assert "home, ads" in listed
+    assert "2400-01-31" in listed
 
 
 def test_keys_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from banditrank.cli.output import JsonOption, check_targets, make_console, told_of_long_compiling, write_json
-from banditrank.cli.store import service_is_installed
+from banditrank.cli.store import StoreFileOption, given_address, service_is_installed
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def demo_command(
             show_default="a temporary file",
         ),
     ] = None,
+    store_file: StoreFileOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Let simulated users click through a service until Ctrl-C; then set what was learned beside the truth.
@@ -72,10 +73,14 @@ def demo_command(
         if stay:
             tell("all visits are over; Ctrl-C ends it")
 
-    with told_of_long_compiling("policies", "policies"):
+    # Not from the environment, which may name the store of the real service.
+    with (
+        given_address(store, store_file, variable=None) as address,
+        told_of_long_compiling("policies", "policies"),
+    ):
         result = run_demo(
             port=port,
-            store=store,
+            store=address,
             rounds=rounds,
             seed=seed,
             speed=speed,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from banditrank.cli.store import StoreOption, service_is_installed
+from banditrank.cli.store import StoreFileOption, StoreOption, given_address, service_is_installed
 
 
 def serve_command(
@@ -19,6 +19,7 @@ def serve_command(
         int | None, typer.Option(help="Port to listen on; 0 takes any that is free.", show_default="8420")
     ] = None,
     store: StoreOption = None,
+    store_file: StoreFileOption = None,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="TOML file with these and more settings; options override it."),
@@ -48,15 +49,16 @@ def serve_command(
     from banditrank.service.server import serve
     from banditrank.service.settings import Settings
 
-    given = {
-        "host": host,
-        "port": port,
-        "store": store,
-        "workers": workers,
-        "require_keys": require_keys or None,
-        "allow_origins": allow_origins or None,
-        "log_requests": log_requests or None,
-    }
-    overriding = {name: value for name, value in given.items() if value is not None}
-    settings = Settings(**overriding) if config is None else Settings.from_file(config, **overriding)  # type: ignore[arg-type]
-    serve(settings)
+    with given_address(store, store_file) as address:
+        given = {
+            "host": host,
+            "port": port,
+            "store": address,
+            "workers": workers,
+            "require_keys": require_keys or None,
+            "allow_origins": allow_origins or None,
+            "log_requests": log_requests or None,
+        }
+        overriding = {name: value for name, value in given.items() if value is not None}
+        settings = Settings(**overriding) if config is None else Settings.from_file(config, **overriding)  # type: ignore[arg-type]
+        serve(settings)

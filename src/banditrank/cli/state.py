@@ -8,7 +8,7 @@ import typer
 
 from banditrank.cli.command import Command
 from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
-from banditrank.cli.store import KeptStoreOption, opened
+from banditrank.cli.store import KeptStoreOption, StoreFileOption, given_address, opened, opened_at
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage.addresses import redacted
 from banditrank.storage.opening import DEFAULT_STORE
@@ -36,6 +36,7 @@ def _help(context: typer.Context) -> None:
 def show_command(
     surface: Annotated[str | None, typer.Argument(help="A surface, for what it learned.")] = None,
     store: KeptStoreOption = None,
+    store_file: StoreFileOption = None,
     level: Annotated[float, typer.Option(help="How probably an interval holds the truth.")] = 0.95,
     json_file: JsonOption = None,
 ) -> None:
@@ -45,7 +46,7 @@ def show_command(
     from banditrank.engine.estimates_report import estimates_of
 
     check_targets(json_file)
-    with opened(store) as kept:
+    with opened(store, store_file) as kept:
         if surface is None:
             everything = [_known(kept, record) for record in kept.surfaces()]
         else:
@@ -71,13 +72,14 @@ def export_command(
         typer.Option("--output", "-o", help="The file to write; standard output if left out."),
     ] = None,
     store: KeptStoreOption = None,
+    store_file: StoreFileOption = None,
 ) -> None:
     """Write a surface, its settings and its counts, to a file that people can read."""
     from banditrank.engine.transfer import as_text, export_surface
     from banditrank.files import replacing
 
     check_targets(None, output=output)
-    with opened(store) as kept:
+    with opened(store, store_file) as kept:
         document = export_surface(kept, surface)
     if output is None:
         sys.stdout.write(as_text(document))
@@ -97,16 +99,17 @@ def import_command(
         str | None, typer.Option(help="What to call the surface.", show_default="as in the file")
     ] = None,
     store: KeptStoreOption = None,
+    store_file: StoreFileOption = None,
 ) -> None:
     """Create a surface with the settings and counts of a file."""
     from banditrank.engine.transfer import read_document, read_surface
 
     document = read_document(file)
     surface, cells = read_surface(document, name=name)  # before a store is made for it
-    with opened(store, make=True) as kept:
+    with given_address(store, store_file) as address, opened_at(address, make=True) as kept:
         kept.create_surface(surface.name, surface.definition, cells=cells)
     typer.echo(
-        f"{redacted(store or DEFAULT_STORE)}: surface {surface.name}, {_cells(len(document['counts']))}"
+        f"{redacted(address or DEFAULT_STORE)}: surface {surface.name}, {_cells(len(document['counts']))}"
     )
 
 

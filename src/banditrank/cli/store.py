@@ -1,7 +1,10 @@
-"""What commands that work on a store have in common."""
+"""The store that a command works on: where its address comes from, and how it is opened."""
 
+import logging
+import os
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,46 +16,125 @@ if TYPE_CHECKING:
 
     from banditrank.storage.base import Store
 
+STORE_VARIABLE = "BANDITRANK_STORE"
+"""Environment variable that holds the address of the store."""
+
 KeptStoreOption = Annotated[
     str | None,
     typer.Option(
         "--store",
         metavar="ADDRESS",
-        help="sqlite:FILE, postgresql://… or redis://….",
-        show_default="sqlite:banditrank.db",
+        help="sqlite:FILE, postgresql://… or redis://…, without a password.",
+        show_default="$BANDITRANK_STORE, or sqlite:banditrank.db",
     ),
 ]
 StoreOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="sqlite:FILE, postgresql://…, redis://… or memory:",
-        show_default="sqlite:banditrank.db",
+        help="sqlite:FILE, postgresql://…, redis://… or memory:, without a password.",
+        show_default="$BANDITRANK_STORE, or sqlite:banditrank.db",
     ),
 ]
+StoreFileOption = Annotated[
+    Path | None,
+    typer.Option("--store-file", metavar="FILE", help="File with the address, which may hold a password."),
+]
+
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
-def opened(store: str | None, *, make: bool = False) -> "Iterator[Store]":
-    """Open a store that a command was told of, and close it.
+def given_address(
+    store: str | None, store_file: Path | None, *, variable: str | None = STORE_VARIABLE
+) -> "Iterator[str | None]":
+    """Yield the address that a command was given, None if it was given none.
+
+    ``--store`` comes before ``--store-file``, and that before the environment variable. The variable is
+    removed from the environment: child processes do not inherit it. Errors that the block raises about the
+    store name where its address is from.
 
     Parameters
     ----------
-    store
-        Its address, None for the usual one.
-    make
-        Whether an SQLite file that is not there is made, or refused.
+    store, store_file
+        What the options of these names say.
+    variable
+        Environment variable to read, None for none.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``--store`` holds a password, which every user of the machine can see, or the file is not usable.
     """
+    from banditrank.storage.addresses import has_password, redacted
+
+    inherited = None if variable is None else os.environ.pop(variable, None)
+    source = "store"
+    if store is not None:
+        if has_password(store):
+            instead = "--store-file" if variable is None else f"--store-file or {variable}"
+            rule = f"must hold no password, which other users of the machine can see: use {instead}"
+            raise InvalidInputError("store", rule, redacted(store))
+        address: str | None = store
+    elif store_file is not None:
+        source, address = "--store-file", _read_address(store_file)
+    else:
+        address = inherited or None
+        if address is not None and variable is not None:
+            source = variable
+    try:
+        yield address
+    except InvalidInputError as error:
+        if error.field != "store":
+            raise
+        raise InvalidInputError(source, error.rule, error.value) from None
+
+
+def _read_address(path: Path) -> str:
+    from banditrank.files import is_private
+    from banditrank.storage.addresses import has_password
+
+    try:
+        address = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise InvalidInputError.from_os("--store-file", "must be a readable file", path, error) from None
+    except UnicodeDecodeError:
+        address = ""
+    if not address.isprintable() or not address:
+        raise InvalidInputError("--store-file", "must hold one line, the address of a store", str(path))
+    if has_password(address) and not is_private(path):
+        _log.warning("file with a password is accessible to other users: %s", path)
+    return address
+
+
+@contextmanager
+def opened(store: str | None, store_file: Path | None, *, make: bool = False) -> "Iterator[Store]":
+    """Open the store that a command was given, and close it.
+
+    Parameters
+    ----------
+    store, store_file
+        What the options of these names say.
+    make
+        Whether an SQLite file that does not exist is created, or refused.
+    """
+    with given_address(store, store_file) as address, opened_at(address, make=make) as found:
+        yield found
+
+
+@contextmanager
+def opened_at(address: str | None, *, make: bool = False) -> "Iterator[Store]":
+    """Open the store at an address, or the usual one, and close it."""
     from banditrank.files import is_file
     from banditrank.storage.addresses import is_in_memory, sqlite_file
     from banditrank.storage.opening import DEFAULT_STORE, open_store
 
-    address = DEFAULT_STORE if store is None else store
+    address = DEFAULT_STORE if address is None else address
     if is_in_memory(address):
-        raise InvalidInputError("--store", "must outlive this command", address)
+        raise InvalidInputError("store", "must outlive this command", address)
     path = sqlite_file(address)
     if path is not None and not make and not is_file(path):
-        raise InvalidInputError("--store", "must be a store that exists", address)
+        raise InvalidInputError("store", "must be a store that exists", address)
     with open_store(address) as found:
         yield found
 

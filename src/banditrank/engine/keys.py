@@ -66,7 +66,7 @@ def new_api_key(
         raise InvalidInputError("name", "must be 1 to 100 printable characters", name)
     now = _now_ms()
     if expires_at_ms is not None and not now < expires_at_ms <= MAX_EXPIRES_AT_MS:
-        raise InvalidInputError("expires_at_ms", "must be in the future, up to year 9999", expires_at_ms)
+        raise InvalidInputError("expires", "must be in the future, up to year 9999", expires_at_ms)
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     record = KeyRecord(
         key_id,

@@ -1,6 +1,7 @@
 """How the service is set up."""
 
 import json
+import logging
 import tomllib
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -8,11 +9,14 @@ from typing import Any
 
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.files import is_private
 from banditrank.service.hosts import is_loopback
 from banditrank.service.origins import check_origins
-from banditrank.storage.addresses import is_in_memory
+from banditrank.storage.addresses import has_password, is_in_memory
 from banditrank.storage.base import Store
 from banditrank.storage.opening import DEFAULT_STORE, open_store
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ class Settings:
                 like = "a list" if isinstance(default, tuple) else f"like {default!r}"
                 told = type(value).__name__ if name == "store" else value  # there may be a password in it
                 raise InvalidInputError(f"{path}: {name}", f"must be {like}", told)
+        if has_password(values.get("store", "")) and not is_private(path):
+            _log.warning("file with a password is accessible to other users: %s", path)
         return cls(**{**values, **overriding})
 
 

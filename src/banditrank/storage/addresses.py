@@ -8,6 +8,8 @@ from banditrank.errors import InvalidInputError
 
 _LIKE_A_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(//)?", re.IGNORECASE)
 _WITHOUT_SECRETS = re.compile(r"((sqlite|memory):)?[^:@?=]*", re.IGNORECASE)
+_USER_AND_PASSWORD = re.compile(r"[^:@]*:[^@]+@")
+_PASSWORD_OPTION = re.compile(r"password\s*=\s*[^&\s]", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[a-z]+://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -27,6 +29,22 @@ def redacted(address: str) -> str:
         return address
     scheme = _LIKE_A_SCHEME.match(address)
     return f"{scheme[0] if scheme else ''}…"
+
+
+def has_password(address: str) -> bool:
+    """Return whether an address holds a password, or what may be one.
+
+    Examples
+    --------
+    >>> has_password("postgresql://somebody:secret@host/base"), has_password("redis://host/0?password=secret")
+    (True, True)
+    >>> has_password("postgresql://somebody@host:5432/base"), has_password("sqlite:a:b@c.db")
+    (False, False)
+    """
+    if sqlite_file(address) is not None or is_in_memory(address):
+        return False
+    after_scheme = address.partition("://")[2] or address
+    return bool(_USER_AND_PASSWORD.match(after_scheme) or _PASSWORD_OPTION.search(unquote(address)))
 
 
 def check_quoting(address: str) -> None:
