@@ -1,11 +1,16 @@
 """Items come and go, and users are treated equally where that is wanted."""
 
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live import ITEMS, a_ranker, a_surface, play, seeded, wait_until
+from live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
 
+from banditrank.engine.engine import Engine
 from banditrank.engine.ranker import Ranker
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage.memory import MemoryStore
@@ -91,6 +96,52 @@ def test_feedback_for_a_new_item_can_be_read_from_the_moment_that_its_shape_is_k
         monkeypatch.setattr(shapes, "remember", remember_and_read)
         assert two.feedback(shown.id, clicked="late") == "counted"
         assert len(read) == 1
+
+
+def cpu_seconds(do: Callable[[], object]) -> float:
+    begun = time.thread_time()
+    do()
+    return time.thread_time() - begun
+
+
+def adoption_seconds(n_items: int) -> list[float]:
+    """Return the CPU time to change a surface of many items, to adopt each change, and to open it."""
+    surface = a_surface(items=[f"item-{number}" for number in range(n_items)], user_types=TYPES[:1])
+    store = MemoryStore()
+    engine, replica = Engine(store), Engine(store)
+    with contextlib.closing(engine), contextlib.closing(replica):
+        for one in (engine, replica):
+            one._keeper.close()  # nothing else works on the surface
+        engine.create(surface)
+        live = replica.surface("home")
+        half = surface.items[: n_items // 2]
+        seconds = [
+            cpu_seconds(partial(step, *arguments))
+            for change in (
+                lambda surface: surface.with_items(["late"]),
+                lambda surface: surface.with_retired(["late"]),
+                lambda surface: surface.with_retired(half),
+                lambda surface: surface.with_items(half),
+            )
+            for step, *arguments in ((engine.change, "home", change), (replica._registry.renew, live))
+        ]
+        assert live.revision == 5
+    return [*seconds, cpu_seconds(lambda: a_ranker(surface, store).close())]
+
+
+def test_the_time_to_adopt_a_change_is_linear_in_the_number_of_items() -> None:
+    few, many = (
+        [min(times) for times in zip(*(adoption_seconds(n) for _ in range(3)), strict=True)]
+        for n in (1000, 4000)
+    )
+    # 16 times as much if each item is looked for in a list of all
+    assert [many_one < 10 * few_one for few_one, many_one in zip(few, many, strict=True)] == [True] * 9
+
+
+def test_the_note_of_a_change_lists_a_few_of_many_items() -> None:
+    with a_ranker() as ranker:
+        ranker.add_items([f"x{number}" for number in range(1002)])
+        assert [note.text for note in ranker._live.series()[1]] == ["x0, x1 and 1,000 more added"]
 
 
 def test_items_that_are_shown_or_unknown_are_refused() -> None:

@@ -83,8 +83,9 @@ class Ranker:
             if setting not in ("items", "retired") and kept[setting] != value:
                 rule = f"must be {kept[setting]!r} as in the store"
                 raise InvalidInputError(f"{surface.name}'s {setting}", rule, value)
+        known = set(kept["items"])
         for item in surface.items:
-            if item not in kept["items"]:
+            if item not in known:
                 rule = "must be in the store already: add_items adds one"
                 raise InvalidInputError(f"{surface.name}'s items", rule, item)
         return self._engine.surface(surface.name)

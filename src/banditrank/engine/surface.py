@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 from banditrank.checks import check_number, check_whole
@@ -89,8 +90,9 @@ class Surface:
         for names, most in (("user_types", MOST_USER_TYPES), ("items", MOST_ITEMS), ("retired", MOST_ITEMS)):
             least = 0 if names == "retired" else 1
             object.__setattr__(self, names, _names(names, getattr(self, names), least, most))
+        known = set(self.items)
         for name in self.retired:
-            if name not in self.items:
+            if name not in known:
                 raise UnknownNameError("retired", name, self.items)
         most_positions = min(len(self.shown_items), MOST_POSITIONS)
         if not most_positions:
@@ -112,12 +114,12 @@ class Surface:
         made.kernel(n_items=len(self.items), n_positions=self.n_positions)  # refuses what is too large for it
         object.__setattr__(self, "made_policy", made)
 
-    @property
+    @cached_property
     def shown_items(self) -> tuple[str, ...]:
         """The items that are not retired."""
         return tuple(self.items[number] for number in self.shown_numbers)
 
-    @property
+    @cached_property
     def shown_numbers(self) -> tuple[int, ...]:
         """The numbers of the items that are not retired."""
         gone = set(self.retired)

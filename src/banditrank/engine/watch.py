@@ -20,6 +20,7 @@ from banditrank.storage.records import Shown
 MOST_LATEST = 20
 MOST_SHOWN = 1000
 _PASSES = 200  # of the estimator
+_MAX_NAMES_LISTED = 3  # in a note: snapshots hold it
 _SHARE_OF_TIME = 0.02  # that looking for what is best may take
 
 BestRankings: TypeAlias = tuple[tuple[int, ...], ...]
@@ -133,10 +134,25 @@ class Watch:
 
 
 def _difference(before: Surface, after: Surface) -> str:
-    """Return what was changed about a surface, in a few words."""
-    added = [item for item in after.shown_items if item not in before.shown_items]
-    retired = [item for item in before.shown_items if item not in after.shown_items]
-    said = [
-        f"{' and '.join(names)} {verb}" for names, verb in ((added, "added"), (retired, "retired")) if names
-    ]
+    """Return what was changed about a surface, in a few words.
+
+    Examples
+    --------
+    >>> before = Surface("home", items=["a", "b", "c", "d", "e"], n_positions=1)
+    >>> _difference(before, before.with_retired(["a"]).with_items(["f", "g"]))
+    'f and g added, a retired'
+    >>> _difference(before, before.with_retired(["a", "b", "c", "d"]))
+    'a, b and 2 more retired'
+    """
+    earlier, later = set(before.shown_items), set(after.shown_items)
+    added = [item for item in after.shown_items if item not in earlier]
+    retired = [item for item in before.shown_items if item not in later]
+    said = [f"{_listed(names)} {verb}" for names, verb in ((added, "added"), (retired, "retired")) if names]
     return ", ".join(said) or "settings changed"
+
+
+def _listed(names: list[str]) -> str:
+    """Return up to three names in full; of more, two and the number of the others."""
+    if len(names) > _MAX_NAMES_LISTED:
+        names = [*names[: _MAX_NAMES_LISTED - 1], f"{len(names) - _MAX_NAMES_LISTED + 1:,} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
