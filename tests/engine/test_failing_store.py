@@ -1,17 +1,19 @@
 """A store that is down for a while: whoever waits is told, and nothing is lost or counted twice."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
 from live import Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
 from banditrank.engine.journal import Answer, Journal
+from banditrank.engine.journal import _taken as taken
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.base import Written
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, Entry, Verdict
-from banditrank.testing.stores import CLICK, shown
+from banditrank.storage.records import Change, Entry, Shown, Verdict
+from banditrank.testing.store_entries import CLICK, rounds_of, shown
 
 DONE: Callable[[Answer], None] = lambda _: None  # noqa: E731
 
@@ -96,7 +98,7 @@ def test_an_error_that_nobody_thought_of_is_told_and_the_journal_goes_on(
             broken.setattr(store, "_write", lambda *_: 1 / 0)
             with pytest.raises(StoreError, match="could not write: ZeroDivisionError"):
                 ranker.feedback(shown.id)
-        assert "could not be written" in caplog.text
+        assert "store rejected events: n_events=1" in caplog.text
         assert ranker.feedback(shown.id) == "counted"
 
 
@@ -163,7 +165,113 @@ def test_an_entry_that_cannot_be_written_does_no_harm_to_others(caplog: pytest.L
     assert answers == {number: Verdict.COUNTED for number in range(1, 20) if number != 7}
     assert len(store.open_entries(1, since=0, until=2**47)) == 18
     assert journal.dropped == 1
-    assert caplog.text.count("an entry could not be written") == 2
+    assert caplog.text.count("store rejected events: n_events=1") == 2
+
+
+class RejectingStore(MemoryStore):
+    """A store that rejects transactions that hold what it is told to reject, and counts all."""
+
+    def __init__(self, rejects: Callable[[Entry], bool], n_surfaces: int = 1) -> None:
+        super().__init__()
+        self.rejects = rejects
+        self.transactions = 0
+        for number in range(n_surfaces):
+            self.create_surface(f"s{number}", "{}")
+
+    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+        self.transactions += 1
+        if any(self.rejects(entry) for entry in entries):
+            raise StoreError("value too large")
+        return super()._write(entries, at)
+
+
+class Answers(dict[Shown, Answer]):
+    """The answer to each outcome of a group; a second answer to one fails."""
+
+    def done(self, key: Shown) -> Callable[[Answer], None]:
+        def answered(answer: Answer) -> None:
+            assert key not in self
+            self[key] = answer
+
+        return answered
+
+
+def write_group(store: MemoryStore, outcomes: list[Entry], notes: Sequence[Entry] = ()) -> Answers:
+    """Write outcomes and notes as one group, and return the answers."""
+    answers = Answers()
+    journal = Journal(store, learn=DONE)
+    journal.close()
+    assert journal._write(list(notes), [(one, answers.done(one.shown)) for one in outcomes])
+    assert journal.waiting == 0
+    return answers
+
+
+def is_rejection(answer: Answer) -> bool:
+    return isinstance(answer, StoreError) and not isinstance(answer, StoreUnavailableError)
+
+
+def test_a_store_error_rejects_the_entry_at_fault_alone() -> None:
+    outcomes = [Entry(shown(1, number), CLICK) for number in range(2000)]
+    notes = [Entry(shown(1, 5000 + number), None) for number in range(500)]
+    at_fault = {outcomes[3], outcomes[1234], notes[77]}
+    store = RejectingStore(at_fault.__contains__)
+    answers = write_group(store, outcomes, notes)
+    assert len(answers) == 2000
+    assert {key for key, answer in answers.items() if is_rejection(answer)} == {
+        outcomes[3].shown,
+        outcomes[1234].shown,
+    }
+    assert list(answers.values()).count(Verdict.COUNTED) == 1998
+    assert len(store.open_entries(1, since=0, until=2**47)) == 499
+    assert rounds_of(store, 1) == 1998
+    assert store.transactions <= 3 * 2 * 12
+
+
+def test_a_surface_whose_entries_are_all_rejected_does_no_harm_to_others() -> None:
+    outcomes = [Entry(shown(1 + number % 8, number), CLICK) for number in range(2000)]
+    store = RejectingStore(lambda entry: entry.shown.surface == 5, n_surfaces=8)
+    answers = write_group(store, outcomes)
+    assert all(is_rejection(answer) == (key.surface == 5) for key, answer in answers.items())
+    assert len(answers) == 2000
+    assert store.transactions < 200
+
+
+def test_a_store_that_rejects_everything_is_asked_a_bounded_number_of_times() -> None:
+    for n_surfaces in (1, 8):
+        outcomes = [Entry(shown(1 + number % n_surfaces, number), CLICK) for number in range(2000)]
+        store = RejectingStore(lambda _: True, n_surfaces)
+        answers = write_group(store, outcomes)
+        assert len(answers) == 2000
+        assert all(is_rejection(answer) for answer in answers.values())
+        assert store.transactions <= 600
+
+
+def test_a_store_that_becomes_unavailable_while_a_group_is_split_loses_nothing() -> None:
+    outcomes = [Entry(shown(1, number), CLICK) for number in range(100)]
+    notes = [Entry(shown(1, 5000 + number), None) for number in range(100)]
+    store = RejectingStore(lambda entry: entry == outcomes[60])
+    write = store._write
+
+    def break_down(entries: Sequence[Entry], at: int) -> Written:
+        if store.transactions == 5:
+            raise StoreUnavailableError("the store is down")
+        return write(entries, at)
+
+    store._write = break_down
+    journal = Journal(store, learn=DONE)
+    journal.close()
+    answers = Answers()
+    assert not journal._write(notes, [(one, answers.done(one.shown)) for one in outcomes])
+    assert len(answers) == 100
+    assert {str(answer) for answer in answers.values()} == {"counted", "the store is down"}
+    assert len(store.open_entries(1, since=0, until=2**47)) + journal.waiting == 100
+    store._write = write
+    again = write_group(store, outcomes)
+    assert is_rejection(again.pop(outcomes[60].shown))
+    assert all(
+        answer is (Verdict.REPEATED if answers[key] is Verdict.COUNTED else Verdict.COUNTED)
+        for key, answer in again.items()
+    )
 
 
 def test_closing_writes_all_that_was_shown() -> None:
@@ -241,3 +349,21 @@ def test_threads_end_with_their_ranker() -> None:
         play(ranker, 3, seed=1)
         assert set(threading.enumerate()) > before
     assert set(threading.enumerate()) == before
+
+
+def test_a_journal_with_nothing_to_write_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[int] = []
+    monkeypatch.setattr(
+        "banditrank.engine.journal._taken", lambda waiting: rounds.append(1) or taken(waiting)
+    )
+    store = MemoryStore()
+    store.create_surface("home", "{}")
+    journal = Journal(store, learn=DONE)
+    time.sleep(0.3)  # any time at all: it does nothing in it
+    assert rounds == []
+    journal.note(Entry(shown(1, 1), None))
+    wait_until(lambda: len(store.open_entries(1, since=0, until=2**47)) == 1)
+    time.sleep(0.3)
+    assert len(rounds) == 2, "one look at rankings noted, one at outcomes"
+    assert settled(journal, 2) is Verdict.COUNTED
+    journal.close()

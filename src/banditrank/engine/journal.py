@@ -7,7 +7,8 @@ entries and are called back.
 import logging
 import threading
 import time
-from collections import deque
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -33,13 +34,17 @@ _LARGEST_GROUP = 2_000
 _NOTING_SECONDS = 0.05  # after which rankings that were shown are written without an outcome to go with
 _SMALL_GROUP = 16
 _GATHERING_SECONDS = 0.001  # for which a small group waits for others: commits cost more than they hold
+_MAX_SPLITS_PER_SURFACE = 64  # of a rejected group; 11 find one event of 2,000
+_MAX_SPLITS = 256
 _RETRY_SECONDS = 0.25  # until a store that was down is tried again without being asked
 
 logger = logging.getLogger(__name__)
 
 Answer: TypeAlias = Verdict | BanditRankError
 Done: TypeAlias = Callable[[Answer], None]
-S = TypeVar("S")
+Event: TypeAlias = tuple[Entry, Done | None]
+"""An entry, and the callback of who waits for it; nobody waits for rankings that are noted."""
+
 T = TypeVar("T")
 Deliver: TypeAlias = Callable[[Sequence[tuple[Done, Answer]]], None]
 
@@ -74,7 +79,8 @@ class Journal:
         self._shown: deque[Entry] = deque()  # nobody waits for these: they go with the next group
         self._settled: deque[tuple[Entry, Done]] = deque()
         self._wake = threading.Condition()
-        self._idle = False
+        self._asleep = False  # until any entry comes
+        self._idle = False  # until an outcome comes, or rankings noted have waited for long enough
         self._closing = False
         self._ended = False
         self.groups = 0  # for the metrics
@@ -92,6 +98,10 @@ class Journal:
         """Hand over a ranking that was shown; nobody waits for it."""
         if len(self._shown) < MOST_WAITING and not self._closing:
             self._shown.append(entry)
+            if self._asleep:  # set before the thread looks for entries the last time, as below
+                with self._wake:
+                    self._asleep = False
+                    self._wake.notify()
         else:
             self.dropped += 1
 
@@ -118,11 +128,7 @@ class Journal:
 
     def _write_on(self) -> None:
         while True:
-            with self._wake:
-                self._idle = True
-                if not self._settled and not self._closing:
-                    self._wake.wait(_NOTING_SECONDS)
-                self._idle = False
+            self._wait_for_entries()
             if len(self._settled) < _SMALL_GROUP:
                 time.sleep(_GATHERING_SECONDS)
             shown = _taken(self._shown)
@@ -134,35 +140,62 @@ class Journal:
         self._ended = True
         self._refuse_the_rest()
 
+    def _wait_for_entries(self) -> None:
+        """Wait for an outcome; from the first ranking noted on, for `_NOTING_SECONDS` at most."""
+        with self._wake:
+            self._asleep = self._idle = True
+            if not (self._settled or self._shown or self._closing):
+                self._wake.wait()
+            self._asleep = False
+            if not (self._settled or self._closing):
+                self._wake.wait(_NOTING_SECONDS)
+            self._idle = False
+
     def _write(self, shown: list[Entry], settled: list[tuple[Entry, Done]]) -> bool:
-        """Write a group, and answer those who wait; return whether the store can be used."""
-        entries = [*shown, *(entry for entry, _ in settled)]
-        answers: Sequence[Answer]
-        usable, splits = True, False
-        try:
-            receipt = self._store.commit(entries, at=int(self._clock() * 1000))
-        except BanditRankError as error:
-            usable = False
-            answers = [error] * len(settled)
-            self._shown.extendleft(reversed(shown))  # they go with the next group
-            if not settled:
-                time.sleep(_RETRY_SECONDS)
-        except Exception as error:  # whatever it is, those who wait must be told
-            splits = len(entries) > 1
-            if not splits:
-                logger.exception("an entry could not be written")
-                self.dropped += len(shown)
-            answers = [StoreError(f"could not write: {error!r}")] * len(settled)
-        else:
-            answers = receipt.verdicts[len(shown) :]
-            self.groups += 1
-            self.entries += len(entries)
-            self._tell(receipt.changes)
-        if splits:  # one of them is bad, and the others must not suffer for it
-            halves = [self._write(*half) for half in _halves(shown, settled)]
-            return all(halves)
-        self.answer([(done, answer) for (_, done), answer in zip(settled, answers, strict=True)])
-        return usable
+        """Write a group, and answer those who wait; return whether the store can be used.
+
+        A group that the store rejects is written in ever smaller parts, so that only the events at fault are
+        rejected.
+        """
+        parts: list[list[Event]] = [[*((entry, None) for entry in shown), *settled]]
+        splits: Counter[int] = Counter()
+        while parts:
+            part = parts.pop()
+            try:
+                self._commit(part)
+            except StoreUnavailableError as error:
+                self._postpone([event for one in (part, *reversed(parts)) for event in one], error)
+                if not settled:
+                    time.sleep(_RETRY_SECONDS)
+                return False
+            except Exception as error:  # noqa: BLE001 - whatever it is, a single event may be at fault
+                if halves := _halves(part, splits):
+                    parts += reversed(halves)
+                else:
+                    self._reject(part, error)
+        return True
+
+    def _commit(self, events: Sequence[Event]) -> None:
+        """Commit events together, take in the changes, and call back; or raise if nothing was written."""
+        receipt = self._store.commit([entry for entry, _ in events], at=int(self._clock() * 1000))
+        self.groups += 1
+        self.entries += len(events)
+        self._tell(receipt.changes)
+        self.answer(
+            [(done, verdict) for (_, done), verdict in zip(events, receipt.verdicts, strict=True) if done]
+        )
+
+    def _postpone(self, events: Sequence[Event], error: StoreUnavailableError) -> None:
+        """Tell those who wait that the store is unavailable; rankings noted go with the next group."""
+        self._shown.extendleft(reversed([entry for entry, done in events if done is None]))
+        self.answer([(done, error) for _, done in events if done])
+
+    def _reject(self, events: Sequence[Event], error: Exception) -> None:
+        """Tell those who wait that the store rejected their events; rankings noted are dropped."""
+        logger.error("store rejected events: n_events=%d", len(events), exc_info=error)
+        answer = error if isinstance(error, BanditRankError) else StoreError(f"could not write: {error!r}")
+        self.dropped += sum(done is None for _, done in events)
+        self.answer([(done, answer) for _, done in events if done])
 
     def _tell(self, changes: Sequence[Change]) -> None:
         """Tell of changes; they are durable, and who fails to take one in now will find it in the store."""
@@ -203,20 +236,35 @@ def verdict_told(answer: Answer) -> str:
     return str(answer)
 
 
-def _halves(shown: list[S], settled: list[T]) -> list[tuple[list[S], list[T]]]:
-    """Return a group of two or more as two.
+def _surface_of(event: Event) -> int:
+    return event[0].shown.surface
 
-    Examples
-    --------
-    >>> _halves([1, 2], ["a", "b", "c"])
-    [([1, 2], []), ([], ['a', 'b', 'c'])]
-    >>> _halves([], ["a", "b", "c"])
-    [([], ['a']), ([], ['b', 'c'])]
+
+def _halves(events: list[Event], splits: Counter[int]) -> list[list[Event]]:
+    """Return rejected events in two parts, or nothing if they are not to be split any further.
+
+    Events of different surfaces are split between surfaces, so that a surface whose events are all rejected
+    is told from the others in few steps. So that the number of commits is bounded, also if the store rejects
+    everything, events of one surface are not split without end.
+
+    Parameters
+    ----------
+    events
+        At least one.
+    splits
+        How often a surface's events were split; counted here.
     """
-    if shown and settled:
-        return [(shown, []), ([], settled)]
-    middle = (len(shown) // 2, len(settled) // 2)
-    return [(shown[: middle[0]], settled[: middle[1]]), (shown[middle[0] :], settled[middle[1] :])]
+    ordered = sorted(events, key=_surface_of)  # stable: the first outcome of a ranking stays the first
+    first, last = _surface_of(ordered[0]), _surface_of(ordered[-1])
+    middle = len(ordered) // 2
+    if first != last:
+        inner = _surface_of(ordered[middle])
+        middle = bisect_left(ordered, inner, key=_surface_of) or bisect_right(ordered, inner, key=_surface_of)
+    elif len(ordered) == 1 or splits[first] >= _MAX_SPLITS_PER_SURFACE or splits.total() >= _MAX_SPLITS:
+        return []
+    else:
+        splits[first] += 1
+    return [ordered[:middle], ordered[middle:]]
 
 
 def _taken(waiting: deque[T]) -> list[T]:
