@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine: `make run` and `make test`. Each sets up .venv first, and
-# `make test` a browser and two servers.
+# `make test` a browser and three servers.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTANCES ?= 100000
@@ -31,7 +31,7 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports
 
-# What is installed outside .venv: Chromium, unless there is it or Chrome already; PostgreSQL and Redis.
+# What is installed outside .venv: Chromium, unless there is it or Chrome already; PostgreSQL, Redis and nginx.
 browser:
 	tools/install_browser
 

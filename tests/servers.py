@@ -1,6 +1,6 @@
-"""Real servers for tests of stores: a private PostgreSQL and a private Redis, which `make servers` installs.
+"""Real servers for tests, which `make servers` installs: a private PostgreSQL, Redis and nginx.
 
-Both write durably, and both can be killed and started again on what they have written.
+The databases write durably, and can be killed and started again on what they have written.
 """
 
 import os
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -38,13 +38,8 @@ class PrivateServer(ABC):
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self._numbers = count(1)
-
-    @abstractmethod
-    def address(self) -> str:
-        """Return the address of a store that is empty."""
 
     @abstractmethod
     def _command(self) -> list[str]:
@@ -108,7 +103,19 @@ class PrivateServer(ABC):
         self.start()
 
 
-class PostgresServer(PrivateServer):
+class DatabaseServer(PrivateServer):
+    """A server of stores."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._numbers = count(1)
+
+    @abstractmethod
+    def address(self) -> str:
+        """Return the address of a store that is empty."""
+
+
+class PostgresServer(DatabaseServer):
     """PostgreSQL, with data that are on disk before a commit is acknowledged."""
 
     AT_ONCE = signal.SIGQUIT  # with all of its processes
@@ -146,7 +153,7 @@ class PostgresServer(PrivateServer):
         return True
 
 
-class RedisServer(PrivateServer):
+class RedisServer(DatabaseServer):
     """Redis, with data that are on disk before a command is answered."""
 
     def address(self) -> str:
@@ -179,7 +186,69 @@ class RedisServer(PrivateServer):
             return False
 
 
-def _free_port() -> int:
+_NGINX_FRAME = """
+daemon off;
+pid nginx.pid;
+error_log stderr;
+worker_processes 1;
+events { worker_connections 512; }
+http {
+    access_log off;
+    client_body_temp_path bodies;
+    proxy_temp_path proxied;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    CONFIGURATION
+}
+"""
+
+
+class NginxServer(PrivateServer):
+    """A reverse proxy that keeps all of its files in its directory.
+
+    Parameters
+    ----------
+    directory
+        Directory of the configuration, the logs and the temporary files.
+    configuration
+        Contents of the `http` block.
+    ports
+        Ports on which the configuration listens.
+    """
+
+    AT_ONCE = signal.SIGTERM  # with its worker process
+
+    def __init__(self, directory: Path, configuration: str, ports: Collection[int] = ()) -> None:
+        super().__init__(directory)
+        self._ports = ports
+        (directory / "nginx.conf").write_text(_NGINX_FRAME.replace("CONFIGURATION", configuration))
+
+    def check(self) -> str:
+        """Return the errors in the configuration, as `nginx -t` prints them; empty if there are none."""
+        is_wrong = self._run([*self._command(), "-t"]).wait(SECONDS)
+        return (self.directory / "log").read_text() if is_wrong else ""
+
+    def finish(self) -> None:
+        """Stop once all requests under way are answered and logged."""
+        self._end(signal.SIGQUIT)
+
+    def _command(self) -> list[str]:
+        program = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
+        if program is None:
+            pytest.fail("there is no nginx: run `make servers`")
+        return [program, "-p", str(self.directory), "-e", "stderr", "-c", "nginx.conf"]
+
+    def _answers(self) -> bool:
+        for port in self._ports:
+            with socket.socket() as trial:
+                if trial.connect_ex(("127.0.0.1", port)):
+                    return False
+        return True
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
     while True:
         port = random.SystemRandom().randrange(*PORTS)
         with socket.socket() as trial:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import PASSWORD, PostgresServer, PrivateServer
+from servers import PASSWORD, DatabaseServer, PostgresServer
 
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.opening import open_store
@@ -19,13 +19,13 @@ from banditrank.testing.store_entries import CLICK, rounds_of, shown
 
 
 @pytest.fixture(params=["postgresql", "redis"])
-def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
-    started: PrivateServer = request.getfixturevalue(request.param)
+def server(request: pytest.FixtureRequest) -> Iterator[DatabaseServer]:
+    started: DatabaseServer = request.getfixturevalue(request.param)
     yield started
     started.start()  # if a test failed while it was down
 
 
-def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: PrivateServer) -> None:
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: DatabaseServer) -> None:
     acknowledged: list[int] = []
     enough = threading.Event()
     with open_store(server.address()) as store:
@@ -61,7 +61,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: PrivateS
         assert rounds_of(store, surface) == len(entries)
 
 
-def test_a_restart_is_not_noticed_by_whoever_did_nothing_meanwhile(server: PrivateServer) -> None:
+def test_a_restart_is_not_noticed_by_whoever_did_nothing_meanwhile(server: DatabaseServer) -> None:
     with open_store(server.address()) as store:
         surface = store.create_surface("home", "{}").number
         server.restart()
@@ -69,7 +69,7 @@ def test_a_restart_is_not_noticed_by_whoever_did_nothing_meanwhile(server: Priva
         assert store.find_surface("home") is not None
 
 
-def processes_of(server: PrivateServer) -> list[int]:
+def processes_of(server: DatabaseServer) -> list[int]:
     """Return a server's process and its children."""
     assert server._process is not None
     parent = server._process.pid
@@ -85,7 +85,7 @@ def processes_of(server: PrivateServer) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
-def test_a_server_that_does_not_answer_is_given_up(server: PrivateServer) -> None:
+def test_a_server_that_does_not_answer_is_given_up(server: DatabaseServer) -> None:
     kind = PostgresStore if isinstance(server, PostgresServer) else RedisStore
     address = server.address()
     with open_store(address) as patient:
