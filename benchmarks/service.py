@@ -1,7 +1,7 @@
 """How fast the service answers, beside services that do nothing, under one load.
 
-Those run on uvicorn's own protocol, as usual, and on the service's, which adds limits: the latter tells what is
-due to what the service does.
+Those run on uvicorn's own protocol, as usual, and on the service's, which adds limits: the latter tells what
+is due to what the service does.
 """
 
 import json

@@ -33,7 +33,16 @@ from banditrank.service import (
 )
 from banditrank.service.bodies import Bodies
 from banditrank.service.hosts import OwnHosts
-from banditrank.service.messages import RawHeaders, Receive, Request, Response, Scope, Send, query_of
+from banditrank.service.messages import (
+    RawHeaders,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    header,
+    query_of,
+)
 from banditrank.service.metrics import Metrics
 from banditrank.service.operations import Operation, Router
 from banditrank.service.origins import answer_across_origins
@@ -136,8 +145,9 @@ class Application:
             principal = self._authorize(operation, parameters, headers)
             body = None
             if operation.body is not None:
-                body = await self.bodies.read(operation, headers, receive)
+                content = await self.bodies.read(headers, receive)
                 unread = False
+                body = self.bodies.decode(operation, content)
             query = query_of(scope) if operation.query else {}
             request = Request(request_id, parameters, query, body, headers, principal)
             if operation.cancellable:
@@ -150,7 +160,8 @@ class Application:
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
-            await response.send(send, request_id, close=unread)
+            close = unread and not await _is_received(headers, receive)
+            await response.send(send, request_id, close=close)
         self._record(request_id, name, response.status, start, failure)
         if isinstance(response, Stream):  # recorded when it begins: it may be open for hours
             await self._stream(response, request_id, name, receive, send)
@@ -319,6 +330,20 @@ async def _unless_disconnected(handling: Awaitable[Response | Stream], receive: 
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def _is_received(headers: RawHeaders, receive: Receive) -> bool:
+    """Return whether the body of a request has arrived that no handler has read."""
+    if header(headers, b"expect") is not None:  # the client waits for the word to send it
+        return False
+    try:
+        async with asyncio.timeout(0):
+            while (message := await receive())["type"] == "http.request":
+                if not message.get("more_body", False):
+                    return True
+    except TimeoutError:
+        pass
+    return False
 
 
 def _declares_body(headers: RawHeaders) -> bool:

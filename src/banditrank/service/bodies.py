@@ -39,24 +39,10 @@ class Bodies:
             if operation.body is not None
         }
 
-    async def read(self, operation: Operation, headers: RawHeaders, receive: Receive) -> Any:
-        """Return the body of a request, of the type that the operation asks for."""
+    async def read(self, headers: RawHeaders, receive: Receive) -> bytes:
+        """Return the body of a request, or raise a 408, 413 or 415."""
         _check_type(headers)
-        return self._decode(operation, await self._in_parts(receive))
-
-    def _decode(self, operation: Operation, text: bytes) -> Any:
-        self._check_length(text)
-        try:
-            return self._decoders[operation.name].decode(text)
-        except msgspec.ValidationError as error:
-            raise ProblemError(INVALID, str(error)) from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ProblemError(MALFORMED, str(error)) from None
-        except RecursionError:
-            raise ProblemError(MALFORMED, "the body is nested too deeply") from None
-
-    async def _in_parts(self, receive: Receive) -> bytes:
-        text = bytearray()
+        content = bytearray()
         late = ProblemError(TOO_SLOW, f"a body must arrive within {self._seconds:g} seconds")
         try:
             async with asyncio.timeout(self._seconds):
@@ -64,16 +50,24 @@ class Bodies:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise late
-                    text += message.get("body", b"")
-                    self._check_length(text)
+                    content += message.get("body", b"")
+                    if len(content) > self._largest:
+                        raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
                     if not message.get("more_body", False):
-                        return bytes(text)
+                        return bytes(content)
         except TimeoutError:
             raise late from None
 
-    def _check_length(self, text: bytes | bytearray) -> None:
-        if len(text) > self._largest:
-            raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
+    def decode(self, operation: Operation, content: bytes) -> Any:
+        """Return a body as the type that the operation declares, or raise a 400 or 422."""
+        try:
+            return self._decoders[operation.name].decode(content)
+        except msgspec.ValidationError as error:
+            raise ProblemError(INVALID, str(error)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ProblemError(MALFORMED, str(error)) from None
+        except RecursionError:
+            raise ProblemError(MALFORMED, "the body is nested too deeply") from None
 
 
 def _check_type(headers: RawHeaders) -> None:

@@ -258,11 +258,16 @@ def max_connections() -> int:
 
 
 def _check_framing(version: str, headers: list[tuple[bytes, bytes]]) -> None:
-    """Raise unless it is certain where a request ends."""
+    """Raise unless it is certain where a request ends, and for which host it is."""
     if version not in ("1.1", "1.0"):
         raise ValueError(f"HTTP/{version} is not supported")
+    names = [name for name, _ in headers]
+    if names.count(b"host") != 1 and (version == "1.1" or b"host" in names):
+        raise ValueError("a request must have one host")
+    if b"transfer-encoding" not in names:
+        return
     encodings = [value for name, value in headers if name == b"transfer-encoding"]
-    if encodings and (version == "1.0" or len(encodings) > 1 or encodings[0].lower() != b"chunked"):
+    if version == "1.0" or len(encodings) > 1 or encodings[0].lower() != b"chunked":
         raise ValueError("the transfer encoding must be chunked, on HTTP/1.1")
 
 
