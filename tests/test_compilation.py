@@ -1,16 +1,23 @@
-"""The machine code that is kept does not depend on files without formulas; Ctrl-C waits for the compiler."""
+"""The machine code that is kept does not depend on files without formulas; Ctrl-C waits for the compiler.
+
+Calls of compiled formulas leak nothing.
+"""
 
 import ast
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numba
+import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import banditrank
-from banditrank.compilation import WITHOUT_FORMULAS
+from banditrank.compilation import WITHOUT_FORMULAS, compiled
+from banditrank.testing.leaks import assert_no_leaks
 
 PACKAGE = Path(banditrank.__file__).parent
 HARMLESS = {"told_of_compiling"}  # make no formula: they call one
@@ -84,3 +91,46 @@ def test_compiling_in_another_thread_leaves_the_signal_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.default_int_handler]
+
+
+class Arguments(NamedTuple):
+    array: np.ndarray
+    nested: tuple[np.ndarray, tuple[np.ndarray, int]]
+    generator: np.random.Generator
+
+
+def draw(arguments: Arguments, rng: np.random.Generator) -> float:
+    return arguments.generator.random() + rng.random() + arguments.nested[1][0][0]
+
+
+@pytest.mark.parametrize("compile_function", [compiled, numba.njit], ids=["without counts", "with counts"])
+def test_calls_leave_references_to_arguments_as_they_were(compile_function: Any) -> None:
+    rng = np.random.default_rng(0)
+    arguments = Arguments(np.zeros(2), (np.zeros(3), (np.zeros(4), 5)), np.random.default_rng(1))
+    function = compile_function(draw)
+    assert function(arguments, rng) == draw(
+        arguments._replace(generator=np.random.default_rng(1)), np.random.default_rng(0)
+    )
+    assert_no_leaks(lambda: function(arguments, rng), arguments, rng)
+
+
+def test_a_generator_that_cannot_be_read_is_an_error() -> None:
+    class Unreadable(np.random.Generator):
+        @property
+        def bit_generator(self) -> Any:
+            raise RuntimeError("unreadable")
+
+    rng = np.random.default_rng(0)
+    arguments = Arguments(np.zeros(2), (np.zeros(3), (np.zeros(4), 5)), rng)
+    with pytest.raises(RuntimeError, match="unreadable"):
+        compiled(draw)(arguments, Unreadable(np.random.PCG64()))
+
+
+def test_leaks_of_references_and_memory_are_found() -> None:
+    kept: list[Any] = []
+    array = np.zeros(1)
+    assert_no_leaks(lambda: kept.append(1) or kept.clear(), array)
+    with pytest.raises(AssertionError, match=r"references to argument 0\.1 changed by"):
+        assert_no_leaks(lambda: kept.append(array), (1, array))
+    with pytest.raises(AssertionError, match="calls leaked"):
+        assert_no_leaks(lambda: kept.append(object()))

@@ -1,13 +1,16 @@
 """How formulas are compiled, and where the machine code is kept.
 
 A formula is written once, as a module-level function decorated with `compiled` or `inlined`, and is called
-from Python, from other formulas, and from the simulation loop. Four facts about Numba shape this module:
+from Python, from other formulas, and from the simulation loop. Five facts about Numba shape this module:
 
 * A compiled function that is passed as an *argument*, or captured by a closure, is compiled anew in every
   process. `specialise` captures the plain Python functions instead, which are pickled by name, so that loops
   made for one policy and one click model are kept on disk as well.
 * Reference counting of the arrays in a state costs five times the formulas themselves. Formulas therefore
   never allocate, and are compiled without it (``_nrt=False``): the caller owns every array.
+* Without reference counting Numba borrows an array from Python, but takes a reference to a NumPy generator
+  that it never releases: each call would leak. `_unbox_generator` borrows generators as well, so a call
+  leaves the reference counts of all its arguments as they were. Functions of other packages are not affected.
 * The compiler copies a formula that takes tuples of many arrays into each place that calls it, however large
   it is, and does so again at every level above. Large formulas are therefore called from one place.
 * Numba invalidates a function's machine code when the function's own file changes, not when a formula that
@@ -29,6 +32,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+import numba.core.boxing
 from numba.core import config, event
 from numba.core.errors import NumbaWarning
 from numba.extending import overload, register_jitable
@@ -117,6 +121,39 @@ def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
     function.__qualname__ += ".py_func"
     jitable: Callable[..., Any] = register_jitable(**_INLINED)(function)
     return jitable
+
+
+_core: Any = numba.core  # its functions have no types
+
+
+def _unbox_generator(generator_type: Any, generator: Any, c: Any) -> Any:
+    """Emit the code that unboxes a NumPy generator; without reference counting it is borrowed.
+
+    Parameters
+    ----------
+    generator_type
+        Its type in Numba.
+    generator
+        The pointer to it.
+    c
+        The context in which Numba unboxes.
+    """
+    if c.context.enable_nrt:
+        return _core.boxing.unbox_numpy_random_generator(generator_type, generator, c)
+    native = _core.cgutils.create_struct_proxy(generator_type)(c.context, c.builder)  # zeros: without owner
+    native.parent = generator
+    is_error = _core.cgutils.alloca_once_value(c.builder, _core.cgutils.true_bit)
+    bit_generator = c.pyapi.object_getattr_string(generator, "bit_generator")
+    with c.builder.if_then(_core.cgutils.is_not_null(c.builder, bit_generator)):
+        unboxed = c.unbox(_core.types.NumPyRandomBitGeneratorType("bit_generator"), bit_generator)
+        native.bit_generator = unboxed.value
+        c.builder.store(unboxed.is_error, is_error)
+        c.pyapi.decref(bit_generator)  # the generator keeps it alive
+    return _core.pythonapi.NativeValue(native._getvalue(), is_error=c.builder.load(is_error))  # noqa: SLF001 - Numba's idiom
+
+
+# Not by `numba.extending.unbox`: it accepts one function for each type, and this type has Numba's.
+_core.pythonapi._unboxers.functions[_core.types.NumPyRandomGeneratorType] = _unbox_generator  # noqa: SLF001 - see above
 
 
 @contextmanager

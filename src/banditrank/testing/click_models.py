@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from banditrank.model.click_models import ClickModel, make_world
 from banditrank.model.generators import generate
 from banditrank.model.rewards import Bernoulli, Beta, Rewards
+from banditrank.testing.leaks import assert_no_leaks
 
 DRAWS = 40_000
 WIDTH = 6.0  # standard errors; a mean is farther off with probability below 2e-9
@@ -47,6 +48,15 @@ def check_value_depends_on_the_ranking_only(click_model: ClickModel) -> None:
         assert 0 <= first <= problem.n_positions
 
 
+def check_calls_leak_nothing(click_model: ClickModel) -> None:
+    """Both formulas leave references to their arguments and memory as they were."""
+    problem = generate("random", n_user_types=2, n_items=4, n_positions=3, seed=3)
+    world, rng = make_world(problem, Beta(2.0, 3.0), click_model), np.random.default_rng(7)
+    ranking, rewards = np.array([2, 0, 3], dtype=np.uintp), np.zeros(3)
+    assert_no_leaks(lambda: click_model.draw(world, 1, ranking, rng, rewards), world, ranking, rng, rewards)
+    assert_no_leaks(lambda: click_model.value(world, 1, ranking), world, ranking)
+
+
 def _draws(
     click_model: ClickModel, world: object, user_type: int, ranking: NDArray[np.uintp]
 ) -> NDArray[np.float64]:
@@ -61,4 +71,5 @@ CLICK_MODEL_CHECKS: tuple[Callable[[ClickModel], None], ...] = (
     check_rewards_average_to_the_value,
     check_rewards_lie_in_range,
     check_value_depends_on_the_ranking_only,
+    check_calls_leak_nothing,
 )

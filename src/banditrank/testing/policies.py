@@ -17,6 +17,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 from banditrank.policies.base import CompiledPolicy, Policy
 from banditrank.statistics.counts import Counts
+from banditrank.testing.leaks import assert_no_leaks
 
 MakePolicy: TypeAlias = Callable[[Problem], Policy]
 """Makes the policy under test; only policies that know the world look at the problem."""
@@ -155,6 +156,27 @@ def check_unknown_user_type_is_refused(make_policy: MakePolicy) -> None:
         raise AssertionError(f"user type {user_type} was taken")
 
 
+def check_calls_leak_nothing(make_policy: MakePolicy) -> None:
+    """Ranking, and each compiled formula, leaves references to its arguments and memory as they were."""
+    problem, rng = problems()[0], np.random.default_rng(7)
+    policy, counts = make_policy(problem), settled_counts(problem)
+    arrays = (counts.displays, counts.rewards, counts.arrivals)
+    assert_no_leaks(lambda: policy.rank(counts, 0, rng=rng), rng, arrays)
+    if not isinstance(policy, CompiledPolicy):
+        return
+    seen = counts if policy.distinguishes_user_types else counts.pooled()
+    state, now = policy.start(seen, policy.new_scratch()), seen.rounds + 1
+    parameters = policy.parameters(np.array([now]))[0]
+    ranking, rewards = np.zeros(seen.n_positions, dtype=np.uintp), np.zeros(seen.n_positions)
+    kernel = policy.kernel(n_items=seen.n_items, n_positions=seen.n_positions)
+
+    def play() -> None:
+        kernel.rank(state, 0, now, parameters, rng, ranking)
+        kernel.observe(state, 0, now, ranking, rewards)
+
+    assert_no_leaks(play, state, parameters, rng, ranking, rewards)
+
+
 def _types_to_try(policy: Policy, problem: Problem) -> range:
     """Return the user types; under equal treatment one does, for all get the same."""
     return range(1 if policy.treatment == "equal" else problem.n_user_types)
@@ -204,4 +226,5 @@ POLICY_CHECKS: tuple[Callable[[MakePolicy], None], ...] = (
     check_relabelling_items,
     check_relabelling_user_types,
     check_unknown_user_type_is_refused,
+    check_calls_leak_nothing,
 )

@@ -18,6 +18,7 @@ from banditrank.solvers.method import Limits, Outcome
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, METHODS, SolverName, solve
 from banditrank.testing.honesty import ROUNDING, complaint, rounding
+from banditrank.testing.leaks import assert_no_leaks
 from banditrank.testing.worlds import World, draw_world, worlds
 from banditrank.utilities.utility import Utility
 
@@ -240,6 +241,19 @@ def check_target_gap_is_kept(solver: SolverUnderTest) -> None:
                 _assert_honest(solution, world, utility, best, target_gap)
 
 
+def check_calls_leak_nothing(solver: SolverUnderTest) -> None:
+    """Solving leaves references to what it is given and memory as they were."""
+    instance = draw_world("conflict", (3, 5, 3), 0, bonuses=True).instance()
+    limits = Limits(solver.target_gap, np.inf, None, share=1.0, seed=0)
+
+    def solve_all() -> None:
+        for utility in solver.utilities:
+            METHODS[solver.name].run(instance, utility, limits)
+
+    compiled = tuple(utility.compiled() for utility in solver.utilities)
+    assert_no_leaks(solve_all, instance, compiled, calls=50)
+
+
 def _assert_solved(solver: SolverUnderTest, world: World, utility: Utility) -> Solution:
     solution, best = solver(world, utility), world.best(utility)
     _assert_same(solution.value, best, solver.precision, f"{utility}: value of {solution.ranking}")
@@ -276,4 +290,5 @@ SOLVER_CHECKS: tuple[Callable[[SolverUnderTest], None], ...] = (
     check_values_of_different_size,
     check_out_of_time,
     check_target_gap_is_kept,
+    check_calls_leak_nothing,
 )

@@ -1,0 +1,22 @@
+import pytest
+from live import a_surface, seeded
+
+from banditrank.engine.view import View
+from banditrank.statistics.counts import Counts
+from banditrank.testing.leaks import assert_no_leaks
+
+KINDS = [{}, {"policy": "ucb-rank"}, {"treatment": "equal", "utility": "nash"}]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()) or "auto")
+def test_refreshing_and_ranking_leak_nothing(kind: dict[str, str]) -> None:
+    surface, random_bytes = a_surface(**kind), seeded(1)
+    counts = Counts.empty(n_user_types=2, n_items=5, n_positions=2)
+    arrays = (counts.displays, counts.rewards, counts.arrivals)
+
+    def refresh() -> None:
+        View(surface, 1, 1, counts).rank(0, random_bytes)
+
+    assert_no_leaks(refresh, arrays, calls=500)  # with the batch that fills caches, 1,500 views
+    view = View(surface, 1, 1, counts)
+    assert_no_leaks(lambda: view.rank(0, random_bytes), arrays, view._rng, calls=200)
