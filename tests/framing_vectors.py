@@ -335,7 +335,10 @@ def _trailers() -> Iterable[Vector]:
     yield _refused("trailer: no colon", head + b"0\r\nX-A\r\n\r\n" + CANARY, begun=EMPTY_POST)
     yield _refused("trailer: folded", head + b"0\r\nX-A: b\r\n c\r\n\r\n" + CANARY, begun=EMPTY_POST)
     yield _refused(
-        "trailer: never ends", head + b"0\r\n" + b"X-A: b\r\n" * (MANY_BYTES // 8), begun=EMPTY_POST
+        "trailer: never ends",
+        head + b"0\r\n" + b"X-A: b\r\n" * (MANY_BYTES // 8),
+        begun=EMPTY_POST,
+        half_closes=True,
     )
 
 
@@ -386,15 +389,17 @@ def _upgrades() -> Iterable[Vector]:
         POST + CHUNKED + b"\r\n" + chunk(b"\r\nUpgrade: h2c\r\n" + CANARY) + b"0\r\n\r\n",
         requests=[Request("POST", FEEDBACK, b"\r\nUpgrade: h2c\r\n" + CANARY)],
     )
-    # What is cut out of the first body must not make the second one a request.
-    inner = b"\r\nupgrade: h2c\r\n"
-    body = inner + b"a" * N
-    yield _served(
-        "upgrade inside a body, followed by a canary in the next body",
-        POST + b"Content-Length: %d\r\n\r\n" % len(body) + body,
-        POST + LENGTH + b"\r\n" + CANARY,
-        requests=[Request("POST", FEEDBACK, body), POSTED_CANARY],
-    )
+    # A server that cuts the offer out of the first body takes the next head for the rest of that body.
+    for path in (FEEDBACK, PROBE_PATH):  # the second answers before it reads the body
+        following = POST + LENGTH + b"\r\n"
+        body = b"a\r\nupgrade:" + b" " * (len(following) - len(b"\r\nupgrade:h2c")) + b"h2c\r\nb"
+        head = b"POST %s HTTP/1.1\r\nHost: localhost\r\n" % path.encode()
+        yield _served(
+            f"upgrade inside a body, as long as the next head: {path}",
+            head + b"Content-Length: %d\r\n\r\n" % len(body) + body,
+            following + CANARY,
+            requests=[Request("POST", path, body), POSTED_CANARY],
+        )
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     yield _refused("HTTP/2 preface", preface + CANARY)
     yield _refused("HTTP/2 preface in two packets", preface[:18], preface[18:] + CANARY)

@@ -193,7 +193,8 @@ error_log stderr;
 worker_processes 1;
 events { worker_connections 512; }
 http {
-    access_log off;
+    log_format requests '$request_method $uri $upstream_addr';
+    access_log access.log requests;
     client_body_temp_path bodies;
     proxy_temp_path proxied;
     fastcgi_temp_path fastcgi;
@@ -228,6 +229,13 @@ class NginxServer(PrivateServer):
         """Return the errors in the configuration, as `nginx -t` prints them; empty if there are none."""
         is_wrong = self._run([*self._command(), "-t"]).wait(SECONDS)
         return (self.directory / "log").read_text() if is_wrong else ""
+
+    def forwarded(self) -> list[str]:
+        """Return method and path of every request that was sent upstream, as far as they are logged."""
+        lines = (self.directory / "access.log").read_text().splitlines()
+        return [
+            request for request, _, upstream in (line.rpartition(" ") for line in lines) if upstream != "-"
+        ]
 
     def finish(self) -> None:
         """Stop once all requests under way are answered and logged."""
