@@ -72,10 +72,11 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stream_after_an_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
-    with running(stream_seconds=1.0) as service, connect(service) as busy:
+    with running(stream_seconds=1.0) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
-        busy.sendall(RANK + STREAM)
-        answer = received(busy)
+        with connect(service) as busy:
+            busy.sendall(RANK + STREAM)
+            answer = received(busy)
     assert answer.count(b"HTTP/1.1 200") == 2
     assert answer.endswith(b"0\r\n\r\n"), "it was ended, and not cut off"
 

@@ -36,6 +36,11 @@ def test_everything_can_be_asked(service: Running) -> None:
             client.feedback(shown.id)
         with pytest.raises(UnknownRankingError):
             client.feedback("forged")
+        several = client.rank_batch("ads", ["new", "old", "new"])
+        assert [len(one.items) for one in several] == [len(shown.items)] * 3
+        assert [client.feedback(one.id) for one in several] == ["counted"] * 3
+        with pytest.raises(ServiceError, match="user_type"):
+            client.rank_batch("ads", ["new", "unknown"])
         second = client.rank("ads", "old")
         results = client.feedback_batch([{"ranking": second.id}, {"ranking": "forged"}])
         assert [result["status"] for result in results] == ["counted", "refused"]

@@ -157,8 +157,8 @@ def test_a_mistake_in_a_batch_is_that_of_one(
     answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
     assert [result["status"] for result in answer] == ["counted", "refused", "counted"]
     assert answer[1]["problem"]["type"] == "urn:banditrank:problem:internal"
-    assert "Send feedback again" in answer[1]["problem"]["detail"]
-    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["feedback failed"]
+    assert "feedback is safe to repeat" in answer[1]["problem"]["detail"]
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["request failed"]
     assert rounds(service) == 3  # so it must not be said that nothing was changed
 
 

@@ -1,6 +1,5 @@
 """Authentication and authorization by API keys: rights, expiry and surfaces."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -43,7 +42,7 @@ def bearer(key: str) -> tuple[tuple[bytes, bytes], ...]:
 
 def loaded(store: MemoryStore) -> Rights:
     rights = Rights(always=True)
-    asyncio.run(rights.read(store))
+    rights.load(store.api_keys())
     return rights
 
 
@@ -75,7 +74,7 @@ def test_a_store_whose_keys_all_expired_still_demands_one(clock: Clock) -> None:
     create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + 1)
     clock.now_ms += 1
     rights = Rights(always=False)
-    asyncio.run(rights.read(store))
+    rights.load(store.api_keys())
     assert rights.demanded
 
 

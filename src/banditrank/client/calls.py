@@ -58,6 +58,12 @@ def rank(surface: str, user_type: str) -> Call[ShownRanking]:
     return Call("POST", path, _shown, body, repeatable=False, undone_after=(503,))
 
 
+def rank_batch(surface: str, user_types: Iterable[str]) -> Call[list[ShownRanking]]:
+    """Ask for a ranking for each of several users; not sent twice, as `rank`."""
+    path, body = f"{_surface(surface)}/rankings/batch", {"user_types": list(user_types)}
+    return Call("POST", path, _all_shown, body, repeatable=False, undone_after=(503,))
+
+
 def feedback(ranking: str, clicked: str | None, reward: float) -> Call[str]:
     """Tell what became of a ranking."""
     body = {"ranking": ranking, "clicked": clicked, "reward": reward}
@@ -148,6 +154,10 @@ def _segment(what: str, name: str) -> str:
 
 def _shown(answer: Any) -> ShownRanking:
     return ShownRanking(answer["id"], tuple(answer["items"]), datetime.fromisoformat(answer["expires"]))
+
+
+def _all_shown(answer: Any) -> list[ShownRanking]:
+    return [_shown(one) for one in answer["rankings"]]
 
 
 def headers_with(key: str | None) -> dict[str, str]:

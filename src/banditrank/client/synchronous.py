@@ -50,6 +50,10 @@ class Client:
         """Return what to show to a user of a type."""
         return self._send(calls.rank(surface, user_type))
 
+    def rank_batch(self, surface: str, user_types: Iterable[str]) -> list[ShownRanking]:
+        """Return a ranking for a user of each type, in one request."""
+        return self._send(calls.rank_batch(surface, user_types))
+
     def feedback(self, ranking: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
         """Count what became of a ranking; return ``counted``, or ``repeated`` if that was known."""
         return self._send(calls.feedback(ranking, clicked, reward))

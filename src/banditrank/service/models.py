@@ -106,9 +106,9 @@ class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RankingBatch(msgspec.Struct, forbid_unknown_fields=True):
-    """Requests for several rankings; each is answered or refused by itself."""
+    """The type of each of several users that are to be shown a ranking."""
 
-    rankings: Annotated[list[RankingRequest], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
+    user_types: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
 
 
 class RankingAnswer(msgspec.Struct):
@@ -163,17 +163,10 @@ class FeedbackBatchAnswer(msgspec.Struct):
     results: list[FeedbackResult]
 
 
-class RankingResult(msgspec.Struct, omit_defaults=True):
-    """A ranking of a batch, or why there is none."""
-
-    ranking: RankingAnswer | None = None
-    problem: ProblemDocument | None = None
-
-
 class RankingBatchAnswer(msgspec.Struct):
-    """The ranking for each request, in the order of the batch."""
+    """A ranking for each user, in the order of the request."""
 
-    results: list[RankingResult]
+    rankings: list[RankingAnswer]
 
 
 class Access(msgspec.Struct):

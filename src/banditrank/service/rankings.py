@@ -1,14 +1,14 @@
 """Routes that pages call all the time: rankings and feedback."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from banditrank.engine.live_surface import LiveSurface, ShownRanking
+from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import UnknownNameError
 from banditrank.service.messages import Request, Response
 from banditrank.service.models import (
@@ -21,7 +21,6 @@ from banditrank.service.models import (
     RankingBatch,
     RankingBatchAnswer,
     RankingRequest,
-    RankingResult,
 )
 from banditrank.service.operations import Operation
 from banditrank.service.problems import (
@@ -38,50 +37,43 @@ from banditrank.service.rights import Principal
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
-T = TypeVar("T")
-
 _encode = msgspec.json.Encoder().encode
 
 
 async def _rank(application: "Application", request: Request) -> Response:
-    ranking = partial(_ranking, user_type=request.body.user_type, principal=request.principal)
-    return Response(200, _encode(await _on_surface(application, request, ranking)))
+    (ranking,) = await _rankings(application, request, [request.body.user_type])
+    return Response(200, _encode(ranking))
 
 
 async def _rank_batch(application: "Application", request: Request) -> Response:
-    def rank_each(live: LiveSurface) -> list[RankingResult]:
-        return [_ranking_result(application, request, live, one.user_type) for one in request.body.rankings]
-
-    results = await _on_surface(application, request, rank_each)
-    return Response(200, _encode(RankingBatchAnswer(results)))
+    rankings = await _rankings(application, request, request.body.user_types)
+    return Response(200, _encode(RankingBatchAnswer(rankings)))
 
 
-async def _on_surface(application: "Application", request: Request, rank: Callable[[LiveSurface], T]) -> T:
-    """Return what a function makes of the surface of a request, without blocking other requests."""
+async def _rankings(
+    application: "Application", request: Request, user_types: Sequence[str]
+) -> list[RankingAnswer]:
+    """Return a ranking for a user of each type, all of them or none."""
     live = await application.surface(request)
-    if live.surface.refresh_seconds == 0:  # the latest counts are added up first
-        return await application.pools.writes.run(rank, live)
-    return rank(live)
+    _check_user_types(live, user_types, request.principal)
+    if live.surface.refresh_seconds == 0:  # the latest counts are added up first, which takes long
+        return await application.pools.writes.run(lambda: [_ranking(live, one) for one in user_types])
+    return [_ranking(live, one) for one in user_types]
 
 
-def _ranking_result(
-    application: "Application", request: Request, live: LiveSurface, user_type: str
-) -> RankingResult:
-    try:
-        return RankingResult(_ranking(live, user_type=user_type, principal=request.principal))
-    except Exception as error:  # noqa: BLE001 - the others of the batch are answered
-        application.log_failure(request.id, "rankBatch", error)
-        return RankingResult(problem=problem_of(error, request.id))
-
-
-def _ranking(live: LiveSurface, *, user_type: str, principal: Principal) -> RankingAnswer:
-    try:
-        shown: ShownRanking = live.rank(user_type)
-    except UnknownNameError:
+def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: Principal) -> None:
+    known = live.surface.user_types
+    for user_type in user_types:
+        if user_type in known:
+            continue
         if "read" in principal.rights:
-            raise
-        # The error lists the types of the surface, which a page's key may not read.
-        raise ProblemError(INVALID, f"user_type is not a type of the surface, got {user_type!r}") from None
+            raise UnknownNameError("user_type", user_type, known)
+        # A key that may only rank is not told which types there are.
+        raise ProblemError(INVALID, f"user_type must be one of the surface's, got {user_type[:80]!r}")
+
+
+def _ranking(live: LiveSurface, user_type: str) -> RankingAnswer:
+    shown = live.rank(user_type)
     return RankingAnswer(shown.id, shown.items, datetime.fromtimestamp(shown.expires, UTC))
 
 
@@ -151,7 +143,7 @@ OPERATIONS = (
         "POST",
         "/v1/surfaces/{surface}/rankings/batch",
         "rankBatch",
-        "Return rankings for several users; each is answered or refused by itself.",
+        "Return a ranking for each of several users, all of them or none.",
         "rank",
         _rank_batch,
         body=RankingBatch,

@@ -1,0 +1,169 @@
+"""Slow work of one kind delays no other, is bounded, and ends with its client."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from live import LONGEST_WAIT, wait_until
+from running_service import Running, running
+
+from banditrank.engine.keys import create_key
+from banditrank.service import reports
+from banditrank.service.pools import Pool
+from banditrank.service.problems import ProblemError
+
+ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
+ESTIMATES = "/v1/surfaces/ads/estimates"
+
+
+class Gate:
+    """A function that blocks its thread until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.calls = 0
+
+    def __call__(self, *_: object, **__: object) -> dict[str, Any]:
+        self.calls += 1
+        assert self.opened.wait(LONGEST_WAIT)
+        return {}
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.opened.set()
+
+
+def run_in(pool: Pool, work: Callable[[], Any]) -> None:
+    async def run() -> None:
+        try:
+            await work()
+        finally:
+            pool.close()
+
+    asyncio.run(run())
+
+
+async def settled(pool: Pool, calls: int) -> None:
+    """Wait until no more than so many calls are queued or running."""
+    while pool.calls > calls:  # noqa: ASYNC110 - threads of the pool change it
+        await asyncio.sleep(0.001)
+
+
+def test_a_full_pool_refuses_at_once_and_recovers(gate: Gate) -> None:
+    pool = Pool("tests", 2, max_queued=3)
+
+    async def fill() -> None:
+        calls = [asyncio.create_task(pool.run(gate)) for _ in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(ProblemError) as refused:
+            await pool.run(gate)
+        assert refused.value.kind.status == 503
+        gate.opened.set()
+        assert await asyncio.gather(*calls) == [{}] * 5
+        await settled(pool, 0)
+        assert await pool.run(lambda: "recovered") == "recovered"
+
+    run_in(pool, fill)
+
+
+def test_a_cancelled_call_does_not_run_and_makes_room(gate: Gate) -> None:
+    pool = Pool("tests", 1, max_queued=1)
+
+    async def cancel() -> None:
+        running = asyncio.create_task(pool.run(gate))
+        queued = asyncio.create_task(pool.run(gate))
+        await asyncio.sleep(0)
+        queued.cancel()
+        await asyncio.gather(queued, return_exceptions=True)
+        await settled(pool, 1)
+        other = asyncio.create_task(pool.run(lambda: "other"))
+        await asyncio.sleep(0)
+        gate.opened.set()
+        assert await running == {}
+        assert await other == "other"
+        assert gate.calls == 1
+
+    run_in(pool, cancel)
+
+
+def test_errors_are_raised_where_the_call_is_awaited() -> None:
+    pool = Pool("tests", 1)
+
+    async def fail() -> None:
+        with pytest.raises(ZeroDivisionError):
+            await pool.run(lambda: 1 // 0)
+
+    run_in(pool, fail)
+
+
+@pytest.fixture
+def slow_reports(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> Gate:
+    monkeypatch.setattr(reports, "report_estimates", gate)
+    return gate
+
+
+def test_reports_delay_neither_keys_nor_health_nor_rankings(slow_reports: Gate) -> None:
+    with running(require_keys=True) as service:
+        store = service.application.engine.store
+        key = create_key(store, "all", ["rank", "read", "administer"])
+        other = create_key(store, "other", ["rank"])
+
+        def ask(method: str, path: str, body: object = None, key: str = key) -> httpx.Response:
+            return service.ask(method, path, body, headers={"authorization": f"Bearer {key}"})
+
+        wait_until(lambda: ask("GET", "/v1/surfaces").status_code == 200)
+        assert ask("POST", "/v1/surfaces", ADS).status_code == 201
+        with ThreadPoolExecutor(40) as clients:
+            asked = [clients.submit(ask, "GET", ESTIMATES) for _ in range(40)]
+            wait_until(lambda: sum(one.done() for one in asked) >= 20)
+            refused = [one.result() for one in asked if one.done()]
+            assert {one.status_code for one in refused} == {503}
+            assert {one.headers["retry-after"] for one in refused} == {"1"}
+            assert refused[0].json()["type"] == "urn:banditrank:problem:overloaded"
+            assert slow_reports.calls == 1
+            assert service.ask("GET", "/readyz").status_code == 200
+            ranking = ask("POST", "/v1/surfaces/ads/rankings", {"user_type": "everybody"}).json()
+            assert ask("POST", "/v1/feedback", {"ranking": ranking["id"]}).status_code == 200
+            assert ask("GET", "/metrics").status_code == 200
+            assert store.revoke_key(other.split("_")[1], at=1)
+            rank = "/v1/surfaces/ads/rankings"
+            wait_until(lambda: ask("POST", rank, {"user_type": "everybody"}, key=other).status_code == 401)
+            slow_reports.opened.set()
+        assert {one.result().status_code for one in asked} == {200, 503}
+
+
+def test_reports_of_clients_that_left_are_not_made(slow_reports: Gate) -> None:
+    with running() as service:
+        assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
+        pool = service.application.pools.reports
+        for _ in range(5):
+            leave(service)
+        wait_until(lambda: pool.calls <= 1)
+        slow_reports.opened.set()
+        wait_until(lambda: pool.calls == 0)
+        assert slow_reports.calls <= 1
+        assert service.ask("GET", ESTIMATES).status_code == 200
+
+
+def leave(service: Running) -> None:
+    """Ask for a report, and do not wait for it."""
+    with httpx.Client(timeout=0.05) as client, pytest.raises(httpx.ReadTimeout):
+        client.get(service.address + ESTIMATES)
+
+
+def test_readiness_is_checked_once_for_many_clients(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+    with running() as service:
+        monkeypatch.setattr(service.application.engine.store, "check", gate)
+        with ThreadPoolExecutor(20) as clients:
+            asked = [clients.submit(service.ask, "GET", "/readyz") for _ in range(20)]
+            wait_until(lambda: gate.calls == 1)
+            gate.opened.set()
+            assert {one.result().status_code for one in asked} == {200}
+        assert gate.calls <= 2
