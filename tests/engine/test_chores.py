@@ -1,5 +1,6 @@
 """What a surface fails to do holds up nothing else, is tried again ever more seldom, and is said once."""
 
+from math import inf
 from types import SimpleNamespace
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_chore_is_done_when_it_is_needed_and_did_not_just_fail(clock: Clock) -
         raise StoreUnavailableError("down")
 
     needed = [False]
-    chore = Chore("nothing is done", lambda: needed[0], do)
+    chore = Chore("nothing is done", lambda: 0.0 if needed[0] else inf, do)
     chore.tend()
     needed[0] = True
     chore.tend()

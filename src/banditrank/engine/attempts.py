@@ -45,7 +45,12 @@ class Attempts:
     @property
     def is_due(self) -> bool:
         """Whether it is time."""
-        return time.monotonic() >= self._next
+        return self.due_in <= 0.0
+
+    @property
+    def due_in(self) -> float:
+        """Seconds until it is time, 0 if it is."""
+        return max(0.0, self._next - time.monotonic()) if self._next else 0.0
 
     def __enter__(self) -> None:
         pass

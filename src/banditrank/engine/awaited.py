@@ -44,7 +44,10 @@ class Awaited:
     >>> awaited.report(60_000, now=2.0)
     >>> awaited.pending(now=10.0).number, awaited.delays(0.5)
     (2, [2.0])
+    >>> awaited.closes_in(now=10.0)
+    55.417
     >>> awaited.close(now=70.0)
+    1
     >>> awaited.closed, awaited.missed
     (2, 1)
     """
@@ -70,13 +73,27 @@ class Awaited:
             self._reported[slot] += 1
             self._delays.append(max(0.0, now + self.seconds - lapses / 1000))
 
-    def close(self, *, now: float) -> None:
-        """Add up the windows that closed."""
+    def close(self, *, now: float) -> int:
+        """Add up the windows that closed; return how many of them closed without feedback."""
         until = (int(now * 1000) - _GRACE) >> self.shift
+        closed = missed = 0
         for slot in [slot for slot in list(self.given) if slot < until]:
             given = self.given.pop(slot)
-            self.closed += given
-            self.missed += max(0, given - self._reported.pop(slot, 0))
+            closed += given
+            missed += max(0, given - self._reported.pop(slot, 0))
+        self.closed += closed
+        self.missed += missed
+        return missed
+
+    def closes_in(self, *, now: float) -> float:
+        """Return the number of seconds until `close` adds up the first window that is open.
+
+        If none is, it is at least the length of a window.
+        """
+        if not self.given:
+            return self.seconds
+        first = min(list(self.given)) + 1
+        return ((first << self.shift) + _GRACE + 1) / 1000 - now  # one more: `close` rounds down
 
     def pending(self, *, now: float) -> Pending:
         """Return how many rankings wait."""

@@ -14,20 +14,25 @@ class Chore:
     ----------
     failed
         What it is to others if it cannot be done, for the log.
-    is_needed
-        Returns whether there is anything to be done.
+    needed_in
+        Returns the number of seconds until there is anything to be done; infinity if that depends on
+        something else than time.
     do
         Does it.
     """
 
-    def __init__(self, failed: str, is_needed: Callable[[], bool], do: Callable[[], None]) -> None:
+    def __init__(self, failed: str, needed_in: Callable[[], float], do: Callable[[], None]) -> None:
         self._attempts = Attempts(failed)
-        self._is_needed = is_needed
+        self._needed_in = needed_in
         self._do = do
 
     def is_due(self) -> bool:
         """Return whether there is anything to be done, and it did not fail just now."""
-        return self._attempts.is_due and self._is_needed()
+        return self.due_in() <= 0.0
+
+    def due_in(self) -> float:
+        """Return the number of seconds until it is due; infinity if that depends on something else."""
+        return max(self._attempts.due_in, self._needed_in())
 
     def tend(self) -> None:
         """Do it if it is due."""

@@ -13,6 +13,7 @@ from banditrank.engine.journal import Answer, Deliver, Done, Journal
 from banditrank.engine.keeper import Keeper
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.registry import Registry
+from banditrank.engine.schedule import Schedule
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, seeded_bytes
 from banditrank.engine.view import View
@@ -76,10 +77,13 @@ class Engine:
         self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
         self._signer = Signer(store.secret())
         self._is_copy = False
+        self._schedule: Schedule[LiveSurface] = Schedule(LiveSurface.due_in)
         self._registry = Registry(store, self._make)
         self.journal = Journal(store, learn=self._learn, deliver=deliver, clock=clock)
         try:
-            self._keeper = Keeper(store, self._registry, sync_seconds=sync_seconds)
+            self._keeper = Keeper(
+                store, self._registry, self._schedule, sync_seconds=sync_seconds, clock=clock
+            )
         except BaseException:
             self.journal.close()
             raise
@@ -278,7 +282,14 @@ class Engine:
             problem=self._truths.get(record.name),
         )
         return LiveSurface(
-            record, self.store, self.journal, self._signer, self._clock, self._random_bytes, watch
+            record,
+            self.store,
+            self.journal,
+            self._signer,
+            self._clock,
+            self._random_bytes,
+            watch,
+            self._schedule.mark,
         )
 
     def _learn(self, change: Change) -> None:

@@ -1,7 +1,9 @@
 """What becomes of a surface's rankings in time: they are settled without feedback, and forgotten."""
 
+import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 
 from banditrank.engine.journal import Answer, Journal
 from banditrank.engine.sure_time import SureTime
@@ -9,13 +11,17 @@ from banditrank.engine.surface import Surface
 from banditrank.engine.watch import Watch
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.base import Store
-from banditrank.storage.records import DISCARDED, NOT_CLICKED, Entry
+from banditrank.storage.records import DISCARDED, NOT_CLICKED, Entry, Verdict
+
+LOOK_SECONDS = 60.0
+"""Maximum time between looks for rankings that another process left, or this one before it was restarted."""
 
 _SETTLE_SECONDS = 1.0
 _GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and commits take time
 _LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, after a store was down
 _FORGET_SECONDS = 3600.0
 _MOST_AT_ONCE = 1000
+_GOLDEN_RATIO = 0.618033988749895  # whose multiples are spread evenly
 
 # A clock that is ahead would close the windows of rankings that others just gave out, and have feedback
 # refused until they are as late: it is believed after a minute with the one, after an hour with the other.
@@ -38,6 +44,8 @@ class Housekeeping:
         A time that has surely come: that of the latest change in the store, before this process made any.
     watch
         Where it is noted how many windows closed.
+    changed
+        Called when `due_in` is less than it was, for another reason than time.
     """
 
     def __init__(
@@ -48,6 +56,7 @@ class Housekeeping:
         clock: Callable[[], float],
         known: float,
         watch: Watch,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._number = number
         self._store = store
@@ -56,29 +65,67 @@ class Housekeeping:
         self._watch = watch
         self._settling_time = SureTime(clock, known, _SETTLING_TRIAL_SECONDS)
         self._forgetting_time = SureTime(clock, known, _FORGETTING_TRIAL_SECONDS)
+        self._changed = changed
+        self._steady = time.monotonic if clock is time.time else clock
         self._settled_until = 0.0
-        self._next_settling = self._next_forgetting = 0.0
+        self._next_look = self._next_forgetting = 0.0
         self._being_settled: set[bytes] = set()  # keys, which the store has as open still
 
     def is_due(self) -> bool:
         """Return whether it is time to look for rankings."""
-        return not self._being_settled and self._has_come(self._next_settling, _SETTLE_SECONDS)
+        return self.due_in() <= 0.0
+
+    def due_in(self) -> float:
+        """Return the number of seconds until it is time; infinity while rankings are being settled."""
+        if self._being_settled:
+            return inf
+        return min(
+            self._left(self._next_look, LOOK_SECONDS),
+            self._left(self._next_forgetting, _FORGET_SECONDS),
+            self._watch.awaited.closes_in(now=self._clock()),
+        )
 
     def tend(self, surface: Surface) -> None:
-        """Settle what lapsed, and forget what is old, by the settings of the surface."""
+        """Settle what lapsed, and forget what is old, by the settings of the surface.
+
+        The store is asked only if rankings of this process closed without feedback, or if it is time to look
+        for rankings of others, or of this process before it was restarted.
+        """
+        forgets = self._left(self._next_forgetting, _FORGET_SECONDS) <= 0.0
+        missed = self._watch.awaited.close(now=self._clock())
+        if not (missed or forgets or self._left(self._next_look, LOOK_SECONDS) <= 0.0):
+            return
         until = self._settling_time.now() - _GRACE_SECONDS
         old = _milliseconds(self._forgetting_time.now() - surface.keep_seconds)
-        forgets = self._has_come(self._next_forgetting, _FORGET_SECONDS)
         if forgets:
             self._settled_until = 0.0  # a store that was down for long may have noted rankings very late
-        self._next_settling = self._clock() + _SETTLE_SECONDS
-        self._watch.awaited.close(now=self._clock())
+        self._next_look = self._steady() + _SETTLE_SECONDS
         if self._settle(surface, until) >= old and forgets:  # all that is old was settled before
-            self._next_forgetting = self._clock() + _FORGET_SECONDS
+            self._next_forgetting = self._steady() + _FORGET_SECONDS
             self._store.forget(self._number, before=old)
 
-    def _has_come(self, moment: float, period: float) -> bool:
-        return not 0.0 < moment - self._clock() <= period  # more if the clock was set back
+    def _left(self, moment: float, period: float) -> float:
+        """Return the number of seconds until a moment; 0 if it came, or the clock was set back."""
+        left = moment - self._steady()
+        return left if 0.0 < left <= period else 0.0
+
+    def _seconds_to_next_look(self, until: float) -> float:
+        """Return when to look again, having looked for rankings that lapsed until a time.
+
+        That is when the next ranking in the store lapses, when the clock is believed if it is on trial, or
+        else after a while that differs between surfaces, so that not all look at once.
+        """
+        seconds = LOOK_SECONDS * (0.75 + 0.25 * (self._number * _GOLDEN_RATIO % 1.0))
+        if self._settling_time.trial_seconds_left > 0.0:
+            seconds = min(seconds, self._settling_time.trial_seconds_left)
+        latest = max(until, self._clock()) + LOOK_SECONDS
+        coming = self._store.open_entries(
+            self._number, since=_milliseconds(until), until=_milliseconds(latest), limit=1
+        )
+        for shown, _ in coming:
+            lapses = self._settling_time.seconds_until(shown.lapses / 1000 + _GRACE_SECONDS)
+            seconds = min(seconds, max(lapses, _SETTLE_SECONDS))
+        return seconds
 
     def _settle(self, surface: Surface, until: float) -> int:
         """Settle rankings whose window closed without feedback; return when the first of them lapsed.
@@ -99,13 +146,18 @@ class Housekeeping:
                 raise
         if len(lapsed) < _MOST_AT_ONCE:
             self._settled_until = until
+            self._next_look = self._steady() + self._seconds_to_next_look(until)
         else:
-            self._next_settling = 0.0  # as soon as these are settled
+            self._next_look = 0.0  # as soon as these are settled
         return lapsed[0].shown.lapses if lapsed else _milliseconds(until)
 
-    def _settled(self, key: bytes, _: Answer) -> None:
-        """Take note that a ranking was settled; if it was not, it is found again the next time."""
+    def _settled(self, key: bytes, answer: Answer) -> None:
+        """Take note that a ranking was settled; if it was not, look for it again soon."""
         self._being_settled.discard(key)
+        if not isinstance(answer, Verdict):
+            self._next_look = min(self._next_look, self._steady() + _SETTLE_SECONDS)
+        if not self._being_settled:
+            self._changed()
 
 
 def _milliseconds(seconds: float) -> int:

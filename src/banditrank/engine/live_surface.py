@@ -3,6 +3,8 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from math import inf
 from typing import NamedTuple
 
 from banditrank.checks import check_number
@@ -65,6 +67,8 @@ class LiveSurface:
         Where the keys of rankings come from, and with them the randomness of policies that explore.
     watch
         Where it is noted what becomes of it.
+    changed
+        Called when `due_in` may be less than it was, for another reason than time.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class LiveSurface:
         clock: Callable[[], float],
         random_bytes: RandomBytes,
         watch: Watch,
+        changed: Callable[["LiveSurface"], None] = lambda _: None,
     ) -> None:
         self.number = record.number
         self._store = store
@@ -90,8 +95,9 @@ class LiveSurface:
         self.shapes = Shapes(store, record.number, record.revision, self.surface)
         self.watch = watch
         self._learned = Learned(store, record.number, self.surface, activity=watch.activity)
+        self._mark = partial(changed, self)
         self._housekeeping = Housekeeping(
-            record.number, store, journal, clock, self._learned.latest_change() / 1000, watch
+            record.number, store, journal, clock, self._learned.latest_change() / 1000, watch, self._mark
         )
         self._view = self._new_view()
         self._viewed = time.monotonic()
@@ -99,6 +105,7 @@ class LiveSurface:
         self._own = self.version  # that this process knows of by itself
         if self.version > 0:
             watch.note("service started", self._learned)
+        self._mark()
 
     # Ask and tell
 
@@ -232,6 +239,7 @@ class LiveSurface:
         self._own += 1
         if self._learned.learn(change):
             self._learned.catch_up()
+        self._mark()
 
     def adopt(self, record: SurfaceRecord) -> None:
         """Go over to another definition; rankings follow with the next `refresh`."""
@@ -241,10 +249,12 @@ class LiveSurface:
                 self._defined = defined  # first: feedback of a revision that has a shape is read by it
                 self.shapes.remember(record.revision, defined.surface)
                 self.watch.adopt(before, self.surface, self._learned)
+        self._mark()
 
     def catch_up(self, version: int) -> None:
         """Take in changes that were committed elsewhere, up to a version at least."""
         self._learned.reach(version)
+        self._mark()
 
     def drop(self) -> None:
         """Make no more rankings: the surface was deleted."""
@@ -267,7 +277,11 @@ class LiveSurface:
 
     def is_due(self) -> bool:
         """Return whether there is anything to be done by `tend`."""
-        return any(chore.is_due() for chore in self._chores)
+        return self.due_in() <= 0.0
+
+    def due_in(self) -> float:
+        """Return the number of seconds until there is; infinity if there is not before something changes."""
+        return min(chore.due_in() for chore in self._chores)
 
     def tend(self) -> None:
         """Do what is due."""
@@ -277,12 +291,18 @@ class LiveSurface:
     def _made_chores(self) -> tuple[Chore, ...]:
         name, keeping = f"surface {self.surface.name}", self._housekeeping
         return (
-            Chore(f"{name} shows rankings of old counts", self._is_stale, self.refresh),
+            Chore(f"{name} shows rankings of old counts", self._stale_in, self.refresh),
             Chore(
-                f"{name} settles and forgets no rankings", keeping.is_due, lambda: keeping.tend(self.surface)
+                f"{name} settles and forgets no rankings", keeping.due_in, lambda: keeping.tend(self.surface)
             ),
-            Chore(f"{name} saves no snapshots", lambda: self._learned.is_to_save, self._sum_up),
-            Chore(f"{name} is not compared with the best", self._is_to_look, self._look),
+            Chore(
+                f"{name} saves no snapshots", lambda: 0.0 if self._learned.is_to_save else inf, self._sum_up
+            ),
+            Chore(
+                f"{name} is not compared with the best",
+                lambda: self.watch.due_in(self.revision, self.version),
+                self._look,
+            ),
         )
 
     def save(self) -> None:
@@ -293,13 +313,13 @@ class LiveSurface:
         if not self._learned.is_summed_up():
             self.save()
 
-    def _is_stale(self) -> bool:
+    def _stale_in(self) -> float:
+        """Return the number of seconds until the counts behind rankings are too old."""
         if self._view.revision != self.revision:
-            return True  # what was retired must not be shown any longer
-        return self._is_behind() and time.monotonic() - self._viewed >= self.surface.refresh_seconds
-
-    def _is_to_look(self) -> bool:
-        return self.watch.is_due(self.revision, self.version)
+            return 0.0  # what was retired must not be shown any longer
+        if not self._is_behind():
+            return inf
+        return max(0.0, self._viewed + self.surface.refresh_seconds - time.monotonic())
 
     def _look(self) -> None:
         self.watch.look(self.known(), self._learned)

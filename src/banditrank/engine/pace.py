@@ -33,7 +33,12 @@ class Pace:
     @property
     def is_due(self) -> bool:
         """Whether it is time."""
-        return time.monotonic() >= self._next
+        return self.due_in <= 0.0
+
+    @property
+    def due_in(self) -> float:
+        """Seconds until it is time, 0 if it is."""
+        return max(0.0, self._next - time.monotonic())
 
     def __enter__(self) -> None:
         self._begin = time.monotonic()

@@ -41,6 +41,10 @@ class Registry:
         """Return all surfaces, also those whose name was given to another since."""
         return list(self._by_number.values())
 
+    def numbers(self) -> set[int]:
+        """Return the numbers of all surfaces."""
+        return set(self._by_number)
+
     def numbered(self, number: int) -> LiveSurface | None:
         """Return the surface of a number if it is at work."""
         return self._by_number.get(number)

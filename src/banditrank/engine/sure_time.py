@@ -61,3 +61,20 @@ class SureTime:
         self._sure = seen if at >= self._trial_ends else min(seen, self._sure + passed)
         self._seen, self._at = seen, at
         return self._sure
+
+    @property
+    def trial_seconds_left(self) -> float:
+        """Seconds until the clock is believed, as of the latest call of `now`; 0 if it is."""
+        return max(0.0, self._trial_ends - self._at)
+
+    def seconds_until(self, moment: float) -> float:
+        """Return in how many seconds `now` returns a time or a later one; 0 if it does already.
+
+        Examples
+        --------
+        >>> sure = SureTime(lambda: 5000.0, 1000.0, 60.0, lambda: 0.0)
+        >>> [sure.seconds_until(moment) for moment in (900.0, 1010.0, 4000.0, 5100.0)]
+        [0.0, 10.0, 60.0, 100.0]
+        """
+        ahead = max(0.0, moment - self.now())
+        return min(ahead, max(self.trial_seconds_left, moment - self._seen))

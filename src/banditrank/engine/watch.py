@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -84,9 +85,9 @@ class Watch:
         self._looked_at = (0, 0)
         self._pace = Pace(_SHARE_OF_TIME)
 
-    def is_due(self, revision: int, version: int) -> bool:
-        """Return whether it is time to look what is best."""
-        return (revision, version) != self._looked_at and self._pace.is_due
+    def due_in(self, revision: int, version: int) -> float:
+        """Return the number of seconds until it is time to look what is best; infinity if that is known."""
+        return inf if (revision, version) == self._looked_at else self._pace.due_in
 
     def look(self, known: SurfaceCounts, learned: Learned) -> None:
         """Find out what is best by the latest counts, and compare what comes with it."""
