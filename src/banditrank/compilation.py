@@ -32,7 +32,9 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
-import numba.core.boxing
+import numba.np.random.generator_core
+import numpy as np
+from numba import types
 from numba.core import config, event
 from numba.core.errors import NumbaWarning
 from numba.extending import overload, register_jitable
@@ -123,9 +125,21 @@ def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
     return jitable
 
 
-_core: Any = numba.core  # its functions have no types
+class _GeneratorType(types.NumPyRandomGeneratorType):
+    """Numba's type of NumPy generators, but unboxed by `_unbox_generator`."""
 
 
+_numba: Any = numba  # its functions have no types
+_cgutils = _numba.core.cgutils
+_numba.extending.register_model(_GeneratorType)(_numba.np.random.generator_core.NumPyRandomGeneratorTypeModel)
+
+
+@_numba.extending.typeof_impl.register(np.random.Generator)  # type: ignore[untyped-decorator]
+def _typeof_generator(_: np.random.Generator, __: Any) -> _GeneratorType:
+    return _GeneratorType("generator")
+
+
+@_numba.extending.unbox(_GeneratorType)  # type: ignore[untyped-decorator]
 def _unbox_generator(generator_type: Any, generator: Any, c: Any) -> Any:
     """Emit the code that unboxes a NumPy generator; without reference counting it is borrowed.
 
@@ -139,21 +153,17 @@ def _unbox_generator(generator_type: Any, generator: Any, c: Any) -> Any:
         The context in which Numba unboxes.
     """
     if c.context.enable_nrt:
-        return _core.boxing.unbox_numpy_random_generator(generator_type, generator, c)
-    native = _core.cgutils.create_struct_proxy(generator_type)(c.context, c.builder)  # zeros: without owner
+        return c.unbox(types.NumPyRandomGeneratorType("generator"), generator)
+    native = _cgutils.create_struct_proxy(generator_type)(c.context, c.builder)  # zeros: without owner
     native.parent = generator
-    is_error = _core.cgutils.alloca_once_value(c.builder, _core.cgutils.true_bit)
+    is_error = _cgutils.alloca_once_value(c.builder, _cgutils.true_bit)
     bit_generator = c.pyapi.object_getattr_string(generator, "bit_generator")
-    with c.builder.if_then(_core.cgutils.is_not_null(c.builder, bit_generator)):
-        unboxed = c.unbox(_core.types.NumPyRandomBitGeneratorType("bit_generator"), bit_generator)
+    with c.builder.if_then(_cgutils.is_not_null(c.builder, bit_generator)):
+        unboxed = c.unbox(types.NumPyRandomBitGeneratorType("bit_generator"), bit_generator)
         native.bit_generator = unboxed.value
         c.builder.store(unboxed.is_error, is_error)
         c.pyapi.decref(bit_generator)  # the generator keeps it alive
-    return _core.pythonapi.NativeValue(native._getvalue(), is_error=c.builder.load(is_error))  # noqa: SLF001 - Numba's idiom
-
-
-# Not by `numba.extending.unbox`: it accepts one function for each type, and this type has Numba's.
-_core.pythonapi._unboxers.functions[_core.types.NumPyRandomGeneratorType] = _unbox_generator  # noqa: SLF001 - see above
+    return _numba.extending.NativeValue(native._getvalue(), is_error=c.builder.load(is_error))  # noqa: SLF001 - Numba's idiom
 
 
 @contextmanager
