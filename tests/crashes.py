@@ -1,29 +1,34 @@
 """Kills services at random moments while clients rank and report, and counts what is left.
 
 Every client repeats a feedback until it is acknowledged, so in the end the store must hold exactly what was
-acknowledged; where rankings lapse, also those that were shown and not reported. ``make crash KILLS=200`` runs
-this for long; the tests run it briefly.
+acknowledged; where rankings expire, also those that were shown and not reported.
+
+``make crash KILLS=200`` runs this for long: so many kills on SQLite, divided among its set-ups, and a quarter
+of them on PostgreSQL and on Redis, whose servers are killed, too. The tests run it briefly.
 """
 
 import argparse
 import os
 import random
-import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 from crash_clients import Client, surface
 from crash_counts import check, wait_until_settled
+from progress import print_result, show_progress
 from servers import PostgresServer, PrivateServer, RedisServer, private_directory
+from service_process import ServiceProcess
 
-_START_SECONDS = 60.0
+import banditrank
+
+_ORPHAN_SECONDS = 10.0
 _LONGEST_ANSWER = 60.0  # until a feedback is acknowledged when nothing is killed any more
 
 
@@ -32,55 +37,11 @@ class Outcome:
     """What a run came to."""
 
     kills: int
+    server_kills: int  # of these, of the store's server
     shown: int
     acknowledged: int
     repeated: int  # acknowledged as counted before: the first acknowledgement was lost
-
-
-class Replica:
-    """A service process at a port of its own."""
-
-    def __init__(self, store: str) -> None:
-        self.store = store
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start, and wait until it answers."""
-        command = "from banditrank.cli.main import main; main()"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", command, "serve", "--port", str(self.port)],
-            env={**os.environ, "BANDITRANK_STORE": self.store},  # there may be a password in it
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until:
-            assert self.process.poll() is None, "the service did not start"
-            try:
-                if httpx.get(f"{self.address}/healthz", timeout=1).status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.05)
-        raise AssertionError("the service did not answer in time")
-
-    def kill(self) -> None:
-        """Kill it without a warning."""
-        assert self.process is not None
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self) -> None:
-        """Stop it as one should, if it runs."""
-        if self.process is not None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(30)
-            finally:
-                self.process.kill()
+    seconds: float  # that the kills took, with all restarts
 
 
 def crash(
@@ -116,9 +77,10 @@ def crash(
         Is told after each kill how many there were.
     """
     chance = random.Random(seed)  # noqa: S311 - no secret
-    running = [Replica(store) for _ in range(replicas)]
+    running = [ServiceProcess(store) for _ in range(replicas)]
     addresses = [replica.address for replica in running]
     threads = [Client(addresses, seed + number, lapsing=lapsing) for number in range(clients)]
+    server_kills = 0
     with ExitStack() as at_the_end:
         for replica in running:
             at_the_end.callback(replica.stop)
@@ -128,15 +90,18 @@ def crash(
         for thread in threads:
             at_the_end.callback(thread.aborted.set)
             thread.start()
+        began = time.monotonic()
         for number in range(kills):
             time.sleep(chance.uniform(0.05, 0.6))
-            if server is not None and number % 4 == 3:
+            if server is not None and number % 4 == 1:
                 server.restart()
+                server_kills += 1
             else:
                 victim = chance.choice(running)
                 victim.kill()
                 victim.start()
             killed(number + 1)
+        seconds = time.monotonic() - began
         time.sleep(0.2)
         end(threads)
         if lapsing:
@@ -145,7 +110,8 @@ def crash(
     check(store, threads, lapsing=lapsing)
     rankings = list(chain(*(thread.rankings for thread in threads)))
     acknowledged = sum(ranking.acknowledged for ranking in rankings)
-    return Outcome(kills, len(rankings), acknowledged, sum(thread.repeated for thread in threads))
+    repeated = sum(thread.repeated for thread in threads)
+    return Outcome(kills, server_kills, len(rankings), acknowledged, repeated, seconds)
 
 
 def end(threads: list[Client]) -> None:
@@ -158,54 +124,116 @@ def end(threads: list[Client]) -> None:
     assert not any(thread.is_alive() for thread in threads), "a feedback is never acknowledged"
 
 
+class SetUp(NamedTuple):
+    """What runs while services are killed."""
+
+    store: str
+    services: int
+    expiring: bool
+
+    @property
+    def name(self) -> str:
+        """The set-up, for the report."""
+        return (
+            f"{self.store}, {self.services} service{'s' * (self.services > 1)}{', expiring' * self.expiring}"
+        )
+
+
+STORES = ("SQLite", "PostgreSQL", "Redis")
+FORMS = ((1, False), (2, False), (2, True))  # services, and whether rankings expire
+SET_UPS = tuple(SetUp(store, *form) for store in STORES for form in FORMS)
+
+
+def kills_of(set_up: SetUp, kills: int) -> int:
+    """Return the share of a set-up: all kills are divided on SQLite, a quarter of them on each server.
+
+    Examples
+    --------
+    >>> [kills_of(set_up, 200) for set_up in SET_UPS]
+    [67, 67, 66, 17, 17, 16, 17, 17, 16]
+    """
+    total = kills if set_up.store == "SQLite" else -(-kills // 4)
+    share, left = divmod(total, len(FORMS))
+    return share + (FORMS.index(set_up[1:]) < left)
+
+
 def run_all(kills: int, seed: int) -> None:
-    """Kill services on all stores that outlive them, and say what came of it."""
+    """Run all set-ups one after the other, and print what came of each as a row of a Markdown table."""
     with (
         private_directory() as directory,
         private_directory() as for_postgresql,
         private_directory() as for_redis,
-        PostgresServer(for_postgresql) as postgresql,
-        RedisServer(for_redis) as redis,
     ):
-        runs: list[tuple[str, str, int, PrivateServer | None, bool]] = [
-            ("SQLite", f"sqlite:{directory / 'one.db'}", 1, None, False),
-            ("SQLite", f"sqlite:{directory / 'two.db'}", 2, None, False),
-            ("SQLite", f"sqlite:{directory / 'three.db'}", 2, None, True),
-            ("PostgreSQL", postgresql.address(), 1, postgresql, False),
-            ("PostgreSQL", postgresql.address(), 2, postgresql, False),
-            ("PostgreSQL", postgresql.address(), 2, postgresql, True),
-            ("Redis", redis.address(), 2, redis, False),
-            ("Redis", redis.address(), 2, redis, True),
-        ]
-        for name, store, replicas, server, lapsing in runs:
-            run = f"{name}, {replicas} service{'s' * (replicas > 1)}{', rankings lapse' * lapsing}"
-
-            def killed(number: int, run: str = run) -> None:
-                print(f"\r{run}: {number} of {kills} kills", end="", file=sys.stderr, flush=True)  # noqa: T201
-
-            result = crash(
-                store,
-                kills=kills,
-                replicas=replicas,
-                server=server,
-                lapsing=lapsing,
-                seed=seed,
-                killed=killed,
-            )
-            print("\r", end="", file=sys.stderr, flush=True)  # noqa: T201
-            print(  # noqa: T201
-                f"{run}: {result.kills} kills, {result.shown:,} rankings, {result.acknowledged:,} feedbacks "
-                f"acknowledged, each counted once ({result.repeated:,} acknowledged only when repeated)",
-                flush=True,
-            )
+        try:
+            with PostgresServer(for_postgresql) as postgresql, RedisServer(for_redis) as redis:
+                servers: dict[str, PrivateServer] = {"PostgreSQL": postgresql, "Redis": redis}
+                for number, set_up in enumerate(SET_UPS):
+                    server = servers.get(set_up.store)
+                    store = f"sqlite:{directory / f'{number}.db'}" if server is None else server.address()
+                    _run(set_up, store, server, kills_of(set_up, kills), seed + number)
+        finally:
+            check_nothing_runs([for_postgresql, for_redis])
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=20)
+def _run(set_up: SetUp, store: str, server: PrivateServer | None, kills: int, seed: int) -> None:
+    def killed(number: int) -> None:
+        show_progress(f"{set_up.name}: {number} of {kills} kills")
+
+    outcome = crash(
+        store,
+        kills=kills,
+        replicas=set_up.services,
+        server=server,
+        lapsing=set_up.expiring,
+        seed=seed,
+        killed=killed,
+    )
+    print_result(
+        f"| {set_up.name} | {outcome.kills:,} | {outcome.server_kills:,} | {outcome.shown:,} | "
+        f"{outcome.acknowledged:,} | {outcome.repeated:,} | {outcome.seconds / kills:.1f} |"
+    )
+
+
+def check_nothing_runs(directories: list[Path]) -> None:
+    """Check that no process is left: what a killed server started ends by itself, a moment later."""
+    until = time.monotonic() + _ORPHAN_SECONDS
+    while (left := left_running(directories)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left, f"still running: {left}"
+
+
+def left_running(directories: list[Path]) -> list[str]:
+    """Return the processes that this one started, or that work in one of some directories."""
+    places = tuple(map(str, directories))
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() or str((process / "cwd").readlink()).startswith(places):
+                found.append((process / "cmdline").read_text().replace("\0", " ") or process.name)
+    return found
+
+
+def main() -> None:
+    """Run all set-ups, and exit with 1 if one of them lost or doubled something."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=20, help="on SQLite; a quarter on each server")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
+    print_result(f"banditrank {banditrank.__version__}, seed {chosen.seed}\n")
+    print_result(
+        "| set-up | kills | of the server | rankings | acknowledged | when repeated | seconds a kill |"
+    )
+    print_result("|---|---|---|---|---|---|---|")
     try:
         run_all(chosen.kills, chosen.seed)
     except KeyboardInterrupt:
-        sys.exit("\nstopped; all that was finished is told above")
+        print_result("\ninterrupted; the set-ups above were finished")
+        sys.exit(130)
+    print_result("\nnothing lost, nothing counted twice, nothing left running")
+
+
+if __name__ == "__main__":
+    main()
