@@ -4,8 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
+MINUTES ?= 30
 
-.PHONY: setup run test lint types layers unit coverage browser servers pictures bench certify crash requirements clean
+.PHONY: setup run test lint types layers unit coverage browser servers pictures bench certify crash soak requirements clean
 
 setup: .venv/ready
 
@@ -57,9 +58,14 @@ bench: setup
 certify: setup
 	$(BIN)/python benchmarks/certify.py $(INSTANCES)
 
-# Kill services and their servers so many times on each store, while clients rank and report; count what is left.
+# Kill services so many times on SQLite, and services and servers a quarter as often on PostgreSQL and on Redis,
+# while clients rank and report; count what is left. Ctrl-C stops it with what it has.
 crash: setup servers
 	$(BIN)/python tests/crashes.py --kills $(KILLS)
+
+# Hold half of the service's capacity for so many minutes, and fail if it grows; Ctrl-C stops it with what it has.
+soak: setup
+	$(BIN)/python tests/soak.py --minutes $(MINUTES)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.
 requirements:
