@@ -1,0 +1,88 @@
+"""Configuration in the documentation is accepted by the program that reads it."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+
+import httpx
+import pytest
+from running_service import running
+from servers import NginxServer, free_port, private_directory
+
+from banditrank import Problem
+from banditrank.service.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TESTED_ELSEWHERE = {"python", "sh"}  # examples, not configuration
+
+
+def _blocks() -> Iterator[tuple[str, str, str]]:
+    """Yield where each block of the documentation stands, its language and its text."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in re.finditer(r"^```(\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{page.name}:{line}", match[1], match[2]
+
+
+BLOCKS = list(_blocks())
+
+
+def _in(language: str) -> list[object]:
+    found = [pytest.param(text, id=where) for where, one, text in BLOCKS if one == language]
+    assert found, f"no {language} blocks"
+    return found
+
+
+def test_every_language_of_the_documentation_is_tested() -> None:
+    assert {language for _, language, _ in BLOCKS} == {"nginx", "toml", *TESTED_ELSEWHERE}
+
+
+@pytest.mark.parametrize("text", _in("toml"))
+def test_toml_files_are_read(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "documented.toml"
+    path.write_text(text, encoding="utf-8")
+    if "item_means" in tomllib.loads(text):
+        assert Problem.load(path).n_items
+        return
+    assert Settings.from_file(path) == Settings(), "the page shows the defaults"
+    assert set(tomllib.loads(text)) == {setting.name for setting in fields(Settings)}
+
+
+@contextmanager
+def _nginx(text: str, service: str) -> Iterator[tuple[NginxServer, int]]:
+    """Give nginx a block of the documentation; only what is not on this machine is replaced."""
+    port = free_port()
+    with private_directory() as directory:
+        _make_certificate(directory)
+        text = re.sub(r"listen 443 ", f"listen 127.0.0.1:{port} ", text)
+        text = re.sub(r"(ssl_certificate(_key)?)\s+/\S+;", r"\1 \1.pem;", text)
+        text = re.sub(r"server 10\.0\.0\.\d:8420", f"server {service.removeprefix('http://')}", text)
+        yield NginxServer(directory, text, [port]), port
+
+
+def _make_certificate(directory: Path) -> None:
+    """Make the files `ssl_certificate.pem` and `ssl_certificate_key.pem`."""
+    program = shutil.which("openssl")
+    assert program is not None, "there is no openssl: run `make servers`"
+    key, certificate = directory / "ssl_certificate_key.pem", directory / "ssl_certificate.pem"
+    command = [program, "req", "-x509", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    command += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    key.chmod(0o644)  # nginx may run as another user
+
+
+@pytest.mark.parametrize("text", _in("nginx"))
+def test_nginx_serves_with_its_configuration(text: str) -> None:
+    with running(require_keys=True) as service, _nginx(text, service.address) as (nginx, port):
+        assert nginx.check() == ""
+        with nginx:
+            response = httpx.get(f"https://127.0.0.1:{port}/healthz", verify=False)  # noqa: S501 - made above
+        assert (response.status_code, response.json()["status"]) == (200, "ok")
