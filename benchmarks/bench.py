@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from dashboard import measure_dashboard
 from interleaving import ROUNDS, interleave
+from isolation import measure_isolation
 from numpy_versions import NumpyUCB
 from policies import measure_policies
 from service import measure_service
@@ -176,6 +177,7 @@ PARTS = {
     "solvers": (measure_solvers, measure_search_loops),
     "service": (measure_service,),
     "dashboard": (measure_dashboard,),
+    "isolation": (measure_isolation,),
 }
 
 

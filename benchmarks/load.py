@@ -1,14 +1,15 @@
 """Loads a service with rankings and feedback, over a number of connections, and says how fast it was.
 
-Run as ``python benchmarks/load.py PORT SECONDS CONNECTIONS [RATE]``; it prints requests a second and
-latencies. At a rate, these count from when a request was to be sent, not from when a connection was free to
-send it. Written on bare sockets: a client library would take longer than the service.
+Run as ``python benchmarks/load.py PORT SECONDS CONNECTIONS [--rate R] [--kind feedback|rank|batch]``; it
+prints requests a second and latencies. Each ranking is followed by feedback, or rankings are requested alone,
+one or `BATCH` in a request. At a rate, latencies count from when a request was to be sent, not from when a
+connection was free to send it. Written on bare sockets: a client library would take longer than the service.
 """
 
+import argparse
 import asyncio
 import json
 import random
-import sys
 import time
 from collections import deque
 
@@ -18,6 +19,8 @@ _HEAD = (
     "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {n}\r\n\r\n"
 )
 _TYPES = ("type-1", "type-2", "type-3")
+BATCH = 32
+"""Rankings in one request."""
 
 
 def request(path: str, body: bytes) -> bytes:
@@ -63,7 +66,7 @@ class Connection(asyncio.Protocol):
         self.buffer = b""
         now = time.perf_counter()
         self.load.finished(now - self.due, ok=head[9:10] == b"2")
-        if self.reports:
+        if self.reports or self.load.kind != "feedback":
             self.load.idle.append(self)
         else:
             self.reports = True
@@ -74,7 +77,8 @@ class Connection(asyncio.Protocol):
 class Load:
     """All connections, and what they measured."""
 
-    def __init__(self, surface: str, rate: float | None) -> None:
+    def __init__(self, surface: str, rate: float | None, kind: str) -> None:
+        self.kind = kind
         self.idle: deque[Connection] = deque()
         self.latencies: list[float] = []
         self.failed = 0
@@ -83,7 +87,11 @@ class Load:
         self.started = time.perf_counter()
         self.asked = 0
         body = {name: json.dumps({"user_type": name}).encode() for name in _TYPES}
-        self.rank_requests = [request(f"/v1/surfaces/{surface}/rankings", body[name]) for name in _TYPES]
+        path = f"/v1/surfaces/{surface}/rankings"
+        self.rank_requests = [request(path, body[name]) for name in _TYPES]
+        if kind == "batch":
+            types = [_TYPES[number % len(_TYPES)] for number in range(BATCH)]
+            self.rank_requests = [request(f"{path}/batch", json.dumps({"user_types": types}).encode())]
 
     def send_due(self) -> None:
         """Let idle connections ask, for as long as there is something to be sent."""
@@ -112,10 +120,10 @@ class Load:
         self.failed += not ok
 
 
-async def run(port: int, seconds: float, connections: int, rate: float | None) -> dict[str, float]:
+async def run(port: int, seconds: float, connections: int, rate: float | None, kind: str) -> dict[str, float]:
     """Load the service and return what was measured."""
     loop = asyncio.get_running_loop()
-    load = Load("bench", rate)
+    load = Load("bench", rate, kind)
     opened = [
         await loop.create_connection(lambda: Connection(load), "127.0.0.1", port) for _ in range(connections)
     ]
@@ -140,6 +148,10 @@ async def run(port: int, seconds: float, connections: int, rate: float | None) -
 
 
 if __name__ == "__main__":
-    port, seconds, connections, *rate = sys.argv[1:]
-    work = run(int(port), float(seconds), int(connections), float(rate[0]) if rate else None)
-    print(json.dumps(uvloop.run(work)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("connections", type=int)
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--kind", choices=("feedback", "rank", "batch"), default="feedback")
+    print(json.dumps(uvloop.run(run(**vars(parser.parse_args())))))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from interleaving import ROUNDS
+from load import BATCH
 
 HERE = Path(__file__).parent
 CONNECTIONS = 32
@@ -45,11 +46,14 @@ def measure_service() -> Iterator[dict[str, float]]:
         }
         full: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
         half: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
+        alone: dict[str, list[float]] = {"rank": [], "batch": []}
         for _ in range(ROUNDS):
             for name, port in ports.items():
                 full[name].append(load(port))
                 if name in ("ours", _PLAIN, _SAME):
                     half[name].append(load(port, rate=full[name][-1]["requests_a_second"] / 2))
+            for kind, requests in alone.items():
+                requests.append(load(ports["ours"], kind=kind)["requests_a_second"])
     for name, rounds in full.items():
         yield {f"{name}, requests a second": statistics.median(one["requests_a_second"] for one in rounds)}
     rates = {name: [one["requests_a_second"] for one in rounds] for name, rounds in full.items()}
@@ -58,6 +62,9 @@ def measure_service() -> Iterator[dict[str, float]]:
     yield {f"service / {_FASTAPI} (at least 1.5)": ratio(rates["ours"], rates[_FASTAPI])}
     slower = "service, Nash, 200 items, 20 positions / 20 items, 4 positions (at least 0.5)"
     yield {slower: ratio(rates["Nash"], rates["ours"])}
+    batched = [BATCH * requests for requests in alone["batch"]]
+    yield {"service, rankings a second, one in a request": statistics.median(alone["rank"])}
+    yield {f"rankings a second, {BATCH} in a request / one (at least 6)": ratio(batched, alone["rank"])}
     slowest = {name: [one["p99_ms"] for one in rounds] for name, rounds in half.items()}
     yield {"service, 99th percentile at half load, ms": statistics.median(slowest["ours"])}
     for other, limit in ((_PLAIN, " (at most 5)"), (_SAME, "")):
@@ -75,21 +82,23 @@ def surface(n_items: int, n_positions: int) -> dict[str, Any]:
     return {"name": "bench", "items": items, "n_positions": n_positions, "user_types": USER_TYPES}
 
 
-def load(port: int, rate: float | None = None) -> dict[str, float]:
+def load(port: int, rate: float | None = None, kind: str = "feedback") -> dict[str, float]:
     """Load a service, and return what was measured."""
     command = [sys.executable, str(HERE / "load.py"), str(port), str(SECONDS), str(CONNECTIONS)]
-    command += [] if rate is None else [str(rate)]
+    command += ["--kind", kind]
+    command += [] if rate is None else ["--rate", str(rate)]
     measured: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert not measured["failed"], measured  # noqa: S101 - a refusal is quick
     return measured
 
 
 @contextmanager
-def our_service(store: Path, surface: dict[str, Any]) -> Iterator[int]:
-    """Run a service with a surface; give its port."""
+def our_service(store: Path, *surfaces: dict[str, Any]) -> Iterator[int]:
+    """Run a service with surfaces; give its port."""
     program = "from banditrank.cli.main import main; main()"
     with _running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
-        _ask(port, "/v1/surfaces", surface)
+        for one in surfaces:
+            _ask(port, "/v1/surfaces", one)
         yield port
 
 

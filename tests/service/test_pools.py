@@ -12,7 +12,7 @@ from live import LONGEST_WAIT, wait_until
 from running_service import Running, running
 
 from banditrank.engine.keys import create_key
-from banditrank.service import reports
+from banditrank.service import pools, reports
 from banditrank.service.pools import Pool
 from banditrank.service.problems import ProblemError
 
@@ -56,7 +56,8 @@ async def settled(pool: Pool, calls: int) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_a_full_pool_refuses_at_once_and_recovers(gate: Gate) -> None:
+def test_a_full_pool_refuses_and_recovers(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "REFUSAL_SECONDS", 0.0)
     pool = Pool("tests", 2, max_queued=3)
 
     async def fill() -> None:

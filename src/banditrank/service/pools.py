@@ -19,6 +19,9 @@ from banditrank.service.problems import OVERLOADED, ProblemError
 P = ParamSpec("P")
 R = TypeVar("R")
 
+REFUSAL_SECONDS = 1.0
+"""How long a refused request is held: answers to a client that retries at once would take time as well."""
+
 _MAX_PAUSE_SECONDS = 5.0
 
 
@@ -57,9 +60,10 @@ class Pool:
         Raises
         ------
         ProblemError
-            A 503 with Retry-After, if the queue is full.
+            A 503 with Retry-After after `REFUSAL_SECONDS`, if the queue is full.
         """
         if self._max_calls is not None and self.calls >= self._max_calls:
+            await asyncio.sleep(REFUSAL_SECONDS)
             raise ProblemError(OVERLOADED, f"too many requests for {self._name} are waiting")
         self.calls += 1
         result: Future[R] = Future()
