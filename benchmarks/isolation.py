@@ -80,14 +80,14 @@ def _revocations(store: Path) -> dict[str, list[float]]:
         reader = create_key(opened, "reader", ["read"])
         with our_service(store) as port:
             for _ in range(ROUNDS):
-                for kind in seconds:
+                for kind, measured in seconds.items():
                     with _reports(port, reader) if kind == "busy" else _nothing():
                         time.sleep(SECONDS / 4)
                         for _ in range(_REVOCATIONS):
                             key = create_key(opened, "short-lived", ["read"])
                             _wait(lambda key=key: _is_accepted(port, key))
                             opened.revoke_key(key.split("_")[1], at=1)
-                            seconds[kind].append(_wait(lambda key=key: not _is_accepted(port, key)))
+                            measured.append(_wait(lambda key=key: not _is_accepted(port, key)))
     return seconds
 
 
