@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from live import ITEMS, TYPES, Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank import Problem
-from banditrank.engine.activity import MOST_BUCKETS, Activity
+from banditrank.engine.activity import Activity
 from banditrank.engine.bucket_table import Standard
 from banditrank.engine.engine import Engine
+from banditrank.engine.time_buckets import MOST_BUCKETS
 from banditrank.engine.truth import Truth
 from banditrank.simulation.regret import equal_regret, personalized_regret
 from banditrank.storage.cells import cells_of, decoded
@@ -144,6 +145,116 @@ def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
     late = activity.closed(START + 10_000 * WIDTH)
     assert MOST_BUCKETS // 2 <= len(late.visits) <= MOST_BUCKETS
     assert late.visits.sum() == 1
+
+
+YEAR = 365 * 86_400_000
+ONE_VISIT = cells_of([shown(0, (0, 1))])
+
+
+def kept_and_restored(activity: Activity) -> Activity:
+    restored = Activity(7, n_user_types=2)
+    restored.restore(activity.to_bytes())
+    return restored
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("folds", [False, True])
+def test_a_clock_that_was_ahead_leaves_the_series_as_narrow_as_it_was(*, folds: bool, keeps: bool) -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    times = [START, START + 3000, START + YEAR, START + YEAR + 500, START + 5000, START + 6000]
+    for at in times:
+        activity.add(at, ONE_VISIT)
+        if folds:
+            activity.closed(at + 2 * YEAR)  # whoever asks may be ahead, too
+        if keeps:
+            activity = kept_and_restored(activity)
+    closed = activity.closed(START + 7000)
+    assert (closed.start, closed.width, closed.doubled) == (START, WIDTH, False)
+    assert closed.visits.tolist() == [[1], [0], [0], [1], [0], [3], [1]], (
+        "counted when the clock was right again"
+    )
+
+
+def test_what_comes_ahead_is_told_to_who_asks_then_and_not_before() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(START, ONE_VISIT)
+    activity.add(START + YEAR, ONE_VISIT)
+    assert activity.closed(START + 2000).visits.tolist() == [[1], [0]]
+    later = activity.closed(START + YEAR + 10**9)
+    assert later.visits.sum() == 2
+    assert later.doubled
+    assert activity.closed(START + 2000).width == WIDTH
+
+
+def test_time_that_goes_on_from_a_jump_is_believed() -> None:
+    """A surface without visits for a year is not distinguished from a clock that is ahead: time tells."""
+    activity = Activity(WIDTH, n_user_types=1)
+    activity.add(START, ONE_VISIT)
+    for second in range(200):
+        activity.add(START + YEAR + 1000 * second, ONE_VISIT)
+    activity.fold()
+    activity.add(START + 5000, ONE_VISIT)  # a clock that is behind is not believed any more
+    closed = activity.closed(START + YEAR + 10**9)
+    assert closed.doubled
+    assert closed.visits[0] == 2
+    assert closed.visits.sum() == 202
+
+
+def test_the_first_clock_may_be_ahead() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    for at in (START + YEAR, START + YEAR + 2000, START, START + 1000):
+        activity.add(at, ONE_VISIT)
+    closed = activity.closed(START + 2000)
+    assert (closed.start, closed.width, closed.visits.tolist()) == (START, WIDTH, [[3], [1]])
+
+
+def test_a_clock_that_is_set_back_loses_and_widens_nothing() -> None:
+    activity = Activity(WIDTH, n_user_types=1)
+    for second in range(200):
+        activity.add(START + 1000 * second, ONE_VISIT)
+    for at in (START - YEAR, START + 100_000, START + 200_000):
+        activity.add(at, ONE_VISIT)
+    closed = activity.closed(START + 201_000)
+    assert (closed.start, closed.width) == (START, WIDTH)
+    assert closed.visits[:, 0].tolist() == [2, *[1] * 99, 2, *[1] * 99, 1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 400_000), st.booleans()), max_size=60))
+def test_clocks_that_are_set_lose_no_visit(steps: list[tuple[int, int, bool]]) -> None:
+    activity, given_up = Activity(WIDTH, n_user_types=1), []
+    activity.given_up = lambda cells: given_up.append(1) or float(cells["displays"].sum())
+    end = START
+    for years, seconds, keeps in steps:
+        at = START + years * YEAR + seconds
+        end = max(end, at)
+        activity.add(at, ONE_VISIT)
+        if keeps:
+            activity, restored = kept_and_restored(activity), activity
+            activity.given_up = restored.given_up
+    closed = activity.closed(end + YEAR)
+    assert closed.visits.sum() == len(steps)
+    assert len(closed.visits) <= MOST_BUCKETS
+    if steps:
+        assert closed.regret is not None
+        assert closed.regret[-1] == 2 * len(steps)
+
+
+def test_a_surface_whose_clock_was_ahead_tells_its_series_as_before() -> None:
+    clock = Clock()
+    with a_ranker(clock=clock) as ranker:
+        play(ranker, 3, seed=1)
+        clock.now += 3 * 365 * 86_400.0
+        play(ranker, 3, seed=2)
+        ranker.add_items(["late"])
+        assert ranker._live.series()[0].width > 60_000
+        clock.now -= 3 * 365 * 86_400.0
+        clock.now += 60.0
+        play(ranker, 3, seed=3)
+        clock.now += 120.0
+        buckets, notes = ranker._live.series()
+        assert buckets.width == 60_000
+        assert buckets.visits.sum() == 9
+        assert notes == []
 
 
 def test_what_an_earlier_version_kept_is_read() -> None:

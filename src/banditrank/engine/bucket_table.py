@@ -83,16 +83,33 @@ class BucketTable:
 
     def add(self, buckets: Numbers, cells: Cells, kinds: Kinds | None) -> None:
         """Add cells, each to a bucket; kinds are not known while there is nothing to compare with."""
-        missing = int(cells["user_type"].max(initial=0)) + 1 - self.visits.shape[1]
-        if missing > 0:
-            self.visits = np.pad(self.visits, ((0, 0), (0, missing)))
-            self.rewards = np.pad(self.rewards, ((0, 0), (0, missing)))
+        self._fit(int(cells["user_type"].max(initial=0)) + 1)
         types, displays = cells["user_type"], cells["displays"]
         first_position = cells["position"] == 0  # whoever comes sees one item there
         np.add.at(self.visits, (buckets[first_position], types[first_position]), displays[first_position])
         np.add.at(self.rewards, (buckets, types), cells["rewards"])
         if kinds is not None:
             np.add.at(self.kinds, (buckets, kinds), displays)
+
+    def add_rows(self, buckets: Numbers, other: "BucketTable") -> None:
+        """Add the first rows of another table, each to a bucket."""
+        n_user_types = other.visits.shape[1]
+        self._fit(n_user_types)
+        size = len(buckets)
+        np.add.at(self.visits[:, :n_user_types], buckets, other.visits[:size])
+        np.add.at(self.rewards[:, :n_user_types], buckets, other.rewards[:size])
+        np.add.at(self.kinds, buckets, other.kinds[:size])
+
+    def copy(self) -> "BucketTable":
+        """Return a copy that shares nothing."""
+        return BucketTable(*(table.copy() for table in self.tables))
+
+    def _fit(self, n_user_types: int) -> None:
+        """Make room for user types."""
+        missing = n_user_types - self.visits.shape[1]
+        if missing > 0:
+            self.visits = np.pad(self.visits, ((0, 0), (0, missing)))
+            self.rewards = np.pad(self.rewards, ((0, 0), (0, missing)))
 
 
 def table_size(size: int, n_user_types: int) -> int:

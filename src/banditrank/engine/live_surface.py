@@ -217,9 +217,10 @@ class LiveSurface:
 
     def series(self) -> tuple[Buckets, list[Note]]:
         """Return the buckets of the series that are closed, and what happened meanwhile."""
-        now = int((self._clock() - _SETTLING_SECONDS) * 1000)
+        now = self._clock()
         with self._learned.activity() as activity:
-            return activity.closed(now), activity.notes
+            notes = [note for note in activity.notes if note.at <= now * 1000]  # a clock may have been ahead
+            return activity.closed(int((now - _SETTLING_SECONDS) * 1000)), notes
 
     def last_hour(self) -> tuple[float | None, HourTotals]:
         """Return when the series began, in seconds since 1970, and what came within the last hour."""

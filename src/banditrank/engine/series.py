@@ -7,9 +7,10 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.engine.activity import MOST_BUCKETS, Buckets, Note
+from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.dashboard_document import SeriesDocument
 from banditrank.engine.latest_rankings import told_time
+from banditrank.engine.time_buckets import MOST_BUCKETS
 
 Floats = NDArray[np.float64]
 Table = TypeVar("Table", Floats, NDArray[np.int64])
