@@ -207,7 +207,8 @@ def test_buckets_are_told_once_each_or_all_again_when_they_became_wider(service:
         end += one["bucket_s"] * len(one["visits"])
     live = service.application.engine.surface("ads")
     with live._learned.activity() as activity:
-        activity._make_room(int((time.time() + 60) * 1000))
+        activity.fold()
+        activity._buckets.widen(int((time.time() + 60) * 1000))
     wait_until(lambda: client.of("series")[-1]["bucket_s"] > 0.1)
     wider = next(one for one in client.of("series") if one["bucket_s"] > 0.1)
     assert sum(map(sum, wider["visits"])) == 3
