@@ -54,7 +54,7 @@ def converse(address: Address, vector: Vector) -> Conversation:
                 connection.shutdown(socket.SHUT_WR)
             else:
                 connection.sendall(PROBE)
-        except (ConnectionError, TimeoutError):
+        except OSError:
             pass  # the server has closed: its responses are still there to be read
         try:
             while part := connection.recv(1 << 16):
