@@ -29,7 +29,7 @@ def make_application(settings: Settings, shared: Path | None = None) -> Applicat
     """Make the application of a worker process."""
     log_as_json()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return Application(settings, shared=shared)
+    return Application(settings, shared=shared, owns_process=True)
 
 
 def serve(settings: Settings) -> None:
