@@ -280,7 +280,7 @@ class Application:
             self._begin("sharing metrics", self._share_metrics, SHARING_SECONDS)
             self._begin("looking for the parent", _stop_without_parent, _PARENT_SECONDS)
         if self._owns_process:
-            # A full collection would look at all that was imported, for 0.1 s in which no request is answered.
+            # A full collection visits all that was imported: 0.1 s in which no request is answered.
             gc.collect()
             gc.freeze()
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
