@@ -1,0 +1,25 @@
+"""The protocol overrides undocumented parts of uvicorn, so its version is bounded and tested at both ends."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import uvicorn
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_both_ends_of_the_allowed_versions_are_tested() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (bounds,) = [one for one in extras["service"] if one.startswith("uvicorn")]
+    match = re.fullmatch(r"uvicorn>=(0\.\d+),<0\.(\d+)", bounds)
+    assert match is not None, "both ends must be bounded"
+    lowest, highest = f"{match[1]}.0", f"0.{int(match[2]) - 1}."
+    assert bounds in extras["dev"]
+    assert f"\nuvicorn=={lowest} " in (ROOT / "requirements" / "lowest.txt").read_text()
+    assert f"\nuvicorn=={highest}" in (ROOT / "requirements" / "development.txt").read_text()
+    if os.environ.get("BANDITRANK_UVICORN") == "lowest":
+        assert uvicorn.__version__ == lowest
+    else:
+        assert uvicorn.__version__.startswith(highest)
