@@ -24,6 +24,7 @@ from interleaving import ROUNDS, interleave
 from isolation import measure_isolation
 from numpy_versions import NumpyUCB
 from policies import measure_policies
+from servers import measure_servers
 from service import measure_service
 from solvers import measure_search_loops, measure_solvers
 from worlds import gentle_world
@@ -179,12 +180,14 @@ PARTS = {
     "dashboard": (measure_dashboard,),
     "isolation": (measure_isolation,),
 }
+ON_REQUEST = {"servers": (measure_servers,)}
+"""What needs packages that are not among the requirements."""
 
 
 def main() -> None:
     """Measure the parts named as arguments, or everything; print and write it."""
     results: dict[str, float] = {}
-    measures = [measure for part in sys.argv[1:] or PARTS for measure in PARTS[part]]
+    measures = [measure for part in sys.argv[1:] or PARTS for measure in (PARTS | ON_REQUEST)[part]]
     for figures in chain.from_iterable(measure() for measure in measures):
         results |= figures
         for name, figure in figures.items():

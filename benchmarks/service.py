@@ -96,20 +96,21 @@ def load(port: int, rate: float | None = None, kind: str = "feedback") -> dict[s
 def our_service(store: Path, *surfaces: dict[str, Any]) -> Iterator[int]:
     """Run a service with surfaces; give its port."""
     program = "from banditrank.cli.main import main; main()"
-    with _running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
+    with running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
         for one in surfaces:
-            _ask(port, "/v1/surfaces", one)
+            post(port, "/v1/surfaces", one)
         yield port
 
 
 @contextmanager
 def _noop(kind: str) -> Iterator[int]:
-    with _running([str(HERE / "noop_services.py"), kind]) as port:
+    with running([str(HERE / "noop_services.py"), kind]) as port:
         yield port
 
 
 @contextmanager
-def _running(command: list[str]) -> Iterator[int]:
+def running(command: list[str]) -> Iterator[int]:
+    """Run a program that takes a port as its last argument; give the port once it listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -133,7 +134,8 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
     raise ConnectionError(f"nothing listens at port {port}: {process.args}")
 
 
-def _ask(port: int, path: str, body: dict[str, Any]) -> None:
+def post(port: int, path: str, body: dict[str, Any]) -> None:
+    """Send a request, and wait for its answer."""
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
     )
