@@ -33,6 +33,7 @@ STREAMS = 2  # for each surface, beside a dashboard that polls
 MAX_SAMPLES = 180
 _RSS_SECONDS = 0.25  # between two readings; a sample holds the least
 _COMPILE_SECONDS = 600.0  # within which a surface is created
+_COMPILE_RANKINGS = 300  # on each surface, so that a dashboard has something to show
 
 USER_TYPES = ("type-1", "type-2", "type-3")
 SPARE_ITEMS = ("spare-1", "spare-2", "spare-3")
@@ -84,8 +85,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="banditrank-soak-") as directory:
         service = ServiceProcess(f"sqlite:{directory}/store.db", log=Path(directory) / "log")
         try:
-            _create_surfaces(service)
-            with service:
+            _compile(f"sqlite:{directory}/compiled.db")
+            with service, httpx.Client(timeout=_COMPILE_SECONDS) as http:
+                _create_surfaces(service, http)
                 uvloop.run(soak(service, Path(directory) / "store.db", run, seed=chosen.seed))
         except (KeyboardInterrupt, asyncio.CancelledError):
             print_result("interrupted")
@@ -94,17 +96,31 @@ def main() -> None:
     sys.exit(_report(run, error))
 
 
-def _create_surfaces(service: ServiceProcess) -> None:
-    """Create the surfaces in a process of its own: what the compiler leaves in memory would hide a leak."""
-    with service:
-        for number, surface in enumerate(SURFACES):
-            show_progress(
-                f"creating surface {number + 1} of {len(SURFACES)}; the first of a kind is compiled"
-            )
-            created = httpx.post(
-                f"{service.address}/v1/surfaces", json=surface.definition, timeout=_COMPILE_SECONDS
-            )
-            created.raise_for_status()
+def _compile(store: str) -> None:
+    """Let a service of its own compile all that the measured one runs: the compiler needs much memory."""
+    with ServiceProcess(store) as service, httpx.Client(timeout=_COMPILE_SECONDS) as http:
+        _create_surfaces(service, http)
+        for items in ((), SPARE_ITEMS):
+            show_progress(f"compiling what {'other numbers of items take' if items else 'dashboards show'}")
+            for one in SURFACES:
+                path = f"{service.address}/v1/surfaces/{one.name}"
+                if items:
+                    http.post(f"{path}/items", json={"items": items}).raise_for_status()
+                uvloop.run(_rank(service, one))
+                http.get(f"{path}/dashboard").raise_for_status()
+
+
+def _create_surfaces(service: ServiceProcess, http: httpx.Client) -> None:
+    for number, surface in enumerate(SURFACES):
+        show_progress(f"creating surface {number + 1} of {len(SURFACES)}; the first of a kind is compiled")
+        http.post(f"{service.address}/v1/surfaces", json=surface.definition).raise_for_status()
+
+
+async def _rank(service: ServiceProcess, surface: SoakSurface) -> None:
+    load = Load(service.port, [Traffic(surface.name, USER_TYPES)], seed=0)
+    await load.open(1)
+    await load.run_rankings(_COMPILE_RANKINGS)
+    load.close()
 
 
 async def soak(service: ServiceProcess, database: Path, run: SoakRun, *, seed: int) -> None:
@@ -147,6 +163,8 @@ async def _hold(
                 service.check_running()
                 rss.append(service.rss())
                 await asyncio.sleep(_RSS_SECONDS)
+            if sending.done():
+                break  # this window was not under load to its end
             seconds, latencies = time.monotonic() - begun, sorted(load.latencies) or [float("nan")]
             run.samples.append(
                 Sample(

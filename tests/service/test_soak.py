@@ -8,6 +8,7 @@ import httpx
 import pytest
 from service_process import ServiceProcess
 from soak_load import Load, Traffic
+from soak_report import Sample, SoakRun
 from soak_trends import trend
 
 # A leak of 2.75 KiB for every refreshed view and 64 bytes for every compiled call came to 1,446.
@@ -84,3 +85,49 @@ def test_a_trend_is_told_from_spikes(leaked: int, slope: float) -> None:
 def test_a_trend_takes_samples() -> None:
     with pytest.raises(ValueError, match="at least 4 samples, got 3"):
         trend([0, 1, 2], [0, 1, 2])
+
+
+def _run(*, rss_a_minute: float, minutes: int = 30) -> SoakRun:
+    """Return a run whose memory doubles in the warm-up and then grows steadily."""
+    run = SoakRun(minutes)
+    for minute in range(1, minutes + 1):
+        rss = 100 * min(minute, 5) / 5 + rss_a_minute * minute
+        run.samples.append(
+            Sample(
+                minutes=minute,
+                rss=int(rss * 2**20),
+                file_descriptors=60 + minute % 2,
+                threads=12,
+                wal=4 << 20,
+                database=136 * 1000 * minute,
+                counted=1000 * minute,
+                requests_a_second=100.0,
+                p50=1.0,
+                p99=5.0,
+            )
+        )
+    return run
+
+
+def test_a_soak_run_fails_above_its_limit_after_the_warm_up() -> None:
+    assert _run(rss_a_minute=0.04).violations() == []
+    (violation,) = _run(rss_a_minute=0.06).violations()
+    assert violation == "RSS, MiB: grows by 0.060 a minute, limit 0.05"
+
+
+def test_a_soak_run_fails_if_a_request_fails() -> None:
+    run = _run(rss_a_minute=0.0)
+    run.failures["503: unavailable"] += 2
+    assert run.violations() == ["2 requests failed: 2 × 503: unavailable"]
+
+
+def test_a_soak_run_reports_bytes_per_counted_ranking() -> None:
+    assert _run(rss_a_minute=0.0).bytes_per_ranking().slope == 136
+    *_, last = _run(rss_a_minute=0.0).table()
+    assert last.startswith("| counted rankings; database bytes for each | 5,000 | 30,000 | 136 bytes each")
+
+
+def test_an_interrupted_soak_run_reports_that_it_has_no_trend() -> None:
+    run = _run(rss_a_minute=0.0, minutes=3)
+    assert run.violations() == ["3 samples after the warm-up, 4 needed for a trend"]
+    assert len(list(run.table())) == 2
