@@ -79,6 +79,7 @@ class Load:
 
     def __init__(self, surface: str, rate: float | None, kind: str) -> None:
         self.kind = kind
+        self.per_ranking = 2 if kind == "feedback" else 1  # requests
         self.idle: deque[Connection] = deque()
         self.latencies: list[float] = []
         self.failed = 0
@@ -97,7 +98,7 @@ class Load:
         """Let idle connections ask, for as long as there is something to be sent."""
         while self.running and self.idle:
             now = time.perf_counter()
-            due = now if self.rate is None else self.started + self.asked * 2 / self.rate
+            due = now if self.rate is None else self.started + self.asked * self.per_ranking / self.rate
             if due > now:
                 return
             self.asked += 1

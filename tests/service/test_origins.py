@@ -1,6 +1,6 @@
 """Pages of other origins may ask if they are named, and only then."""
 
-import json
+import pickle
 from pathlib import Path
 
 import httpx
@@ -102,8 +102,7 @@ def test_origins_can_come_from_a_file_and_reach_workers(tmp_path: Path) -> None:
     file.write_text('allow_origins = ["https://shop.example", "loopback"]')
     settings = Settings.from_file(file)
     assert settings.allow_origins == (SHOP, "loopback")
-    assert Settings.from_json(settings.to_json()) == settings
-    assert json.loads(settings.to_json())["allow_origins"] == [SHOP, "loopback"]
+    assert pickle.loads(pickle.dumps(settings)) == settings  # noqa: S301 - as workers get it
     file.write_text('allow_origins = "https://shop.example"')
     with pytest.raises(InvalidInputError, match="allow_origins must be a list"):
         Settings.from_file(file)

@@ -59,13 +59,13 @@ def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) 
     store.revoke_key(revoked.split("_")[1], at=1)
     rights = loaded(store)
     clock.now_ms += HOUR_MS - 1
-    principal = rights.check(bearer(key), "read")
+    principal = rights.authenticate(bearer(key))
     assert principal.key_id == key.split("_")[1]
     assert not rights.nobody_has_any
     clock.now_ms += 1  # the keys are not read again
     assert refused(rights.authenticate, bearer(key)) == refused(rights.authenticate, bearer(revoked))
     assert refused(rights.authenticate, bearer(key))[0] == 401
-    assert rights.of(bearer(key)) == ()
+    assert rights.find(bearer(key)) is None
     assert rights.nobody_has_any
 
 
@@ -80,11 +80,11 @@ def test_a_store_whose_keys_all_expired_still_demands_one(clock: Clock) -> None:
 
 def test_a_scoped_key_is_for_its_surfaces_only() -> None:
     store = MemoryStore()
-    rights_of_a_page = create_key(store, "page", ["rank", "read"], surfaces=["home", "ads"])
+    key = create_key(store, "page", ["rank", "read"], surfaces=["home", "ads"])
     rights = loaded(store)
-    principal = rights.authenticate(bearer(rights_of_a_page))
+    principal = rights.authenticate(bearer(key))
     for surface in ("home", "ads"):
-        assert rights.check(bearer(rights_of_a_page), "rank", surface) is principal
+        principal.check("rank", surface)
         assert principal.covers(surface)
     status, detail = refused(principal.check, "rank", "checkout")
     assert (status, detail) == (403, "the key must cover this surface, it is limited to home, ads")
@@ -104,8 +104,9 @@ def test_a_scoped_key_is_refused_where_no_surface_is_named() -> None:
 
 
 def test_without_demanded_keys_everybody_may_do_everything() -> None:
-    principal = Rights(always=False).check((), "administer", "home")
+    principal = Rights(always=False).authenticate(())
     assert principal.key_id is None
+    principal.check("administer", "home")
     principal.check("administer")
 
 

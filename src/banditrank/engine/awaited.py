@@ -90,9 +90,10 @@ class Awaited:
 
         If none is, it is at least the length of a window.
         """
-        if not self.given:
+        slots = list(self.given)  # a copy: another thread may close windows meanwhile
+        if not slots:
             return self.seconds
-        first = min(list(self.given)) + 1
+        first = min(slots) + 1
         return ((first << self.shift) + _GRACE + 1) / 1000 - now  # one more: `close` rounds down
 
     def pending(self, *, now: float) -> Pending:

@@ -70,6 +70,7 @@ class Housekeeping:
         self._settled_until = 0.0
         self._next_look = self._next_forgetting = 0.0
         self._being_settled: set[bytes] = set()  # keys, which the store has as open still
+        self._failed = False  # whether one of them could not be settled
 
     def is_due(self) -> bool:
         """Return whether it is time to look for rankings."""
@@ -79,6 +80,9 @@ class Housekeeping:
         """Return the number of seconds until it is time; infinity while rankings are being settled."""
         if self._being_settled:
             return inf
+        if self._failed:
+            self._failed = False
+            self._next_look = min(self._next_look, self._steady() + _SETTLE_SECONDS)
         return min(
             self._left(self._next_look, LOOK_SECONDS),
             self._left(self._next_forgetting, _FORGET_SECONDS),
@@ -100,6 +104,7 @@ class Housekeeping:
         if forgets:
             self._settled_until = 0.0  # a store that was down for long may have noted rankings very late
         self._next_look = self._steady() + _SETTLE_SECONDS
+        self._failed = False
         if self._settle(surface, until) >= old and forgets:  # all that is old was settled before
             self._next_forgetting = self._steady() + _FORGET_SECONDS
             self._store.forget(self._number, before=old)
@@ -152,10 +157,10 @@ class Housekeeping:
         return lapsed[0].shown.lapses if lapsed else _milliseconds(until)
 
     def _settled(self, key: bytes, answer: Answer) -> None:
-        """Take note that a ranking was settled; if it was not, look for it again soon."""
+        """Record that a ranking was settled, or that it must be looked for again."""
         self._being_settled.discard(key)
         if not isinstance(answer, Verdict):
-            self._next_look = min(self._next_look, self._steady() + _SETTLE_SECONDS)
+            self._failed = True  # not `_next_look`, which the thread that settles may be about to assign
         if not self._being_settled:
             self._changed()
 

@@ -108,13 +108,16 @@ class Keeper:
                 except Exception as error:  # whatever it is, it may pass
                     if not failing:
                         told = isinstance(error, StoreError)
-                        logger.warning("the store cannot be read: %s", error, exc_info=not told)
+                        logger.warning("store sync failed: %s", error, exc_info=not told)
                     failing = True
             if abs(self._clock() - time.monotonic() - offset) >= _CLOCK_STEP_SECONDS:
                 offset = self._clock() - time.monotonic()
                 for live in self._registry.at_work():
                     self._schedule.mark(live)
-            self._tend_due()
+            try:
+                self._tend_due()
+            except Exception:  # the thread must survive: without it nothing is synced or refreshed
+                logger.exception("scheduling failed")
             if self._schedule.wait(min(next_sync - time.monotonic(), _MAX_WAIT_SECONDS)):
                 self._stop.wait(_GATHERING_SECONDS)
 

@@ -133,7 +133,7 @@ class Application:
             else:
                 await self._answer(scope, receive, send)
         elif scope["type"] == "lifespan":
-            scope.setdefault("state", {})["stopping"] = self.stopping  # for `TimeoutProtocol.shutdown`
+            scope.setdefault("state", {})["stopping"] = self.stopping  # for `HttpProtocol.shutdown`
             await self._live(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
@@ -238,7 +238,7 @@ class Application:
             return live
         if re.fullmatch(SURFACE_NAME, name):
             with contextlib.suppress(UnknownNameError):
-                return await self.pools.writes.run(self.engine.surface, name)
+                return await self.pools.store.run(self.engine.surface, name)
         raise ProblemError(UNKNOWN_SURFACE, f"there is no surface {name[:80]!r}")
 
     # Starting and stopping with the server
@@ -274,11 +274,11 @@ class Application:
         self.documents = SharedDocuments(self.engine, self.vitals, self.pools.dashboards)
         self.readiness = Readiness(store, self.pools.control)
         await self._load_keys()
-        self._begin("reading API keys", self._reload_keys, KEY_SECONDS)
-        self._begin("measuring", self._measure, SAMPLE_SECONDS)
+        self._begin("API key refresh", self._reload_keys, KEY_SECONDS)
+        self._begin("health sampling", self._measure, SAMPLE_SECONDS)
         if self._shared is not None:
-            self._begin("sharing metrics", self._share_metrics, SHARING_SECONDS)
-            self._begin("looking for the parent", _stop_without_parent, _PARENT_SECONDS)
+            self._begin("metrics sharing", self._share_metrics, SHARING_SECONDS)
+            self._begin("parent check", _stop_without_parent, _PARENT_SECONDS)
         if self._owns_process:
             # A full collection visits all that was imported: 0.1 s in which no request is answered.
             gc.collect()
@@ -301,8 +301,8 @@ class Application:
         self.log.info("stopped")
 
     def _deliver(self, calls: Sequence[tuple[Done, Answer]]) -> None:
-        """Call back those who wait for a commit, a whole group in one turn of the loop."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        """Run commit callbacks in the event loop, a group at a time."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no request is pending
             self.loop.call_soon_threadsafe(call_back, calls)
 
     def _begin(self, what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from banditrank.service.messages import JSON, RawHeaders, Receive, header
 from banditrank.service.operations import Operation
 from banditrank.service.problems import (
+    CLIENT_DISCONNECTED,
     INVALID,
     MALFORMED,
     TOO_LARGE,
@@ -43,20 +44,22 @@ class Bodies:
         """Return the body of a request, or raise a 408, 413 or 415."""
         _check_type(headers)
         content = bytearray()
-        late = ProblemError(TOO_SLOW, f"a body must arrive within {self._seconds:g} seconds")
         try:
             async with asyncio.timeout(self._seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise late
+                        raise ProblemError(
+                            CLIENT_DISCONNECTED, "the client disconnected before its body arrived"
+                        )
                     content += message.get("body", b"")
                     if len(content) > self._largest:
                         raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
                     if not message.get("more_body", False):
                         return bytes(content)
         except TimeoutError:
-            raise late from None
+            late = f"a body must arrive within {self._seconds:g} seconds"
+            raise ProblemError(TOO_SLOW, late) from None
 
     def decode(self, operation: Operation, content: bytes) -> Any:
         """Return a body as the type that the operation declares, or raise a 400 or 422."""

@@ -25,7 +25,7 @@ async def _ready(application: "Application", _: Request) -> Response:
 
 
 async def _metrics(application: "Application", _: Request) -> Response:
-    return Response(200, await application.pools.control.run(application.metrics.text), metrics.CONTENT_TYPE)
+    return Response(200, await application.pools.metrics.run(application.metrics.text), metrics.CONTENT_TYPE)
 
 
 OPERATIONS = (

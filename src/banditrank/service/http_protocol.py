@@ -13,7 +13,8 @@ a request ends, the connection is closed.
 import logging
 import resource
 from asyncio import Event, TimerHandle, Transport
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -55,8 +56,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._raw_body_bytes = 0  # of a body after an upgrade: left to be received
         self._head_timer: TimerHandle | None = None
         self._stall_timer: TimerHandle | None = None
-        self._handled: RequestResponseCycle | None = None  # the request that the application handles
-        self._incomplete: RequestResponseCycle | None = None  # the request whose body is received
+        self._running: RequestResponseCycle | None = None  # the request that the application handles
+        self._receiving: RequestResponseCycle | None = None  # the request whose body is received
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
         """Wait for a request, or refuse the connection if there are too many."""
@@ -82,8 +83,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if self._excess_bytes > MAX_HEAD_BYTES:
             logger.info("head or trailers too large", extra={"bytes": self._excess_bytes})
-            self.transport.write(_HEAD_TOO_LARGE)
-            self.transport.close()
+            self._refuse(self._send_431_response)
         elif self._in_head or self._awaits_request():
             self._start_head_timer()
 
@@ -102,9 +102,9 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         self._in_head = False
         self.headers = []  # trailers go here, not into the headers of the request
-        self._incomplete = self.cycle
+        self._receiving = self.cycle
         if not self.pipeline:
-            self._handled = self.cycle
+            self._running = self.cycle
         if self._is_upgrade:
             self.cycle.keep_alive = False
         if self._head_timer is not None:
@@ -120,7 +120,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Finish a request, unless the parser skipped its body because of an upgrade."""
         if self._raw_body_bytes == 0:
             self._excess_bytes = 0
-            self._incomplete = None
+            self._receiving = None
             super().on_message_complete()
 
     def _receive_after_upgrade(self, data: bytes) -> None:
@@ -136,27 +136,35 @@ class HttpProtocol(HttpToolsProtocol):
             self.on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be parsed, after the answers to the requests before it."""
+        """Refuse what cannot be parsed."""
+        self._refuse(partial(super().send_400_response, msg))
+
+    def _send_431_response(self) -> None:
+        self.transport.write(_HEAD_TOO_LARGE)
+        self.transport.close()
+
+    def _refuse(self, send_response: Callable[[], None]) -> None:
+        """Refuse what the client sends, after the answers to the requests before it."""
         self._is_refused = True
-        unanswered = [cycle for cycle in self._unanswered() if cycle is not self._incomplete]
+        unanswered = [cycle for cycle in self._unanswered() if cycle is not self._receiving]
         if unanswered:
-            for entry in [entry for entry in self.pipeline if entry[0] is self._incomplete]:
+            for entry in [entry for entry in self.pipeline if entry[0] is self._receiving]:
                 self.pipeline.remove(entry)
             unanswered[-1].keep_alive = False  # closes the connection
-        elif self._incomplete is not None and self._incomplete.response_started:
+        elif self._receiving is not None and self._receiving.response_started:
             self.transport.close()
         else:
-            super().send_400_response(msg)
+            send_response()
 
     def _unanswered(self) -> list[RequestResponseCycle]:
         """Return the requests that wait for their answers, in order."""
-        handled = [] if self._handled is None or self._handled.response_complete else [self._handled]
-        return [*handled, *(cycle for cycle, _ in reversed(self.pipeline))]
+        running = [] if self._running is None or self._running.response_complete else [self._running]
+        return [*running, *(cycle for cycle, _ in reversed(self.pipeline))]
 
     def on_response_complete(self) -> None:
         """Start the next request of the pipeline, or wait for one."""
         if self.pipeline:
-            self._handled = self.pipeline[-1][0]
+            self._running = self.pipeline[-1][0]
         super().on_response_complete()
         if self.pipeline:
             self.flow.pause_reading()
@@ -164,20 +172,20 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_head_timer()
 
     def pause_writing(self) -> None:
-        """Wait for a client that does not read, for a while."""
+        """Start the stall timeout."""
         super().pause_writing()
         if self._stall_timer is None:
             self._stall_timer = self.loop.call_later(STALL_SECONDS, self._abort_stalled)
 
     def resume_writing(self) -> None:
-        """Go on with a client that reads again."""
+        """Cancel the stall timeout."""
         super().resume_writing()
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
 
     def shutdown(self) -> None:
-        """End streams, which would go on for hours, and connections of clients that do not read."""
+        """Close event streams, and abort connections of stalled clients."""
         stopping: Event | None = self.app_state.get("stopping")
         if stopping is not None:
             stopping.set()
@@ -185,14 +193,14 @@ class HttpProtocol(HttpToolsProtocol):
         self.loop.call_later(_STOP_SECONDS, self._abort_if_stalled)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel timers, and tell the request that is handled: uvicorn tells only the one received last."""
+        """Cancel timers and notify the request in progress; uvicorn notifies only the last one received."""
         for timer in (self._head_timer, self._stall_timer):
             if timer is not None:
                 timer.cancel()
-        handled = self._handled
-        if handled is not None and not handled.response_complete:
-            handled.disconnected = True
-            handled.message_event.set()
+        running = self._running
+        if running is not None and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()
         super().connection_lost(exc)
 
     def _awaits_request(self) -> bool:
@@ -288,9 +296,9 @@ _last_logged = -_LOG_SECONDS
 _refused = 0
 
 
-def _log_refusal(number: int) -> None:
+def _log_refusal(n_open: int) -> None:
     global _last_logged, _refused  # noqa: PLW0603 - one log line for all connections
     _refused += 1
     if monotonic() - _last_logged >= _LOG_SECONDS:
-        logger.warning("too many connections", extra={"open": number, "refused": _refused})
+        logger.warning("too many connections", extra={"open": n_open, "refused": _refused})
         _last_logged, _refused = monotonic(), 0

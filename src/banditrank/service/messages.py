@@ -33,10 +33,11 @@ class Response(NamedTuple):
     headers: Headers = ()
     handling: Headers = ALWAYS
 
-    async def send(self, send: Send, request_id: str, *, close: bool = False) -> None:
+    async def send(self, send: Send, request_id: str | None = None, *, close: bool = False) -> None:
         """Send the response, and close the connection if the body of the request was not read."""
-        headers = [(REQUEST_ID, request_id.encode("ascii")), *self.headers, *self.handling]
-        headers += self._of_the_body()
+        headers = [*self.headers, *self.handling, *self._of_the_body()]
+        if request_id is not None:
+            headers.append((REQUEST_ID, request_id.encode("ascii")))
         if close:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})

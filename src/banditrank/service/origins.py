@@ -79,7 +79,7 @@ async def answer_across_origins(
     agreement = agreement_with(scope["headers"], allowed)
     wanted = header(scope["headers"], b"access-control-request-method")
     if agreement is not _NOT_AGREED and scope["method"] == "OPTIONS" and wanted is not None:
-        await Response(204, b"", headers=(*agreement, *_AGREED)).send(send, "preflight")
+        await Response(204, b"", headers=(*agreement, *_AGREED)).send(send)
         return
 
     async def send_agreed(message: MutableMapping[str, Any]) -> None:

@@ -8,9 +8,8 @@ that the client can retry.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -64,7 +63,7 @@ class Pool:
         """
         if self._max_calls is not None and self.calls >= self._max_calls:
             await asyncio.sleep(REFUSAL_SECONDS)
-            raise ProblemError(OVERLOADED, f"too many requests for {self._name} are waiting")
+            raise ProblemError(OVERLOADED, f"the queue of {self._name} is full")
         self.calls += 1
         result: Future[R] = Future()
         released = self._executor.submit(self._run, result, partial(function, *args, **kwargs))
@@ -84,18 +83,13 @@ class Pool:
     def _run(self, result: "Future[R]", call: Callable[[], R]) -> None:
         if not result.set_running_or_notify_cancel():
             return
-        with self._paused_after():
-            try:
-                value = call()
-            except BaseException as error:  # noqa: BLE001 - raised where the call is awaited
-                result.set_exception(error)
-            else:
-                result.set_result(value)
-
-    @contextmanager
-    def _paused_after(self) -> Iterator[None]:
         start = time.perf_counter()
-        yield
+        try:
+            value = call()
+        except BaseException as error:  # noqa: BLE001 - raised where the call is awaited
+            result.set_exception(error)
+        else:
+            result.set_result(value)
         if self._pause_ratio > 0:
             pause = (time.perf_counter() - start) * self._pause_ratio
             self._closing.wait(min(pause, _MAX_PAUSE_SECONDS))
@@ -115,22 +109,29 @@ class Pools:
     Attributes
     ----------
     control
-        API keys, readiness and metrics: few calls, all bounded by their callers.
-    writes
-        Changes of surfaces, and rankings and feedback for which the store must be read first.
+        API keys, readiness and shared metrics: at most one call of each at a time.
+    store
+        Rankings, feedback and surfaces for which the store must be read first.
+    administration
+        Changes of surfaces, which may have to be compiled.
     reports
         Estimates, the equality report and explanations.
     dashboards
         Documents of open dashboards: at most one call for each surface.
+    metrics
+        Metrics for Prometheus.
     """
 
     def __init__(self) -> None:
         self.control = Pool("control", 3)
-        self.writes = Pool("writes", 4, max_queued=256)
+        self.store = Pool("store", 4, max_queued=256)
+        self.administration = Pool("administration", 2, max_queued=16)
         self.reports = Pool("reports", 1, max_queued=8, duty_cycle=0.1)
         self.dashboards = Pool("dashboards", 2)
+        self.metrics = Pool("metrics", 1, max_queued=4, duty_cycle=0.1)
 
     def close(self) -> None:
         """Close all pools."""
-        for pool in (self.control, self.writes, self.reports, self.dashboards):
+        pools: list[Pool] = list(vars(self).values())
+        for pool in pools:
             pool.close()

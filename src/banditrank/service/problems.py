@@ -12,7 +12,6 @@ from banditrank.errors import (
     LapsedRankingError,
     NameTakenError,
     StoreError,
-    StoreUnavailableError,
     UnknownRankingError,
     UnknownSurfaceError,
     UnsolvableError,
@@ -23,10 +22,10 @@ from banditrank.service.models import ProblemDocument
 CONTENT_TYPE = b"application/problem+json"
 _RETRY_SECONDS = b"1"
 # Details of these are for the log alone: they name hosts, files and what a database driver says.
-_INTERNAL_DETAIL = (
-    "the log has the details under this request id; feedback is safe to repeat, other requests may be done"
+_INTERNAL_DETAIL = "internal error; feedback is safe to repeat, other requests may have taken effect"
+_UNAVAILABLE_DETAIL = (
+    "the store is unavailable; feedback is safe to repeat, other requests may have taken effect"
 )
-_UNAVAILABLE_DETAIL = "the log has the details under this request id; nothing was counted, try again"
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,6 @@ _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
     (LapsedRankingError, LAPSED),
     (ForgottenError, FORGOTTEN),
     (ContradictionError, CONTRADICTION),
-    (StoreUnavailableError, UNAVAILABLE),
     (StoreError, UNAVAILABLE),
 )
 
@@ -93,7 +91,7 @@ def problem_of(error: Exception, request_id: str) -> ProblemDocument:
     """Return the problem document for an error."""
     if isinstance(error, ProblemError):
         return _document(error.kind, error.detail, request_id)
-    kind = next((kind for cause, kind in _KINDS if isinstance(error, cause)), INTERNAL)
+    kind = _kind_of(error)
     if kind is INTERNAL:
         return _document(kind, _INTERNAL_DETAIL, request_id)
     if kind is UNAVAILABLE:
@@ -103,7 +101,7 @@ def problem_of(error: Exception, request_id: str) -> ProblemDocument:
 
 def is_internal(error: Exception) -> bool:
     """Return whether the details of an error are kept from clients, and therefore logged."""
-    return problem_of(error, "").status >= INTERNAL.status and not isinstance(error, ProblemError)
+    return not isinstance(error, ProblemError) and _kind_of(error) in (INTERNAL, UNAVAILABLE)
 
 
 def response_to(error: Exception, request_id: str) -> Response:
@@ -113,6 +111,10 @@ def response_to(error: Exception, request_id: str) -> Response:
     if problem.status == UNAVAILABLE.status:
         headers = (*headers, (b"retry-after", _RETRY_SECONDS))
     return Response(problem.status, msgspec.json.encode(problem), CONTENT_TYPE, headers)
+
+
+def _kind_of(error: Exception) -> Kind:
+    return next((kind for cause, kind in _KINDS if isinstance(error, cause)), INTERNAL)
 
 
 def _document(kind: Kind, detail: str, request_id: str, field: str | None = None) -> ProblemDocument:

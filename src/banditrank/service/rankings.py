@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +36,8 @@ from banditrank.service.rights import Principal
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
+_SLICE = 32  # rankings that are made in one turn of the event loop
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -57,8 +58,13 @@ async def _rankings(
     live = await application.surface(request)
     _check_user_types(live, user_types, request.principal)
     if live.surface.refresh_seconds == 0:  # the latest counts are added up first, which takes long
-        return await application.pools.writes.run(lambda: [_ranking(live, one) for one in user_types])
-    return [_ranking(live, one) for one in user_types]
+        return await application.pools.store.run(lambda: [_ranking(live, one) for one in user_types])
+    rankings = []
+    for number, user_type in enumerate(user_types):
+        if number % _SLICE == _SLICE - 1:
+            await asyncio.sleep(0)  # other requests do not wait for a large batch
+        rankings.append(_ranking(live, user_type))
+    return rankings
 
 
 def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: Principal) -> None:
@@ -69,7 +75,7 @@ def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: P
         if "read" in principal.rights:
             raise UnknownNameError("user_type", user_type, known)
         # A key that may only rank is not told which types there are.
-        raise ProblemError(INVALID, f"user_type must be one of the surface's, got {user_type[:80]!r}")
+        raise ProblemError(INVALID, f"unknown user_type {user_type[:80]!r}")
 
 
 def _ranking(live: LiveSurface, user_type: str) -> RankingAnswer:
@@ -78,53 +84,74 @@ def _ranking(live: LiveSurface, user_type: str) -> RankingAnswer:
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
-    status = await _commit(application, request.principal, request.body)
-    return Response(200, b'{"status":"%s"}' % status.encode())
+    (result,) = await _commit(application, request.principal, [request.body])
+    if isinstance(result, Exception):
+        raise result
+    return Response(200, b'{"status":"%s"}' % result.encode())
 
 
 async def _feedback_batch(application: "Application", request: Request) -> Response:
-    waiting = (_feedback_result(application, request, feedback) for feedback in request.body.feedback)
-    return Response(200, _encode(FeedbackBatchAnswer(await asyncio.gather(*waiting))))
+    results = await _commit(application, request.principal, request.body.feedback)
+    failures = {str(one): one for one in results if isinstance(one, Exception)}
+    for failure in failures.values():  # once each, however many feedbacks it concerns
+        application.log_failure(request.id, "feedbackBatch", failure)
+    answers = [_feedback_result(one, request.id) for one in results]
+    return Response(200, _encode(FeedbackBatchAnswer(answers)))
 
 
-async def _feedback_result(
-    application: "Application", request: Request, feedback: Feedback
-) -> FeedbackResult:
-    try:
-        status = await _commit(application, request.principal, feedback)
-    except Exception as error:  # noqa: BLE001 - the others of the batch are counted
-        application.log_failure(request.id, "feedbackBatch", error)
-        return FeedbackResult("refused", problem_of(error, request.id))
-    return FeedbackResult("repeated" if status == "repeated" else "counted")
+def _feedback_result(result: str | Exception, request_id: str) -> FeedbackResult:
+    if isinstance(result, Exception):
+        return FeedbackResult("refused", problem_of(result, request_id))
+    return FeedbackResult("repeated" if result == "repeated" else "counted")
 
 
-async def _commit(application: "Application", principal: Principal, feedback: Feedback) -> str:
-    """Return ``counted`` or ``repeated`` once feedback is durable, or raise if it was rejected."""
-    engine, writes = application.engine, application.pools.writes
-    if principal.surfaces:
-        known = engine.known_ticket(feedback.ranking)
-        live, _ = await writes.run(engine.ticket, feedback.ranking) if known is None else known
-        principal.check_surface(live.surface.name)
-    committed: asyncio.Future[str] = application.loop.create_future()
+async def _commit(
+    application: "Application", principal: Principal, feedback: Sequence[Feedback]
+) -> list[str | Exception]:
+    """Return for each feedback ``counted`` or ``repeated`` once it is durable, or why it was rejected."""
+    submissions = [_Submission(application, principal, one) for one in feedback]
+    reading = [one for one in submissions if not one.submit()]
+    if reading:  # in one call: a batch takes one place in the queue of the pool
+        await application.pools.store.run(lambda: [one.submit(may_read_store=True) for one in reading])
+    return [await one.result for one in submissions]
 
-    def done(result: str | Exception) -> None:
-        if committed.done():  # the client left
-            return
-        if isinstance(result, Exception):
-            committed.set_exception(result)
-        else:
-            committed.set_result(result)
 
-    submit = partial(
-        engine.submit_feedback,
-        feedback.ranking,
-        clicked=feedback.clicked,
-        reward=feedback.reward,
-        done=done,
-    )
-    if not submit():  # the store must be read first
-        await writes.run(submit, may_read_store=True)
-    return await committed
+class _Submission:
+    """One feedback on its way to a commit."""
+
+    def __init__(self, application: "Application", principal: Principal, feedback: Feedback) -> None:
+        self.result: asyncio.Future[str | Exception] = application.loop.create_future()
+        self._application = application
+        self._principal = principal
+        self._feedback = feedback
+
+    def submit(self, *, may_read_store: bool = False) -> bool:
+        """Submit the feedback, or return False if the store must be read first."""
+        engine, feedback = self._application.engine, self._feedback
+        try:
+            if self._principal.surfaces:
+                find = engine.ticket if may_read_store else engine.known_ticket
+                found = find(feedback.ranking)
+                if found is None:
+                    return False
+                self._principal.check_surface(found[0].surface.name)
+            return engine.submit_feedback(
+                feedback.ranking,
+                clicked=feedback.clicked,
+                reward=feedback.reward,
+                done=self._finish,
+                may_read_store=may_read_store,
+            )
+        except Exception as error:  # noqa: BLE001 - rejects this feedback, not others of a batch
+            if may_read_store:  # in a thread of the pool
+                self._application.loop.call_soon_threadsafe(self._finish, error)
+            else:
+                self._finish(error)
+            return True
+
+    def _finish(self, result: str | Exception) -> None:
+        if not self.result.done():  # the request may have been cancelled
+            self.result.set_result(result)
 
 
 OPERATIONS = (

@@ -128,17 +128,6 @@ class Rights:
             raise ProblemError(NO_KEY, "send a valid key: Authorization: Bearer KEY", ask)
         return principal
 
-    def check(self, headers: RawHeaders, right: Right, surface: str | None = None) -> Principal:
-        """Return the caller, or raise a 401 or 403; see `Principal.check`."""
-        principal = self.authenticate(headers)
-        principal.check(right, surface)
-        return principal
-
-    def of(self, headers: RawHeaders) -> tuple[str, ...]:
-        """Return the rights of the caller that sends these headers; none without a valid key."""
-        principal = self.find(headers)
-        return () if principal is None else principal.rights
-
     def load(self, keys: Sequence["KeyRecord"]) -> None:
         """Replace the keys by those of the store."""
         self._keys = {key.id: key for key in keys}

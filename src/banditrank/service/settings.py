@@ -1,9 +1,8 @@
 """How the service is set up."""
 
-import json
 import logging
 import tomllib
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -92,15 +91,6 @@ class Settings:
     def open_store(self) -> Store:
         """Open the store."""
         return open_store(self.store)
-
-    def to_json(self) -> str:
-        """Return the settings as text, for worker processes."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Settings":
-        """Return the settings that a text holds."""
-        return cls(**json.loads(text))
 
     @classmethod
     def from_file(cls, path: Path, **overriding: Any) -> "Settings":

@@ -37,8 +37,8 @@ async def _list(application: "Application", request: Request) -> Response:
 
 async def _create(application: "Application", request: Request) -> Response:
     request.principal.check_surface(request.body.name)
-    surface = await application.pools.writes.run(Surface.from_dict, _given(request.body))
-    live = await application.pools.writes.run(application.engine.create, surface)
+    surface = await application.pools.administration.run(Surface.from_dict, _given(request.body))
+    live = await application.pools.administration.run(application.engine.create, surface)
     application.log_action(request, "surface created", surface=surface.name)
     return _response(live, 201)
 
@@ -54,14 +54,14 @@ async def _change(application: "Application", request: Request) -> Response:
     def changed(surface: Surface) -> Surface:
         return Surface.from_dict(surface.to_dict() | given)
 
-    live = await application.pools.writes.run(application.engine.change, live.surface.name, changed)
+    live = await application.pools.administration.run(application.engine.change, live.surface.name, changed)
     application.log_action(request, "surface changed", surface=live.surface.name, settings=sorted(given))
     return _response(live)
 
 
 async def _delete(application: "Application", request: Request) -> Response:
     name = request.parameters["surface"]  # it may be one that cannot be read
-    await application.pools.writes.run(application.engine.delete, name)
+    await application.pools.administration.run(application.engine.delete, name)
     application.log_action(request, "surface deleted", surface=name)
     return Response(204, b"")
 
@@ -69,7 +69,7 @@ async def _delete(application: "Application", request: Request) -> Response:
 async def _add_items(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
     names = request.body.items
-    live = await application.pools.writes.run(
+    live = await application.pools.administration.run(
         application.engine.change, live.surface.name, lambda surface: surface.with_items(names)
     )
     application.log_action(request, "items added", surface=live.surface.name, items=len(names))
@@ -79,7 +79,7 @@ async def _add_items(application: "Application", request: Request) -> Response:
 async def _retire_item(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
     item = request.parameters["item"]
-    live = await application.pools.writes.run(
+    live = await application.pools.administration.run(
         application.engine.change, live.surface.name, lambda surface: surface.with_retired([item])
     )
     application.log_action(request, "item retired", surface=live.surface.name, item=item)

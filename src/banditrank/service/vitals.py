@@ -7,7 +7,7 @@ from banditrank.engine.dashboard_document import CheckDocument
 from banditrank.engine.engine import Engine
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.service.health_checks import Reading, checks_of
-from banditrank.service.metrics import Metrics
+from banditrank.service.metrics import Answers, Metrics
 
 SAMPLE_SECONDS = 5.0
 """Between two readings at first; more the longer the process runs, up to a minute."""
@@ -55,9 +55,17 @@ class Vitals:
     def sample(self) -> None:
         """Take readings of all surfaces, to be remembered for an hour."""
         surfaces = self._engine.surfaces()
-        self._histories = {live.number: self._history(live) for live in surfaces}
+        answers = self._metrics.answers()  # once: there may be thousands of surfaces
+        histories = {}
         for live in surfaces:
-            self._histories[live.number].add(self._reading(live))
+            reading = self._reading(live, answers)
+            history = self._histories.get(live.number)
+            if history is None:
+                history = _History([reading])
+            else:
+                history.add(reading)
+            histories[live.number] = history
+        self._histories = histories
 
     def checks(self, live: LiveSurface) -> list[CheckDocument]:
         """Return whether all is well with a surface and with what all of them share."""
@@ -73,7 +81,7 @@ class Vitals:
             self._histories[live.number] = _History([self._reading(live)])
         return self._histories[live.number]
 
-    def _reading(self, live: LiveSurface) -> Reading:
+    def _reading(self, live: LiveSurface, answers: Answers | None = None) -> Reading:
         journal, now = self._engine.journal, time.monotonic()
         awaited, clock = live.watch.awaited, self._engine.now()
         return Reading(
@@ -88,5 +96,5 @@ class Vitals:
             missed=awaited.missed,
             pending=awaited.pending(now=clock),
             delays=awaited.delays(0.5, 0.95),
-            answers=self._metrics.answers(),
+            answers=self._metrics.answers() if answers is None else answers,
         )
