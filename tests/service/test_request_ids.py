@@ -99,5 +99,5 @@ def test_user_types_are_not_told_to_a_key_that_may_only_rank(monkeypatch: pytest
         ):
             assert "secret-type" not in ask("rank", path, body)
             assert "secret-type" in ask("rank read", path, body)
-        rounds = service.application.engine.journal
-        assert rounds.waiting == rounds.entries == 0, "no ranking of a refused batch is noted"
+        journal = service.application.engine.journal
+        assert journal.waiting == journal.entries == 0, "no ranking of a refused batch is noted"
