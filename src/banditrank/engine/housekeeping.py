@@ -115,7 +115,7 @@ class Housekeeping:
         return left if 0.0 < left <= period else 0.0
 
     def _seconds_to_next_look(self, until: float) -> float:
-        """Return when to look again, having looked for rankings that lapsed until a time.
+        """Return the seconds until the next scan for rankings that lapsed.
 
         That is when the next ranking in the store lapses, when the clock is believed if it is on trial, or
         else after a while that differs between surfaces, so that not all look at once.

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 Answer: TypeAlias = Verdict | BanditRankError
 Done: TypeAlias = Callable[[Answer], None]
 Event: TypeAlias = tuple[Entry, Done | None]
-"""An entry, and the callback of who waits for it; nobody waits for rankings that are noted."""
+"""An entry and its commit callback; None for rankings that are noted."""
 
 T = TypeVar("T")
 Deliver: TypeAlias = Callable[[Sequence[tuple[Done, Answer]]], None]
@@ -152,7 +152,7 @@ class Journal:
             self._idle = False
 
     def _write(self, shown: list[Entry], settled: list[tuple[Entry, Done]]) -> bool:
-        """Write a group, and answer those who wait; return whether the store can be used.
+        """Write a group and call back; return whether the store is available.
 
         A group that the store rejects is written in ever smaller parts, so that only the events at fault are
         rejected.
@@ -186,14 +186,14 @@ class Journal:
         )
 
     def _postpone(self, events: Sequence[Event], error: StoreUnavailableError) -> None:
-        """Tell those who wait that the store is unavailable; rankings noted go with the next group."""
+        """Fail the feedback with the error; queue the rankings that are noted again."""
         self._shown.extendleft(reversed([entry for entry, done in events if done is None]))
         self.answer([(done, error) for _, done in events if done])
 
     def _reject(self, events: Sequence[Event], error: Exception) -> None:
-        """Tell those who wait that the store rejected their events; rankings noted are dropped."""
-        logger.error("store rejected events: n_events=%d", len(events), exc_info=error)
-        answer = error if isinstance(error, BanditRankError) else StoreError(f"could not write: {error!r}")
+        """Fail the feedback with the error; drop the rankings that are noted."""
+        logger.error("store rejected events", exc_info=error, extra={"n_events": len(events)})
+        answer = error if isinstance(error, BanditRankError) else StoreError(f"event rejected: {error!r}")
         self.dropped += sum(done is None for _, done in events)
         self.answer([(done, answer) for _, done in events if done])
 
@@ -208,12 +208,12 @@ class Journal:
                 logger.exception("change %d of surface %d was not taken in", change.version, change.surface)
 
     def answer(self, calls: Sequence[tuple[Done, Answer]]) -> None:
-        """Call back those who wait; the journal goes on whatever comes of it."""
+        """Deliver commit results to their callbacks."""
         if calls:
             try:
                 self._deliver(calls)
             except Exception:
-                logger.exception("%d who wait could not be called back", len(calls))
+                logger.exception("feedback callbacks failed", extra={"n_callbacks": len(calls)})
 
     def _refuse_the_rest(self) -> None:
         """Answer those who came when the journal had ended; each is taken out, and answered, once."""

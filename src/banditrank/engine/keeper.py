@@ -14,9 +14,9 @@ from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.base import Store
 from banditrank.storage.records import SurfaceRecord, Versions
 
-_GATHERING_SECONDS = 0.02  # for which changes of surfaces are gathered: a busy one has many
-_MAX_WAIT_SECONDS = 0.25  # after which the clock is looked at, which may have been set
-_CLOCK_STEP_SECONDS = 1.0  # by which a clock is set at least
+_GATHERING_SECONDS = 0.02  # batch window for changes of surfaces
+_MAX_WAIT_SECONDS = 0.25  # upper bound, to notice that the clock was set
+_CLOCK_STEP_SECONDS = 1.0  # smallest step that counts as setting the clock
 _TIDY_SECONDS = 60.0
 _TENDERS = 4  # threads that make views: one surface's costly solver does not hold up the others'
 _SYNCERS = 4  # threads that take in changes: a large one does not hold up the others'

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Schedule(Generic[K]):
-    """When to look at each of many keys: at a time of its own, or as soon as it changed.
+    """Priority queue of keys by due time.
 
     Thread-safe, but for `wait` and `take_due`, which one thread calls.
 
@@ -39,11 +39,11 @@ class Schedule(Generic[K]):
         self._marked: set[K] = set()
         self._is_interrupted = False
         self._heap: list[tuple[float, int, K]] = []
-        self._moments: dict[K, float] = {}  # of the entry that counts: others of the key are outdated
+        self._due_at: dict[K, float] = {}  # of the entry that counts: others of the key are outdated
         self._order = count()  # so that keys are never compared
 
     def mark(self, key: K) -> None:
-        """Have a key looked at soon: what it has to do may have changed."""
+        """Reschedule a key: its due time may have changed."""
         if key not in self._marked:
             with self._wake:
                 self._marked.add(key)
@@ -72,15 +72,15 @@ class Schedule(Generic[K]):
         now = time.monotonic()
         while self._heap and self._heap[0][0] <= now:
             moment, _, key = heapq.heappop(self._heap)
-            if self._moments.get(key) == moment:
+            if self._due_at.get(key) == moment:
                 keys.add(key)
         due = []
         for key in keys:
-            self._moments.pop(key, None)
+            self._due_at.pop(key, None)
             seconds = self._due_in(key)
             if seconds <= 0.0:
                 due.append(key)
             elif seconds < float("inf"):
-                self._moments[key] = moment = now + seconds
+                self._due_at[key] = moment = now + seconds
                 heapq.heappush(self._heap, (moment, next(self._order), key))
         return due

@@ -95,13 +95,13 @@ class TimeBuckets:
                 table[half:] = 0
 
     def absorb(self, other: "TimeBuckets") -> None:
-        """Add buckets that start later; become as wide as it takes."""
+        """Merge later buckets, widening this series as needed."""
         self.widen(other.latest)
         number = (other.latest - other.start) // other.width + 1
         self._add_rows(other, other.start + other.width * np.arange(number))
 
     def absorb_at(self, other: "TimeBuckets", at: int) -> None:
-        """Add all that other buckets hold at one time."""
+        """Merge all counts of other buckets into one time."""
         self._add_rows(other, np.full(MOST_BUCKETS, at))
 
     def _add_rows(self, other: "TimeBuckets", at: Numbers) -> None:

@@ -156,7 +156,7 @@ class Application:
                 body = self.bodies.decode(operation, content)
             query = query_of(scope) if operation.query else {}
             request = Request(request_id, parameters, query, body, headers, principal)
-            if operation.cancellable:
+            if operation.cancellable and not unread:
                 response = await _unless_disconnected(operation.handler(self, request), receive)
             else:
                 response = await operation.handler(self, request)

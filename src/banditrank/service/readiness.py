@@ -7,12 +7,12 @@ from banditrank.errors import StoreUnavailableError
 from banditrank.service.pools import Pool
 from banditrank.storage.base import Store
 
-_FRESH_SECONDS = 1.0  # anyone may send health checks, so each answer stands for a second
+_FRESH_SECONDS = 1.0  # unauthenticated, so a result is reused for a second
 _TIMEOUT_SECONDS = 5.0
 
 
 class Readiness:
-    """Checks the store for all clients that ask within a second at once.
+    """Check the store at most once a second, for all clients.
 
     Parameters
     ----------

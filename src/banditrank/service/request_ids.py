@@ -1,4 +1,4 @@
-"""Ids of requests: in log lines, responses and problem documents, to find one by the other."""
+"""Request ids for log lines, responses and problem documents."""
 
 import re
 import secrets
@@ -26,7 +26,7 @@ class RequestIds:
         self._numbers = count(1)
 
     def for_request(self, headers: RawHeaders) -> str:
-        """Return the id that the client or a proxy sent, if it is a plain one, or a new id."""
+        """Return the id that the client sent if it is valid, or a new one."""
         sent = header(headers, REQUEST_ID)
         if sent is not None and _ACCEPTED.fullmatch(sent):
             return sent.decode("ascii")
