@@ -76,6 +76,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *openapi.OPERATIONS,
 )
 
+_FREEZE_SECONDS = 5.0
 _PARENT_SECONDS = 1.0
 
 
@@ -112,6 +113,7 @@ class Application:
     ) -> None:
         self.settings = settings
         self._owns_process = owns_process
+        self._frozen_surfaces: set[int] | None = None
         self._truths = truths
         self._shared = shared
         self.log = logging.getLogger("banditrank.service")
@@ -280,9 +282,7 @@ class Application:
             self._begin("metrics sharing", self._share_metrics, SHARING_SECONDS)
             self._begin("parent check", _stop_without_parent, _PARENT_SECONDS)
         if self._owns_process:
-            # A full collection visits all that was imported: 0.1 s in which no request is answered.
-            gc.collect()
-            gc.freeze()
+            self._begin("garbage collector tuning", self._freeze_garbage, _FREEZE_SECONDS)
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
         if self.rights.nobody_has_any:
             self.log.warning("API keys are demanded and there are none: make one with banditrank keys create")
@@ -317,6 +317,17 @@ class Application:
 
     async def _share_metrics(self) -> None:
         await self.pools.control.run(self.metrics.share)
+
+    async def _freeze_garbage(self) -> None:
+        """Exempt what lives as long as the process from garbage collection, when surfaces were opened.
+
+        A full collection visits all that was imported and compiled: 0.1 s in which no request is answered.
+        """
+        surfaces = {live.number for live in self.engine.surfaces()}
+        if self._frozen_surfaces is None or not surfaces <= self._frozen_surfaces:
+            gc.collect()
+            gc.freeze()
+        self._frozen_surfaces = surfaces
 
     async def _measure(self) -> None:
         self.vitals.sample()
