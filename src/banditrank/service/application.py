@@ -6,7 +6,6 @@ feedback are requested thousands of times a second, so nothing else stands betwe
 
 import asyncio
 import contextlib
-import gc
 import logging
 import re
 import signal
@@ -55,6 +54,7 @@ from banditrank.service.problems import (
     is_internal,
     response_to,
 )
+from banditrank.service.process_memory import TRIM_SECONDS, freeze_objects, trim_heap
 from banditrank.service.readiness import Readiness
 from banditrank.service.repeating import repeat
 from banditrank.service.request_ids import RequestIds
@@ -92,7 +92,7 @@ class Application:
     shared
         Directory in which workers share their metrics; None if this is the only worker.
     owns_process
-        Whether the process does nothing else, so that its garbage collector may be tuned.
+        Whether the process does nothing else, so that its memory may be managed.
     """
 
     engine: Engine
@@ -282,7 +282,8 @@ class Application:
             self._begin("metrics sharing", self._share_metrics, SHARING_SECONDS)
             self._begin("parent check", _stop_without_parent, _PARENT_SECONDS)
         if self._owns_process:
-            self._begin("garbage collector tuning", self._freeze_garbage, _FREEZE_SECONDS)
+            self._begin("object freezing", self._freeze_objects, _FREEZE_SECONDS)
+            self._begin("heap trimming", self._trim_heap, TRIM_SECONDS)
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
         if self.rights.nobody_has_any:
             self.log.warning("API keys are demanded and there are none: make one with banditrank keys create")
@@ -318,16 +319,15 @@ class Application:
     async def _share_metrics(self) -> None:
         await self.pools.control.run(self.metrics.share)
 
-    async def _freeze_garbage(self) -> None:
-        """Exempt what lives as long as the process from garbage collection, when surfaces were opened.
-
-        A full collection visits all that was imported and compiled: 0.1 s in which no request is answered.
-        """
+    async def _freeze_objects(self) -> None:
+        """Exempt what lives as long as the process from garbage collection, when surfaces were opened."""
         surfaces = {live.number for live in self.engine.surfaces()}
         if self._frozen_surfaces is None or not surfaces <= self._frozen_surfaces:
-            gc.collect()
-            gc.freeze()
+            freeze_objects()
         self._frozen_surfaces = surfaces
+
+    async def _trim_heap(self) -> None:
+        await self.pools.control.run(trim_heap)
 
     async def _measure(self) -> None:
         self.vitals.sample()
