@@ -21,6 +21,12 @@ class Running:
     address: str
     application: Application
     _client: httpx.Client
+    _server: uvicorn.Server
+
+    @property
+    def connections(self) -> list[Any]:
+        """The protocols of the open connections."""
+        return list(self._server.server_state.connections)
 
     def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """Send one request."""
@@ -41,7 +47,7 @@ def running(**settings: Any) -> Iterator[Running]:
             assert thread.is_alive(), "the service did not start"
             thread.join(0.01)
         with httpx.Client(timeout=30, verify=False) as client:  # noqa: S501 - nothing to be verified
-            yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application, client)
+            yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application, client, server)
     finally:
         server.should_exit = True
         thread.join(30)

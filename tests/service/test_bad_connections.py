@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from live import wait_until
 from raw_requests import connect, received
 from running_service import Running, running
 
@@ -254,6 +255,32 @@ def test_a_client_that_does_not_read_is_disconnected(
         with pytest.raises(OSError, match=r"reset|Broken pipe"):
             silent.sendall(ask * 1_000_000)
     assert "client does not read its response" in caplog.messages
+
+
+def test_a_client_that_leaves_the_end_of_a_response_unread_is_disconnected(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.1)
+    ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n"
+    with connect(service) as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        unsent = 0
+        while unsent == 0:  # until the system takes no more
+            silent.sendall(ask + b"\r\n")
+            threading.Event().wait(0.01)
+            unsent = sum(one.transport.get_write_buffer_size() for one in service.connections)
+        with suppress(OSError):
+            silent.sendall(ask + b"connection: close\r\n\r\n")
+        wait_until(lambda: not service.connections)
+
+
+def test_a_part_of_a_head_does_not_cut_the_response_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.1)
+    with running(stream_seconds=1.0) as service:
+        service.ask("POST", "/v1/surfaces", ADS)
+        with connect(service) as client:
+            client.sendall(STREAM + b"GET /he")
+            assert received(client).endswith(b"0\r\n\r\n")
 
 
 def test_connections_beyond_the_limit_are_refused(

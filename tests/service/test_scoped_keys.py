@@ -45,6 +45,9 @@ def test_a_scoped_key_has_its_rights_on_its_surfaces_only(monkeypatch: pytest.Mo
                 refusals.add(answer.json()["detail"])
         assert len(refusals) == 1, "nothing tells whether a surface exists"
         assert [one["name"] for one in ask(scoped, "GET", "/v1/surfaces").json()["surfaces"]] == ["home"]
+        missing = ask(scoped, "DELETE", "/v1/surfaces/later")
+        assert missing.status_code == 404
+        assert "ads" not in missing.text
         assert ask(scoped, "POST", "/v1/surfaces", surface("later")).status_code == 201
         assert ask(scoped, "GET", "/metrics").status_code == 403
         assert ask(full, "GET", "/metrics").status_code == 200

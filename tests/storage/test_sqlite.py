@@ -258,3 +258,20 @@ def test_a_file_that_is_not_ours_keeps_its_permissions(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         SqliteStore(path)
     assert modes_of(path) == {"": 0o644}
+
+
+@pytest.mark.parametrize("how", ["moved", "replaced"])
+def test_a_file_that_is_not_there_any_more_is_not_written_to(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as store:
+        store.check()
+        store.create_surface("home", "{}")
+        path.rename(tmp_path / "moved.db")
+        if how == "replaced":
+            path.touch()
+        for call in (store.check, store.surfaces):
+            with pytest.raises(StoreUnavailableError, match="moved, removed or replaced"):
+                call()
+        assert path.exists() == (how == "replaced")
+        (tmp_path / "moved.db").rename(path)
+        assert [one.name for one in store.surfaces()] == ["home"]

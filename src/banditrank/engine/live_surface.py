@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
 from typing import NamedTuple
@@ -172,6 +172,11 @@ class LiveSurface:
     def surface(self) -> Surface:
         """Its definition."""
         return self._defined.surface
+
+    @property
+    def user_type_numbers(self) -> Mapping[str, int]:
+        """Numbers of the user types that `rank` accepts now; one that was added follows with a refresh."""
+        return self._view.type_numbers
 
     @property
     def revision(self) -> int:

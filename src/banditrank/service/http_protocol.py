@@ -66,7 +66,7 @@ class HttpProtocol(HttpToolsProtocol):
         if len(self.connections) > max_connections():
             _log_refusal(len(self.connections))
             transport.write(_TOO_MANY_CONNECTIONS)
-            transport.close()
+            self._close()
             return
         self._start_head_timer()
 
@@ -141,7 +141,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _send_431_response(self) -> None:
         self.transport.write(_HEAD_TOO_LARGE)
-        self.transport.close()
+        self._close()
 
     def _refuse(self, send_response: Callable[[], None]) -> None:
         """Refuse what the client sends, after the answers to the requests before it."""
@@ -152,9 +152,10 @@ class HttpProtocol(HttpToolsProtocol):
                 self.pipeline.remove(entry)
             unanswered[-1].keep_alive = False  # closes the connection
         elif self._receiving is not None and self._receiving.response_started:
-            self.transport.close()
+            self._close()
         else:
             send_response()
+            self._abort_later()
 
     def _unanswered(self) -> list[RequestResponseCycle]:
         """Return the requests that wait for their answers, in order."""
@@ -166,21 +167,27 @@ class HttpProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._running = self.pipeline[-1][0]
         super().on_response_complete()
-        if self.pipeline:
+        if self.transport.is_closing():
+            self._abort_later()
+        elif self.pipeline:
             self.flow.pause_reading()
         elif self._in_head:
             self._start_head_timer()
 
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, also if the client has not read all of the last response."""
+        super().timeout_keep_alive_handler()
+        self._abort_later()
+
     def pause_writing(self) -> None:
         """Start the stall timeout."""
         super().pause_writing()
-        if self._stall_timer is None:
-            self._stall_timer = self.loop.call_later(STALL_SECONDS, self._abort_stalled)
+        self._abort_later()
 
     def resume_writing(self) -> None:
         """Cancel the stall timeout."""
         super().resume_writing()
-        if self._stall_timer is not None:
+        if self._stall_timer is not None and not self.transport.is_closing():
             self._stall_timer.cancel()
             self._stall_timer = None
 
@@ -213,10 +220,19 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _close_slow_head(self) -> None:
         self._head_timer = None
-        if self.flow.read_paused:  # the service is slow, not the client
+        if self.flow.read_paused or self._unanswered():  # the service is slow, not the client
             self._start_head_timer()
         else:
-            self.transport.close()
+            self._close()
+
+    def _close(self) -> None:
+        """Close the connection once the client has read what was written, or after the stall timeout."""
+        self.transport.close()
+        self._abort_later()
+
+    def _abort_later(self) -> None:
+        if self._stall_timer is None:
+            self._stall_timer = self.loop.call_later(STALL_SECONDS, self._abort_stalled)
 
     def _abort_stalled(self) -> None:
         self._stall_timer = None
@@ -224,7 +240,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _abort_if_stalled(self) -> None:
-        if self.flow.write_paused:
+        if self.transport.get_write_buffer_size() > 0:
             self.transport.abort()
 
 

@@ -96,6 +96,8 @@ def problem_of(error: Exception, request_id: str) -> ProblemDocument:
         return _document(kind, _INTERNAL_DETAIL, request_id)
     if kind is UNAVAILABLE:
         return _document(kind, _UNAVAILABLE_DETAIL, request_id)
+    if isinstance(error, UnknownSurfaceError):  # whose message lists the surfaces there are
+        return _document(kind, f"there is no surface {str(error.value)[:80]!r}", request_id)
     return _document(kind, str(error), request_id, getattr(error, "field", None))
 
 

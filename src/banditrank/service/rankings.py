@@ -1,6 +1,7 @@
 """Routes that pages call all the time: rankings and feedback."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ from banditrank.service.rights import Principal
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
-_SLICE = 32  # rankings that are made in one turn of the event loop
+_TURN_SECONDS = 0.005  # that a batch may take of one turn of the event loop
 
 _encode = msgspec.json.Encoder().encode
 
@@ -59,16 +60,17 @@ async def _rankings(
     _check_user_types(live, user_types, request.principal)
     if live.surface.refresh_seconds == 0:  # the latest counts are added up first, which takes long
         return await application.pools.store.run(lambda: [_ranking(live, one) for one in user_types])
-    rankings = []
-    for number, user_type in enumerate(user_types):
-        if number % _SLICE == _SLICE - 1:
-            await asyncio.sleep(0)  # other requests do not wait for a large batch
+    rankings, yielded = [], time.perf_counter()
+    for user_type in user_types:
         rankings.append(_ranking(live, user_type))
+        if time.perf_counter() - yielded > _TURN_SECONDS:
+            await asyncio.sleep(0)  # other requests do not wait for a large batch
+            yielded = time.perf_counter()
     return rankings
 
 
 def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: Principal) -> None:
-    known = live.surface.user_types
+    known = live.user_type_numbers
     for user_type in user_types:
         if user_type in known:
             continue

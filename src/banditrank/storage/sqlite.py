@@ -80,9 +80,13 @@ class SqliteStore(SqlStore):
     def __init__(self, path: Path | str, *, patience: float = 2.0) -> None:
         self.path = Path(path)
         self._patience = patience
-        self._connections = Connections(self._connect, patience=patience)
+        self._identity: tuple[int, int] | None = None  # of the file that was opened
+        self._connections = Connections(
+            self._connect, is_stale=lambda _: self._is_replaced(), patience=patience
+        )
         try:
             self._create()
+            self._identity = self._present_identity()
             self._migrate(str(self.path))
             self._make_private()
         except BaseException as error:
@@ -126,7 +130,20 @@ class SqliteStore(SqlStore):
             kind = StoreUnavailableError if passing else StoreError
             raise kind(f"{self.path}: {error}") from error
 
+    def _present_identity(self) -> tuple[int, int] | None:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _is_replaced(self) -> bool:
+        """Return whether the path names another file than the one that was opened, or none."""
+        return self._identity is not None and self._present_identity() != self._identity
+
     def _connect(self) -> sqlite3.Connection:
+        if self._is_replaced():  # what is acknowledged must be in the file that the path names
+            raise StoreUnavailableError(f"{self.path}: the file was moved, removed or replaced")
         connection = sqlite3.connect(
             self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
