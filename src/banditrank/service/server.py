@@ -36,9 +36,9 @@ def make_application(settings: Settings, shared: Path | None = None) -> Applicat
 
 def serve(settings: Settings) -> None:
     """Serve until a signal says to stop; then answer what was asked, write what is waiting, and return."""
-    log_as_json()
     settings.open_store().close()  # a store that cannot be used is told here, in one line
     bound = bind(settings)
+    log_as_json()
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logging.getLogger(__name__).info("listening", extra={"address": address})
