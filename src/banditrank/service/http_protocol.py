@@ -22,6 +22,8 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from banditrank.service.buffered_transport import BufferedTransport
+
 HEAD_SECONDS = 10.0
 """Timeout for the head of a request, and for a connection without any."""
 
@@ -61,6 +63,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
         """Wait for a request, or refuse the connection if there are too many."""
+        transport = BufferedTransport(transport, self.loop)
         super().connection_made(transport)
         self.flow = _PipelineFlow(transport, self.pipeline)
         if len(self.connections) > max_connections():
