@@ -34,13 +34,12 @@ from banditrank.service import (
 from banditrank.service.bodies import Bodies
 from banditrank.service.hosts import OwnHosts
 from banditrank.service.messages import (
-    RawHeaders,
     Receive,
     Request,
+    RequestHeaders,
     Response,
     Scope,
     Send,
-    header,
     query_of,
 )
 from banditrank.service.metrics import Metrics
@@ -142,7 +141,7 @@ class Application:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
-        headers: RawHeaders = scope["headers"]
+        headers: RequestHeaders = dict(scope["headers"])
         request_id = self._request_ids.for_request(headers)
         name, failure, unread = "none", None, _declares_body(headers)
         response: Response | Stream
@@ -174,12 +173,12 @@ class Application:
         if isinstance(response, Stream):  # recorded when it begins: it may be open for hours
             await self._stream(response, request_id, name, receive, send)
 
-    def _check_host(self, headers: RawHeaders) -> None:
+    def _check_host(self, headers: RequestHeaders) -> None:
         if not self.rights.demanded:
             self._own_hosts.check(headers)
 
     def _authorize(
-        self, operation: Operation, parameters: Mapping[str, str], headers: RawHeaders
+        self, operation: Operation, parameters: Mapping[str, str], headers: RequestHeaders
     ) -> Principal:
         """Return the caller, or raise a 401 or 403."""
         if operation.right is None:
@@ -353,9 +352,9 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _is_received(headers: RawHeaders, receive: Receive) -> bool:
+async def _is_received(headers: RequestHeaders, receive: Receive) -> bool:
     """Return whether the body of a request has arrived that no handler has read."""
-    if header(headers, b"expect") is not None:  # the client waits for the word to send it
+    if headers.get(b"expect") is not None:  # the client waits for the word to send it
         return False
     try:
         async with asyncio.timeout(0):
@@ -367,11 +366,8 @@ async def _is_received(headers: RawHeaders, receive: Receive) -> bool:
     return False
 
 
-def _declares_body(headers: RawHeaders) -> bool:
-    return any(
-        (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
-        for name, value in headers
-    )
+def _declares_body(headers: RequestHeaders) -> bool:
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
 def _raw_path(scope: Scope) -> str:

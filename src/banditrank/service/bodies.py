@@ -1,12 +1,13 @@
 """Bodies of requests: read within limits, and decoded as the types that operations ask for."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Generator, Iterable
+from types import coroutine
+from typing import Any, TypeVar
 
 import msgspec
 
-from banditrank.service.messages import JSON, RawHeaders, Receive, header
+from banditrank.service.messages import JSON, Receive, RequestHeaders
 from banditrank.service.operations import Operation
 from banditrank.service.problems import (
     CLIENT_DISCONNECTED,
@@ -17,6 +18,8 @@ from banditrank.service.problems import (
     WRONG_CONTENT_TYPE,
     ProblemError,
 )
+
+B = TypeVar("B", bytes, bytearray)
 
 
 class Bodies:
@@ -40,26 +43,45 @@ class Bodies:
             if operation.body is not None
         }
 
-    async def read(self, headers: RawHeaders, receive: Receive) -> bytes:
-        """Return the body of a request, or raise a 408, 413 or 415."""
+    async def read(self, headers: RequestHeaders, receive: Receive) -> bytes:
+        """Return the body of a request.
+
+        Raises
+        ------
+        ProblemError
+            A 408 if it arrives too slowly, a 413 if it is too large, a 415 if it is not JSON.
+        """
         _check_type(headers)
+        receiving: Any = receive()
+        try:
+            waiting = receiving.send(None)
+        except StopIteration as received:
+            message = received.value
+            if message["type"] == "http.request" and _is_last(message):  # nearly always: without a timer
+                return self._limited(bytes(message.get("body", b"")))
+        else:
+            message = None
         content = bytearray()
         try:
             async with asyncio.timeout(self._seconds):
+                if message is None:
+                    message = await _resume(receiving, waiting)
                 while True:
-                    message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise ProblemError(
-                            CLIENT_DISCONNECTED, "the client disconnected before its body arrived"
-                        )
+                        raise ProblemError(CLIENT_DISCONNECTED, "the client left before its body arrived")
                     content += message.get("body", b"")
-                    if len(content) > self._largest:
-                        raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
-                    if not message.get("more_body", False):
+                    self._limited(content)
+                    if _is_last(message):
                         return bytes(content)
+                    message = await receive()
         except TimeoutError:
             late = f"a body must arrive within {self._seconds:g} seconds"
             raise ProblemError(TOO_SLOW, late) from None
+
+    def _limited(self, content: B) -> B:
+        if len(content) > self._largest:
+            raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
+        return content
 
     def decode(self, operation: Operation, content: bytes) -> Any:
         """Return a body as the type that the operation declares, or raise a 400 or 422."""
@@ -73,8 +95,19 @@ class Bodies:
             raise ProblemError(MALFORMED, "the body is nested too deeply") from None
 
 
-def _check_type(headers: RawHeaders) -> None:
-    content_type = header(headers, b"content-type") or b""
+def _check_type(headers: RequestHeaders) -> None:
+    content_type = headers.get(b"content-type", b"")
     if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
         got = content_type.decode("latin-1")[:80]
         raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
+
+
+def _is_last(message: Any) -> bool:
+    return not message.get("more_body", False)
+
+
+@coroutine
+def _resume(receiving: Any, waiting: Any) -> Generator[Any, Any, Any]:
+    """Await a coroutine that was started by hand, and yielded what it waits for."""
+    yield waiting
+    return (yield from receiving)

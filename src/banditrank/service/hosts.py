@@ -8,7 +8,7 @@ the site's.
 import re
 from ipaddress import ip_address
 
-from banditrank.service.messages import RawHeaders, header
+from banditrank.service.messages import RequestHeaders
 from banditrank.service.problems import WRONG_HOST, ProblemError
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]*))(?::[0-9]*)?", re.IGNORECASE)
@@ -37,12 +37,12 @@ class OwnHosts:
     def __init__(self) -> None:
         self._accepted: set[bytes] = set()  # as they were sent: clients send the same few over and over
 
-    def check(self, headers: RawHeaders) -> None:
+    def check(self, headers: RequestHeaders) -> None:
         """Raise a problem if a request asks for a host that is not the machine itself.
 
         One without a host is none of a browser's.
         """
-        host = header(headers, b"host")
+        host = headers.get(b"host")
         if host is None or host in self._accepted:
             return
         told = host.decode("latin-1")

@@ -1,6 +1,6 @@
 """Requests and responses: as little as the service needs between its server and its operations."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
@@ -12,8 +12,8 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
-RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
-"""A request's, names in lower case."""
+RequestHeaders: TypeAlias = Mapping[bytes, bytes]
+"""By name in lower case; of a name that comes twice the last counts."""
 
 JSON = b"application/json"
 REQUEST_ID = b"x-request-id"
@@ -61,25 +61,17 @@ class Request:
     parameters: Mapping[str, str]  # from the path
     query: dict[str, str]
     body: Any  # of the type that the operation declares
-    headers: RawHeaders
+    headers: RequestHeaders
     principal: "Principal"
 
     def if_changed(self, response: Response, tag: bytes) -> Response:
         """Return a response under an entity tag; nothing but the tag, if the client has it already."""
         tagged = response._replace(headers=(*response.headers, (b"etag", tag)))
-        known = header(self.headers, b"if-none-match") or b""
+        known = self.headers.get(b"if-none-match", b"")
         given = {one.strip().removeprefix(b"W/") for one in known.split(b",")}
         if tag.removeprefix(b"W/") in given or b"*" in given:
             return tagged._replace(status=304, body=b"")
         return tagged
-
-
-def header(headers: RawHeaders, name: bytes) -> bytes | None:
-    """Return one of a request's headers, by its name in lower case."""
-    for key, value in headers:
-        if key == name:
-            return bytes(value)
-    return None
 
 
 def query_of(scope: Scope) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from banditrank.errors import InvalidInputError
 from banditrank.service.hosts import is_loopback
-from banditrank.service.messages import Headers, RawHeaders, Receive, Response, Scope, Send, header
+from banditrank.service.messages import Headers, Receive, RequestHeaders, Response, Scope, Send
 
 LOOPBACK = "loopback"
 """Stands for all origins on the machine itself, at any port."""
@@ -54,9 +54,9 @@ def is_allowed(origin: str, allowed: Sequence[str]) -> bool:
     return origin in allowed or (LOOPBACK in allowed and _is_on_this_machine(origin))
 
 
-def agreement_with(headers: RawHeaders, allowed: Sequence[str]) -> Headers:
+def agreement_with(headers: RequestHeaders, allowed: Sequence[str]) -> Headers:
     """Return what a browser is told with an answer: whether the page that asked may know it."""
-    origin = header(headers, b"origin")
+    origin = headers.get(b"origin")
     if origin is None or not is_allowed(origin.decode("latin-1"), allowed):
         return _NOT_AGREED
     return ((b"access-control-allow-origin", origin), *_NOT_AGREED)
@@ -76,8 +76,9 @@ async def answer_across_origins(
     scope, receive, send
         Of the request.
     """
-    agreement = agreement_with(scope["headers"], allowed)
-    wanted = header(scope["headers"], b"access-control-request-method")
+    headers = dict(scope["headers"])
+    agreement = agreement_with(headers, allowed)
+    wanted = headers.get(b"access-control-request-method")
     if agreement is not _NOT_AGREED and scope["method"] == "OPTIONS" and wanted is not None:
         await Response(204, b"", headers=(*agreement, *_AGREED)).send(send)
         return

@@ -4,7 +4,7 @@ import re
 import secrets
 from itertools import count
 
-from banditrank.service.messages import REQUEST_ID, RawHeaders, header
+from banditrank.service.messages import REQUEST_ID, RequestHeaders
 
 _ACCEPTED = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
 
@@ -25,9 +25,9 @@ class RequestIds:
         self._prefix = secrets.token_hex(4) if prefix is None else prefix
         self._numbers = count(1)
 
-    def for_request(self, headers: RawHeaders) -> str:
+    def for_request(self, headers: RequestHeaders) -> str:
         """Return the id that the client sent if it is valid, or a new one."""
-        sent = header(headers, REQUEST_ID)
+        sent = headers.get(REQUEST_ID)
         if sent is not None and _ACCEPTED.fullmatch(sent):
             return sent.decode("ascii")
         return f"{self._prefix}-{next(self._numbers):x}"

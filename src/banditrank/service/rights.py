@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from banditrank.engine.keys import RIGHTS, Right, verify_key
-from banditrank.service.messages import RawHeaders, header
+from banditrank.service.messages import RequestHeaders
 from banditrank.service.problems import NO_KEY, NO_RIGHT, ProblemError
 
 if TYPE_CHECKING:
@@ -107,20 +107,20 @@ class Rights:
         now_ms = time.time_ns() // 1_000_000
         return self.demanded and not any(key.is_valid(now_ms) for key in self._keys.values())
 
-    def find(self, headers: RawHeaders) -> Principal | None:
+    def find(self, headers: RequestHeaders) -> Principal | None:
         """Return the caller that sends these headers, or None without a valid key where one is demanded.
 
         Revoked keys are invalid from the next read of the keys, expired ones at once.
         """
         if not self.demanded:
             return ANYONE
-        scheme, _, key = (header(headers, b"authorization") or b"").partition(b" ")
+        scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             return None
         record = verify_key(key.decode("latin-1"), self._keys)
         return None if record is None else self._principals[record.id]
 
-    def authenticate(self, headers: RawHeaders) -> Principal:
+    def authenticate(self, headers: RequestHeaders) -> Principal:
         """Return the caller that sends these headers, or raise a 401."""
         principal = self.find(headers)
         if principal is None:
