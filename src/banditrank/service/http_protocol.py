@@ -58,6 +58,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._raw_body_bytes = 0  # of a body after an upgrade: left to be received
         self._head_timer: TimerHandle | None = None
         self._stall_timer: TimerHandle | None = None
+        self._idle_timer: TimerHandle | None = None
+        self._idle_since: float | None = None
         self._running: RequestResponseCycle | None = None  # the request that the application handles
         self._receiving: RequestResponseCycle | None = None  # the request whose body is received
 
@@ -75,6 +77,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data within the limits of a head."""
+        self._idle_since = None
         if self._is_refused:
             return
         if self._is_upgrade:
@@ -167,20 +170,21 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Start the next request of the pipeline, or wait for one."""
-        if self.pipeline:
-            self._running = self.pipeline[-1][0]
-        super().on_response_complete()
+        self.server_state.total_requests += 1
         if self.transport.is_closing():
             self._abort_later()
-        elif self.pipeline:
-            self.flow.pause_reading()
+            return
+        following = self.pipeline.pop() if self.pipeline else None
+        self.flow.resume_reading()
+        if following is not None:
+            self._running = following[0]
+            self._start_asgi_task(*following)
         elif self._in_head:
             self._start_head_timer()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Close an idle connection, also if the client has not read all of the last response."""
-        super().timeout_keep_alive_handler()
-        self._abort_later()
+        else:
+            self._idle_since = self.loop.time()
+            if self._idle_timer is None:  # uvicorn sets and cancels one with every response
+                self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
 
     def pause_writing(self) -> None:
         """Start the stall timeout."""
@@ -204,7 +208,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel timers and notify the request in progress; uvicorn notifies only the last one received."""
-        for timer in (self._head_timer, self._stall_timer):
+        for timer in (self._head_timer, self._idle_timer, self._stall_timer):
             if timer is not None:
                 timer.cancel()
         running = self._running
@@ -225,6 +229,16 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_timer = None
         if self.flow.read_paused or self._unanswered():  # the service is slow, not the client
             self._start_head_timer()
+        else:
+            self._close()
+
+    def _close_if_idle(self) -> None:
+        self._idle_timer = None
+        if self._idle_since is None:
+            return  # the next response sets the timer again
+        seconds = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if seconds > 0:
+            self._idle_timer = self.loop.call_later(seconds, self._close_if_idle)
         else:
             self._close()
 
