@@ -52,9 +52,9 @@ class Bodies:
             A 408 if it arrives too slowly, a 413 if it is too large, a 415 if it is not JSON.
         """
         _check_type(headers)
-        receiving: Any = receive()
+        receiving = receive().__await__()
         try:
-            waiting = receiving.send(None)
+            waiting = next(receiving)
         except StopIteration as received:
             message = received.value
             if message["type"] == "http.request" and _is_last(message):  # nearly always: without a timer
@@ -108,6 +108,6 @@ def _is_last(message: Any) -> bool:
 
 @coroutine
 def _resume(receiving: Any, waiting: Any) -> Generator[Any, Any, Any]:
-    """Await a coroutine that was started by hand, and yielded what it waits for."""
+    """Await what was started by hand, and yielded what it waits for."""
     yield waiting
     return (yield from receiving)
