@@ -126,7 +126,7 @@ class Pools:
         self.control = Pool("control", 3)
         self.store = Pool("store", 4, max_queued=256)
         self.administration = Pool("administration", 2, max_queued=16)
-        self.reports = Pool("reports", 1, max_queued=8, duty_cycle=0.1)
+        self.reports = Pool("reports", 1, max_queued=8, duty_cycle=0.05)
         self.dashboards = Pool("dashboards", 2)
         self.metrics = Pool("metrics", 1, max_queued=4, duty_cycle=0.1)
 
