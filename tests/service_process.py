@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import httpx
+from servers import free_port
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 120.0
@@ -30,9 +30,7 @@ class ServiceProcess:
     def __init__(self, store: str, *, log: Path | None = None) -> None:
         self.store = store
         self.log = log
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -21,7 +21,7 @@ import uvloop
 from progress import print_result, show_progress
 from service_process import ServiceProcess
 from soak_load import Load, Traffic
-from soak_report import WARM_UP_MINUTES, Sample, SoakRun
+from soak_report import Sample, SoakRun
 from soak_visitors import Visitors
 
 import banditrank
@@ -199,10 +199,10 @@ def _size(path: Path) -> int:
 def _report(run: SoakRun, error: Exception | None) -> int:
     """Print what was measured, and return the exit code."""
     done = run.samples[-1].minutes if run.samples else 0.0
-    warm_up = min(WARM_UP_MINUTES, done / 3)
     print_result(
         f"capacity {run.capacity:,.0f} requests a second with all dashboards open, {run.rate:,.0f} sent "
-        f"({SHARE:.0%}); {done:.1f} of {run.minutes:g} minutes, trends without the first {warm_up:.1f}"
+        f"({SHARE:.0%}); {done:.1f} of {run.minutes:g} minutes, "
+        f"trends without the first {run.warm_up_minutes:.1f}"
     )
     for line in run.table():
         print_result(line)

@@ -59,12 +59,14 @@ class SoakRun:
     failures: Counter[str] = field(default_factory=Counter)
 
     @property
+    def warm_up_minutes(self) -> float:
+        """The length of the warm-up: a third of a short run."""
+        return min(WARM_UP_MINUTES, self.samples[-1].minutes / 3) if self.samples else 0.0
+
+    @property
     def measured(self) -> list[Sample]:
         """The samples after the warm-up."""
-        if not self.samples:
-            return []
-        warm_up = min(WARM_UP_MINUTES, self.samples[-1].minutes / 3)
-        return [sample for sample in self.samples if sample.minutes >= warm_up]
+        return [sample for sample in self.samples if sample.minutes >= self.warm_up_minutes]
 
     def trend(self, measure: Measure) -> Trend:
         """Return the growth of a measure a minute, after the warm-up."""

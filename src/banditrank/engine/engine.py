@@ -234,6 +234,15 @@ class Engine:
         -------
         str
             ``counted``, or ``repeated`` if the same feedback was counted before.
+
+        Raises
+        ------
+        FeedbackError
+            If the ranking is unknown, its window closed, or other feedback was counted for it.
+        InvalidInputError
+            If the item was not shown, or the reward is not from 0 to 1.
+        StoreUnavailableError
+            If the store cannot be written to; the same feedback may be sent again.
         """
         results: list[FeedbackResult] = []
         finished = threading.Event()

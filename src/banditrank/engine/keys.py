@@ -88,7 +88,7 @@ def create_key(
     expires_at_ms: int | None = None,
     surfaces: Iterable[str] = (),
 ) -> str:
-    """Create a key in a store and return it; the parameters are those of `new_api_key`."""
+    """Create a key in a store and return it; parameters and errors are those of `new_api_key`."""
     key, record = new_api_key(name, rights, expires_at_ms=expires_at_ms, surfaces=surfaces)
     store.add_key(record)
     return key

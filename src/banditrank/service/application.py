@@ -232,7 +232,13 @@ class Application:
             raise
 
     async def surface(self, request: Request) -> LiveSurface:
-        """Return the surface that a path names, or raise a 404."""
+        """Return the surface that a path names.
+
+        Raises
+        ------
+        ProblemError
+            A 404 if there is none.
+        """
         name = request.parameters["surface"]
         live = self.engine.known(name)
         if live is not None:

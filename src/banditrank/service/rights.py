@@ -121,7 +121,13 @@ class Rights:
         return None if record is None else self._principals[record.id]
 
     def authenticate(self, headers: RequestHeaders) -> Principal:
-        """Return the caller that sends these headers, or raise a 401."""
+        """Return the caller that sends these headers.
+
+        Raises
+        ------
+        ProblemError
+            A 401 without a valid key where one is demanded.
+        """
         principal = self.find(headers)
         if principal is None:
             ask = ((b"www-authenticate", b"Bearer"),)
