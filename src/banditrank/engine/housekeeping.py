@@ -1,7 +1,7 @@
 """What becomes of a surface's rankings in time: they are settled without feedback, and forgotten."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 
@@ -114,7 +114,7 @@ class Housekeeping:
         left = moment - self._steady()
         return left if 0.0 < left <= period else 0.0
 
-    def _seconds_to_next_look(self, until: float) -> float:
+    def _seconds_to_next_look(self, coming: Sequence[Entry]) -> float:
         """Return the seconds until the next scan for rankings that lapsed.
 
         That is when the next ranking in the store lapses, when the clock is believed if it is on trial, or
@@ -123,25 +123,31 @@ class Housekeeping:
         seconds = LOOK_SECONDS * (0.75 + 0.25 * (self._number * _GOLDEN_RATIO % 1.0))
         if self._settling_time.trial_seconds_left > 0.0:
             seconds = min(seconds, self._settling_time.trial_seconds_left)
-        latest = max(until, self._clock()) + LOOK_SECONDS
-        coming = self._store.open_entries(
-            self._number, since=_milliseconds(until), until=_milliseconds(latest), limit=1
-        )
         for shown, _ in coming:
             lapses = self._settling_time.seconds_until(shown.lapses / 1000 + _GRACE_SECONDS)
             seconds = min(seconds, max(lapses, _SETTLE_SECONDS))
         return seconds
+
+    def _first_open(self, since: float, until: float) -> list[Entry]:
+        """Return the first open ranking that lapses from one time to `LOOK_SECONDS` after another, if any."""
+        latest = max(until, self._clock()) + LOOK_SECONDS
+        return self._store.open_entries(
+            self._number, since=_milliseconds(since), until=_milliseconds(latest), limit=1
+        )
 
     def _settle(self, surface: Surface, until: float) -> int:
         """Settle rankings whose window closed without feedback; return when the first of them lapsed.
 
         In milliseconds since 1970; if there is none, until when it was looked for them.
         """
-        since = _milliseconds(min(self._settled_until, until) - _LATEST_NOTE_SECONDS)
+        since = min(self._settled_until, until) - _LATEST_NOTE_SECONDS
         outcome = NOT_CLICKED if surface.unreported == "not-clicked" else DISCARDED
-        lapsed = self._store.open_entries(
-            self._number, since=since, until=_milliseconds(until), limit=_MOST_AT_ONCE
-        )
+        coming, lapsed = self._first_open(since, until), []  # one query, if the surface has no traffic
+        if coming and coming[0].shown.lapses < _milliseconds(until):
+            lapsed = self._store.open_entries(
+                self._number, since=_milliseconds(since), until=_milliseconds(until), limit=_MOST_AT_ONCE
+            )
+            coming = self._first_open(until, until)
         for shown, _ in lapsed:
             self._being_settled.add(shown.key)
             try:
@@ -151,7 +157,7 @@ class Housekeeping:
                 raise
         if len(lapsed) < _MOST_AT_ONCE:
             self._settled_until = until
-            self._next_look = self._steady() + self._seconds_to_next_look(until)
+            self._next_look = self._steady() + self._seconds_to_next_look(coming)
         else:
             self._next_look = 0.0  # as soon as these are settled
         return lapsed[0].shown.lapses if lapsed else _milliseconds(until)
