@@ -140,11 +140,13 @@ def test_idle_connections_are_kept_for_longer_than_proxies_do() -> None:
     assert server_config("x", Settings()).timeout_keep_alive > NGINX_SECONDS
 
 
-def test_a_long_head_is_refused(service: Running) -> None:
+@pytest.mark.parametrize("end", [b"", b"content-length: 0\r\n\r\n"])
+def test_a_long_head_is_refused(service: Running, end: bytes) -> None:
     with connect(service) as long_winded:
-        long_winded.sendall(HEAD)
-        long_winded.sendall((b"x-more: " + b"y" * 1000 + b"\r\n") * 66)
-        assert received(long_winded).startswith(b"HTTP/1.1 431")
+        long_winded.sendall(HEAD + (b"x-more: " + b"y" * 1000 + b"\r\n") * 66 + end)
+        answer = received(long_winded)
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_many_requests_on_one_connection(service: Running) -> None:

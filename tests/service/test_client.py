@@ -56,6 +56,7 @@ def test_everything_can_be_asked(service: Running) -> None:
         with pytest.raises(ServiceError, match="no such surface") as refused:
             client.surface("ads")
         assert (refused.value.status, refused.value.kind) == (404, "unknown-surface")
+        assert refused.value.request_id
 
 
 def test_everything_can_be_awaited(service: Running) -> None:

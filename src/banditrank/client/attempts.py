@@ -29,12 +29,21 @@ class ServiceError(BanditRankError):
         Of the response; None if there was none.
     kind
         What the problem document says of itself, such as ``unknown-surface``.
+    request_id
+        Id of the request, by which the service's log tells more; None if there is none.
     """
 
-    def __init__(self, message: str, status: int | None = None, kind: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        kind: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.kind = kind
+        self.request_id = request_id
 
 
 class Attempts:
@@ -96,4 +105,5 @@ def _error_of(status: int, text: str) -> BanditRankError:
     kind = str(document.get("type", "")).removeprefix(_PREFIX)
     if kind in _ERRORS:
         return _ERRORS[kind](document["detail"])
-    return ServiceError(f"{document.get('title')}: {document['detail']}", status, kind)
+    message = f"{document.get('title')}: {document['detail']}"
+    return ServiceError(message, status, kind, document.get("request_id"))

@@ -11,6 +11,7 @@ from banditrank.errors import InvalidInputError
 T = TypeVar("T")
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8420"
+_REPORT_SECONDS = 30.0  # reports are made one after the other, with pauses
 _COMPILING_SECONDS = 120.0  # the first surface of a kind on a machine is compiled, for up to a minute
 
 
@@ -114,12 +115,14 @@ def retire_item(surface: str, item: str) -> Call[dict[str, Any]]:
 
 def estimates(surface: str, level: float) -> Call[dict[str, Any]]:
     """Ask what was learned."""
-    return Call("GET", f"{_surface(surface)}/estimates", dict, query={"level": level})
+    return Call(
+        "GET", f"{_surface(surface)}/estimates", dict, query={"level": level}, seconds=_REPORT_SECONDS
+    )
 
 
 def equality(surface: str) -> Call[dict[str, Any]]:
     """Ask what treating everyone equally costs."""
-    return Call("GET", f"{_surface(surface)}/equality", dict)
+    return Call("GET", f"{_surface(surface)}/equality", dict, seconds=_REPORT_SECONDS)
 
 
 def dashboard(surface: str) -> Call[dict[str, Any]]:
@@ -129,7 +132,7 @@ def dashboard(surface: str) -> Call[dict[str, Any]]:
 
 def explain(ranking: str) -> Call[dict[str, Any]]:
     """Ask why a ranking was made as it was."""
-    return Call("GET", f"/v1/rankings/{_segment('ranking', ranking)}", dict)
+    return Call("GET", f"/v1/rankings/{_segment('ranking', ranking)}", dict, seconds=_REPORT_SECONDS)
 
 
 def _surface(name: str) -> str:

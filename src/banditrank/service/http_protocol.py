@@ -28,7 +28,7 @@ HEAD_SECONDS = 10.0
 """Timeout for the head of a request, and for a connection without any."""
 
 MAX_HEAD_BYTES = 1 << 16
-"""Maximum size of a head, and of chunk headers and trailers; one read of the socket may come on top."""
+"""Maximum size of a head; of chunk headers and trailers, one read of the socket may come on top."""
 
 STALL_SECONDS = 30.0
 """Timeout for a client that does not read its response."""
@@ -100,6 +100,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start to handle a request whose end is certain; raising an error refuses it with a 400."""
+        if self._excess_bytes > MAX_HEAD_BYTES and _head_bytes(self.url, self.headers) > MAX_HEAD_BYTES:
+            self._refuse(self._send_431_response)
+            raise ValueError("the head is too large")
         version = self.parser.get_http_version()
         _check_framing(version, self.headers)
         if self.parser.should_upgrade():
@@ -142,7 +145,9 @@ class HttpProtocol(HttpToolsProtocol):
             self.on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be parsed."""
+        """Refuse what cannot be parsed, unless it was refused already."""
+        if self._is_refused:
+            return
         self._refuse(partial(super().send_400_response, msg))
 
     def _send_431_response(self) -> None:
@@ -296,6 +301,11 @@ def max_connections() -> int:
     """Return the maximum number of open connections, by the limit of open files of the process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, min(_MAX_CONNECTIONS, soft - _RESERVED_FILES))
+
+
+def _head_bytes(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:
+    """Return about how many bytes a head has."""
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def _check_framing(version: str, headers: list[tuple[bytes, bytes]]) -> None:

@@ -20,6 +20,7 @@ from banditrank.service.problems import (
     MALFORMED,
     NO_KEY,
     NO_RIGHT,
+    OVERLOADED,
     TOO_LARGE,
     TOO_SLOW,
     UNAVAILABLE,
@@ -137,7 +138,7 @@ def _problems(operation: Operation, references: dict[Any, Any]) -> dict[str, Any
     elif operation.query or "{item}" in operation.path:
         kinds.append(INVALID)
     if operation.right is not None:
-        kinds += [*_WITH_KEY, UNAVAILABLE]
+        kinds += [*_WITH_KEY, UNAVAILABLE, OVERLOADED]
     by_status: dict[int, list[str]] = {}
     for kind in dict.fromkeys(kinds):
         by_status.setdefault(kind.status, []).append(f"{kind.title} ({kind.name}).")

@@ -13,7 +13,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
 from banditrank.service.messages import Request, Response
 from banditrank.service.operations import Operation, Parameter
-from banditrank.service.problems import FORGOTTEN, OVERLOADED, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service.problems import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -66,7 +66,7 @@ OPERATIONS = (
         "read",
         _estimates,
         answer=EstimatesReport,
-        problems=(UNKNOWN_SURFACE, OVERLOADED),
+        problems=(UNKNOWN_SURFACE,),
         cancellable=True,
         query=(_LEVEL,),
     ),
@@ -78,7 +78,7 @@ OPERATIONS = (
         "read",
         _equality,
         answer=TreatmentReport,
-        problems=(UNKNOWN_SURFACE, OVERLOADED),
+        problems=(UNKNOWN_SURFACE,),
         cancellable=True,
     ),
     Operation(
@@ -89,7 +89,7 @@ OPERATIONS = (
         "read",
         _explain,
         answer=Explanation,
-        problems=(UNKNOWN_RANKING, FORGOTTEN, OVERLOADED),
+        problems=(UNKNOWN_RANKING, FORGOTTEN),
         scope="handler",
         cancellable=True,
     ),

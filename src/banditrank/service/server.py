@@ -1,5 +1,6 @@
 """Runs the service: one process, or several that share the address."""
 
+import errno
 import logging
 import socket
 import sys
@@ -87,6 +88,9 @@ def bind(settings: Settings) -> socket.socket:
         bound.bind((settings.host, settings.port))
     except OSError as error:
         bound.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            rule = "must be an address of this machine"
+            raise InvalidInputError.from_os("host", rule, settings.host, error) from None
         address = f"{settings.host}:{settings.port}"
         raise InvalidInputError.from_os("port", "must be free to listen on", address, error) from None
     bound.listen(_BACKLOG)
