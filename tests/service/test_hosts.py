@@ -70,6 +70,6 @@ def test_few_hosts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "_MOST_REMEMBERED", 3)
     own = OwnHosts()
     for port in range(10):
-        own.check([(b"host", b"localhost:%d" % port)])
-    own.check([])  # HTTP/1.0, which no browser speaks
+        own.check({b"host": b"localhost:%d" % port})
+    own.check({})  # HTTP/1.0, which no browser speaks
     assert own._accepted == {b"localhost:0", b"localhost:1", b"localhost:2"}

@@ -73,7 +73,7 @@ def test_a_revoked_key_is_refused_although_reading_keys_failed(
         store.revoke_key(key.split("_")[1], at=1)
         wait_until(lambda: ask(service, key, "GET", "/v1/surfaces") == 401)
     told = [record.getMessage() for record in caplog.records if record.exc_info]
-    assert told == ["reading API keys failed, and is tried again"]
+    assert told == ["API key refresh failed, and is tried again"]
 
 
 @pytest.mark.parametrize(

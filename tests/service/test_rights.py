@@ -36,8 +36,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
         yield clock
 
 
-def bearer(key: str) -> tuple[tuple[bytes, bytes], ...]:
-    return ((b"authorization", f"Bearer {key}".encode()),)
+def bearer(key: str) -> dict[bytes, bytes]:
+    return {b"authorization": f"Bearer {key}".encode()}
 
 
 def loaded(store: MemoryStore) -> Rights:
@@ -104,7 +104,7 @@ def test_a_scoped_key_is_refused_where_no_surface_is_named() -> None:
 
 
 def test_without_demanded_keys_everybody_may_do_everything() -> None:
-    principal = Rights(always=False).authenticate(())
+    principal = Rights(always=False).authenticate({})
     assert principal.key_id is None
     principal.check("administer", "home")
     principal.check("administer")

@@ -15,9 +15,9 @@ class RequestIds:
     Examples
     --------
     >>> ids = RequestIds("4f0c")
-    >>> ids.for_request([]), ids.for_request([])
+    >>> ids.for_request({}), ids.for_request({})
     ('4f0c-1', '4f0c-2')
-    >>> ids.for_request([(b"x-request-id", b"proxy-7")]), ids.for_request([(b"x-request-id", b"a b")])
+    >>> ids.for_request({b"x-request-id": b"proxy-7"}), ids.for_request({b"x-request-id": b"a b"})
     ('proxy-7', '4f0c-3')
     """
 
