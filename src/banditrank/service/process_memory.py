@@ -8,7 +8,6 @@ from typing import Any
 TRIM_SECONDS = 30.0
 """Seconds between two calls of `trim_heap`."""
 
-_ALLOCATIONS = 50_000  # between two collections
 _M_ARENA_MAX = -8  # of malloc.h
 _MAX_HEAPS = 2
 
@@ -20,15 +19,6 @@ def freeze_objects() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-def collect_seldom() -> None:
-    """Let the garbage collector run after many allocations.
-
-    Requests leave few cycles. A report allocates tens of thousands of objects, and by default the collector
-    visits all of them again and again meanwhile.
-    """
-    gc.set_threshold(_ALLOCATIONS, *gc.get_threshold()[1:])
 
 
 def limit_heaps() -> None:

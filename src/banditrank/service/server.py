@@ -17,7 +17,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.service.application import Application
 from banditrank.service.http_protocol import HttpProtocol
 from banditrank.service.logs import log_as_json
-from banditrank.service.process_memory import collect_seldom, limit_heaps
+from banditrank.service.process_memory import limit_heaps
 from banditrank.service.settings import Settings
 
 _BACKLOG = 2048
@@ -31,7 +31,6 @@ def make_application(settings: Settings, shared: Path | None = None) -> Applicat
     """Make the application of a worker process."""
     log_as_json()
     limit_heaps()
-    collect_seldom()
     sys.setswitchinterval(_SWITCH_SECONDS)
     return Application(settings, shared=shared, owns_process=True)
 
