@@ -1,15 +1,12 @@
 """What open dashboards cost the service: rankings and feedback with ten pages open, beside none."""
 
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from interleaving import interleave
-from service import load, our_service, ratio, surface
+from service import background, load, our_service, ratio, surface
 
 HERE = Path(__file__).parent
 PAGES = 10
@@ -39,20 +36,5 @@ def _rate(port: int) -> float:
 
 
 def _rate_with_pages(port: int) -> float:
-    with _open_pages(port):
+    with background("open_pages.py", port, PAGES):
         return _rate(port)
-
-
-@contextmanager
-def _open_pages(port: int) -> Iterator[None]:
-    command = [sys.executable, str(HERE / "open_pages.py"), str(port), str(PAGES)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None  # noqa: S101
-            if process.stdout.readline() != "open\n":
-                raise ConnectionError("the pages could not be opened")
-            yield
-            if process.poll() is not None:
-                raise ConnectionError("the pages did not stay open")
-        finally:
-            process.terminate()

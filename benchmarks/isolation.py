@@ -5,19 +5,17 @@ accepted: beside the same without reports, interleaved.
 """
 
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from interleaving import ROUNDS
-from service import SECONDS, load, our_service, ratio, surface
+from service import SECONDS, background, load, our_service, ratio, surface
 
 from banditrank.engine.keys import create_key
 from banditrank.storage.opening import open_store
@@ -81,7 +79,7 @@ def _revocations(store: Path) -> dict[str, list[float]]:
         with our_service(store) as port:
             for _ in range(ROUNDS):
                 for kind, measured in seconds.items():
-                    with _reports(port, reader) if kind == "busy" else _nothing():
+                    with _reports(port, reader) if kind == "busy" else nullcontext():
                         time.sleep(SECONDS / 4)
                         for _ in range(_REVOCATIONS):
                             key = create_key(opened, "short-lived", ["read"])
@@ -110,19 +108,5 @@ def _is_accepted(port: int, key: str) -> bool:
     return True
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _reports(port: int, key: str = "none") -> Iterator[None]:
-    command = [sys.executable, str(HERE / "report_flood.py"), str(port), str(REPORTERS), key]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None  # noqa: S101
-            if process.stdout.readline() != "started\n":
-                raise ConnectionError("no reports are requested")
-            yield
-        finally:
-            process.terminate()
+def _reports(port: int, key: str = "none") -> AbstractContextManager[None]:
+    return background("report_flood.py", port, REPORTERS, key)

@@ -35,7 +35,7 @@ async def run(port: int, pages: int) -> None:
             group.create_task(keep_open(port, told))
         for _ in range(pages):
             await told.acquire()
-        print("open", flush=True)
+        print("started", flush=True)
 
 
 if __name__ == "__main__":

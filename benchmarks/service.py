@@ -110,6 +110,22 @@ def our_service(store: Path, *surfaces: dict[str, Any]) -> Iterator[int]:
 
 
 @contextmanager
+def background(script: str, *arguments: object) -> Iterator[None]:
+    """Run a script of this directory that prints ``started`` once it is at work, until the block ends."""
+    command = [sys.executable, str(HERE / script), *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101
+            if process.stdout.readline() != "started\n":
+                raise ConnectionError(f"{script} did not start")
+            yield
+            if process.poll() is not None:
+                raise ConnectionError(f"{script} ended too early")
+        finally:
+            process.terminate()
+
+
+@contextmanager
 def _noop(kind: str) -> Iterator[int]:
     with running([str(HERE / "noop_services.py"), kind]) as port:
         yield port

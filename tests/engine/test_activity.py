@@ -16,7 +16,7 @@ from banditrank import Problem
 from banditrank.engine.activity import Activity
 from banditrank.engine.bucket_table import Standard
 from banditrank.engine.engine import Engine
-from banditrank.engine.time_buckets import MOST_BUCKETS
+from banditrank.engine.time_buckets import MAX_BUCKETS
 from banditrank.engine.truth import Truth
 from banditrank.simulation.regret import equal_regret, personalized_regret
 from banditrank.storage.cells import cells_of, decoded
@@ -70,10 +70,10 @@ def test_the_fold_equals_a_direct_count_at_any_width(seed: int, number: int, kee
             activity.restore(kept)
     end = changes[-1][0] + rng.randrange(5000)
     closed = activity.closed(end)
-    assert len(closed.visits) == (end - closed.start) // closed.width <= MOST_BUCKETS
+    assert len(closed.visits) == (end - closed.start) // closed.width <= MAX_BUCKETS
     assert closed.start <= changes[0][0] < closed.start + WIDTH
     assert closed.doubled == (closed.width > WIDTH)
-    assert closed.width == WIDTH or (end - closed.start) > MOST_BUCKETS * closed.width // 2
+    assert closed.width == WIDTH or (end - closed.start) > MAX_BUCKETS * closed.width // 2
     visits, clicks = counted(changes, closed.start, closed.width, len(closed.visits))
     assert closed.visits.tolist() == visits[:, : closed.visits.shape[1]].tolist()
     assert closed.clicks.tolist() == clicks[:, : closed.clicks.shape[1]].tolist()
@@ -143,7 +143,7 @@ def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
     activity.add(START, cells_of([shown(0, (0, 1))]))
     assert activity.closed(START + 5500).visits.tolist() == [[1], [0], [0], [0], [0]]
     late = activity.closed(START + 10_000 * WIDTH)
-    assert MOST_BUCKETS // 2 <= len(late.visits) <= MOST_BUCKETS
+    assert MAX_BUCKETS // 2 <= len(late.visits) <= MAX_BUCKETS
     assert late.visits.sum() == 1
 
 
@@ -165,7 +165,7 @@ def test_a_clock_that_was_ahead_leaves_the_series_as_narrow_as_it_was(*, folds: 
     for at in times:
         activity.add(at, ONE_VISIT)
         if folds:
-            activity.closed(at + 2 * YEAR)  # whoever asks may be ahead, too
+            activity.closed(at + 2 * YEAR)  # the clock of a reader may be ahead as well
         if keeps:
             activity = kept_and_restored(activity)
     closed = activity.closed(START + 7000)
@@ -233,7 +233,7 @@ def test_clocks_that_are_set_lose_no_visit(steps: list[tuple[int, int, bool]]) -
             activity.given_up = restored.given_up
     closed = activity.closed(end + YEAR)
     assert closed.visits.sum() == len(steps)
-    assert len(closed.visits) <= MOST_BUCKETS
+    assert len(closed.visits) <= MAX_BUCKETS
     if steps:
         assert closed.regret is not None
         assert closed.regret[-1] == 2 * len(steps)
@@ -265,7 +265,7 @@ def test_what_an_earlier_version_kept_is_read() -> None:
     head = json.loads(raw[4 : 4 + size]) | {"format": 1}
     del head["minutes"], head["n_user_types_last_hour"]
     text = json.dumps(head).encode()
-    tables = raw[4 + size : 4 + size + 8 * MOST_BUCKETS * 6]  # without the last hour
+    tables = raw[4 + size : 4 + size + 8 * MAX_BUCKETS * 6]  # without the last hour
     activity = Activity(7, n_user_types=2)
     activity.restore(zlib.compress(struct.pack("<I", len(text)) + text + tables))
     assert activity.closed(START + 1000).visits.tolist() == [[1]]

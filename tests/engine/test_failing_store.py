@@ -169,7 +169,7 @@ def test_an_entry_that_cannot_be_written_does_no_harm_to_others(caplog: pytest.L
 
 
 class RejectingStore(MemoryStore):
-    """A store that rejects transactions that hold what it is told to reject, and counts all."""
+    """A store that rejects transactions with certain entries, and counts all transactions."""
 
     def __init__(self, rejects: Callable[[Entry], bool], n_surfaces: int = 1) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """How a surface fared over time: a series of buckets, folded from its changes.
 
-There are never more than `MOST_BUCKETS`. When time goes on beyond the last, buckets become twice as wide,
+There are never more than `MAX_BUCKETS`. When time goes on beyond the last, buckets become twice as wide,
 each the sum of two. So the series covers all the time since the first change, at any age, in bounded room.
 
 A change that lies beyond the last bucket may be of a clock that is ahead. It is held in buckets of its own,
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from banditrank.engine.bucket_table import BucketTable, Standard, shares_explored, table_size
 from banditrank.engine.last_hour import MINUTES, HourTotals, LastHour
-from banditrank.engine.time_buckets import MOST_BUCKETS, TimeBuckets
+from banditrank.engine.time_buckets import MAX_BUCKETS, TimeBuckets
 from banditrank.storage.cells import CELL, Cells, decoded
 from banditrank.storage.records import REWARD_UNITS
 
@@ -232,7 +232,7 @@ class Activity:
 
     @staticmethod
     def _trial(buckets: TimeBuckets) -> int:
-        return min(_TRIAL, MOST_BUCKETS // 2 * buckets.width)
+        return min(_TRIAL, MAX_BUCKETS // 2 * buckets.width)
 
     def _fold_into_current(self, changes: list[tuple[int, bytes]]) -> None:
         if not changes or self._current is None:

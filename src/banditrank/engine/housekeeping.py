@@ -20,7 +20,7 @@ _SETTLE_SECONDS = 1.0
 _GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and commits take time
 _LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, after a store was down
 _FORGET_SECONDS = 3600.0
-_MOST_AT_ONCE = 1000
+_MAX_AT_ONCE = 1000
 _GOLDEN_RATIO = 0.618033988749895  # whose multiples are spread evenly
 
 # A clock that is ahead would close the windows of rankings that others just gave out, and have feedback
@@ -145,7 +145,7 @@ class Housekeeping:
         coming, lapsed = self._first_open(since, until), []  # one query, if the surface has no traffic
         if coming and coming[0].shown.lapses < _milliseconds(until):
             lapsed = self._store.open_entries(
-                self._number, since=_milliseconds(since), until=_milliseconds(until), limit=_MOST_AT_ONCE
+                self._number, since=_milliseconds(since), until=_milliseconds(until), limit=_MAX_AT_ONCE
             )
             coming = self._first_open(until, until)
         for shown, _ in lapsed:
@@ -155,7 +155,7 @@ class Housekeeping:
             except StoreUnavailableError:
                 self._being_settled.discard(shown.key)
                 raise
-        if len(lapsed) < _MOST_AT_ONCE:
+        if len(lapsed) < _MAX_AT_ONCE:
             self._settled_until = until
             self._next_look = self._steady() + self._seconds_to_next_look(coming)
         else:

@@ -241,18 +241,17 @@ def _surface_of(event: Event) -> int:
 
 
 def _halves(events: list[Event], splits: Counter[int]) -> list[list[Event]]:
-    """Return rejected events in two parts, or nothing if they are not to be split any further.
+    """Return rejected events in two parts, or nothing if the limit of splits is reached.
 
-    Events of different surfaces are split between surfaces, so that a surface whose events are all rejected
-    is told from the others in few steps. So that the number of commits is bounded, also if the store rejects
-    everything, events of one surface are not split without end.
+    Events of different surfaces are split between surfaces, which isolates a surface whose events are all
+    rejected in few commits. The limit bounds the number of commits if the store rejects everything.
 
     Parameters
     ----------
     events
         At least one.
     splits
-        How often a surface's events were split; counted here.
+        Number of splits of each surface; updated.
     """
     ordered = sorted(events, key=_surface_of)  # stable: the first outcome of a ranking stays the first
     first, last = _surface_of(ordered[0]), _surface_of(ordered[-1])

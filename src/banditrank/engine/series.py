@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from banditrank.engine.activity import Buckets, Note
 from banditrank.engine.dashboard_document import SeriesDocument
 from banditrank.engine.latest_rankings import told_time
-from banditrank.engine.time_buckets import MOST_BUCKETS
+from banditrank.engine.time_buckets import MAX_BUCKETS
 
 Floats = NDArray[np.float64]
 Table = TypeVar("Table", Floats, NDArray[np.int64])
@@ -31,7 +31,7 @@ def first_wanted(buckets: Buckets, since: float | None) -> int:
     if since is None:
         return 0
     milliseconds = round(since * 1000)
-    widened = buckets.start + MOST_BUCKETS // 2 * buckets.width
+    widened = buckets.start + MAX_BUCKETS // 2 * buckets.width
     if buckets.doubled and milliseconds <= widened:
         return 0
     behind = -(-(milliseconds - buckets.start) // buckets.width)

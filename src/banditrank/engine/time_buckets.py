@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from banditrank.engine.bucket_table import BucketTable, Kinds, Numbers, table_size
 from banditrank.storage.cells import Cells
 
-MOST_BUCKETS = 240
+MAX_BUCKETS = 240
 
 
 @dataclass(slots=True, eq=False)
 class TimeBuckets:
-    """What was counted in each of `MOST_BUCKETS` buckets of time.
+    """What was counted in each of `MAX_BUCKETS` buckets of time.
 
     Attributes
     ----------
@@ -37,15 +37,15 @@ class TimeBuckets:
     def empty(cls, at: int, width: int, *, n_user_types: int, origin: int = 0) -> "TimeBuckets":
         """Return empty buckets from a time on, aligned with others of the same width from an origin on."""
         start = at - (at - origin) % width
-        return cls(at, start, width, BucketTable.empty(MOST_BUCKETS, n_user_types), np.zeros(MOST_BUCKETS))
+        return cls(at, start, width, BucketTable.empty(MAX_BUCKETS, n_user_types), np.zeros(MAX_BUCKETS))
 
     @classmethod
     def from_numbers(
         cls, opened: int, start: int, width: int, numbers: Numbers, n_user_types: int
     ) -> "TimeBuckets":
         """Return the buckets that were kept as so many numbers."""
-        counts, regret = np.split(numbers, [table_size(MOST_BUCKETS, n_user_types)])
-        table = BucketTable.from_numbers(counts, MOST_BUCKETS, n_user_types)
+        counts, regret = np.split(numbers, [table_size(MAX_BUCKETS, n_user_types)])
+        table = BucketTable.from_numbers(counts, MAX_BUCKETS, n_user_types)
         return cls(opened, start, width, table, regret.view("<f8").copy())
 
     def to_bytes(self) -> bytes:
@@ -55,7 +55,7 @@ class TimeBuckets:
     @staticmethod
     def size(n_user_types: int) -> int:
         """Return how many numbers there are to keep."""
-        return table_size(MOST_BUCKETS, n_user_types) + MOST_BUCKETS
+        return table_size(MAX_BUCKETS, n_user_types) + MAX_BUCKETS
 
     @property
     def n_user_types(self) -> int:
@@ -65,7 +65,7 @@ class TimeBuckets:
     @property
     def end(self) -> int:
         """End of the last bucket, in milliseconds since 1970."""
-        return self.start + MOST_BUCKETS * self.width
+        return self.start + MAX_BUCKETS * self.width
 
     @property
     def latest(self) -> int:
@@ -89,7 +89,7 @@ class TimeBuckets:
         """Double the width of buckets until there is one for a time."""
         while at >= self.end:
             self.width *= 2
-            half = MOST_BUCKETS // 2
+            half = MAX_BUCKETS // 2
             for table in (*self.table.tables, self.regret):
                 table[:half] = table[::2] + table[1::2]
                 table[half:] = 0
@@ -102,7 +102,7 @@ class TimeBuckets:
 
     def absorb_at(self, other: "TimeBuckets", at: int) -> None:
         """Merge all counts of other buckets into one time."""
-        self._add_rows(other, np.full(MOST_BUCKETS, at))
+        self._add_rows(other, np.full(MAX_BUCKETS, at))
 
     def _add_rows(self, other: "TimeBuckets", at: Numbers) -> None:
         rows = self._buckets(at)

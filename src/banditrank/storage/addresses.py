@@ -20,7 +20,7 @@ def redacted(address: str) -> str:
     --------
     >>> redacted("sqlite:shop.db"), redacted("shop.db")
     ('sqlite:shop.db', 'shop.db')
-    >>> redacted("postgresql://somebody:secret@host/base")
+    >>> redacted("postgresql://user:secret@host/base")
     'postgresql://…'
     >>> redacted("host=here password=secret")
     '…'
@@ -36,9 +36,9 @@ def has_password(address: str) -> bool:
 
     Examples
     --------
-    >>> has_password("postgresql://somebody:secret@host/base"), has_password("redis://host/0?password=secret")
+    >>> has_password("postgresql://user:secret@host/base"), has_password("redis://host/0?password=secret")
     (True, True)
-    >>> has_password("postgresql://somebody@host:5432/base"), has_password("sqlite:a:b@c.db")
+    >>> has_password("postgresql://user@host:5432/base"), has_password("sqlite:a:b@c.db")
     (False, False)
     """
     if sqlite_file(address) is not None or is_in_memory(address):
