@@ -81,7 +81,7 @@ soak: setup
 # Pin what pyproject.toml asks for, with hashes and without an index address.
 requirements:
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate --no-emit-index-url --upgrade --quiet --output-file requirements/development.txt
+		--no-header --no-annotate --no-strip-extras --no-emit-index-url --upgrade --quiet --output-file requirements/development.txt
 
 clean:
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage output dist
