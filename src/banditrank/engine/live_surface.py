@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from banditrank.engine.last_hour import HourTotals
 from banditrank.engine.learned import Learned, SurfaceCounts
 from banditrank.engine.shapes import Shapes
 from banditrank.engine.surface import Surface
-from banditrank.engine.tokens import RandomBytes, Signer, Ticket, new_key
+from banditrank.engine.tokens import RandomBytes, Signer, Ticket, key_time
 from banditrank.engine.view import View
 from banditrank.engine.watch import Watch
 from banditrank.errors import InvalidInputError, LapsedRankingError, UnknownNameError
@@ -110,27 +110,37 @@ class LiveSurface:
     # Ask and tell
 
     def rank(self, user_type: str) -> ShownRanking:
-        """Return what to show to a user."""
+        """Return a ranking to show to a user."""
+        (ranking,) = self.rank_batch((user_type,))
+        return ranking
+
+    def rank_batch(self, user_types: Sequence[str]) -> list[ShownRanking]:
+        """Return a ranking to show to a user of each type, all of them or none."""
         if self._refusal is not None:
             raise InvalidInputError("surface", self._refusal, self.surface.name)
         view = self.view()
         surface = view.surface
-        number = view.type_numbers.get(user_type) if isinstance(user_type, str) else None
-        if number is None:
-            raise UnknownNameError("user_type", user_type, surface.user_types)
+        for user_type in user_types:
+            if not isinstance(user_type, str) or user_type not in view.type_numbers:
+                raise UnknownNameError("user_type", user_type, surface.user_types)
         now = self._clock()
         lapses = int((now + surface.attribution_seconds) * 1000)
-        tail, ranking, names = view.rank(number, self._random_bytes)
-        shown = Shown(self.number, new_key(lapses, tail), ranking)
+        made = view.rank_batch([view.type_numbers[one] for one in user_types], self._random_bytes)
+        number, time_bytes = self.number, key_time(lapses)
+        shown = [Shown(number, time_bytes + one.tail, one.ranking) for one in made]
         if surface.unreported == "not-clicked":
-            self._journal.note(Entry(shown, None))
-        ranking_id = self._signer.sign(Ticket(shown, view.revision, view.version))
+            for one in shown:
+                self._journal.note(Entry(one, None))
+        ids = self._signer.sign_batch(shown, view.revision, view.version)
         watch = self.watch
-        watch.latest.append((ranking_id, now, shown, watch.best))
-        watch.shown.append(ranking)
-        awaited = watch.awaited
-        awaited.given[lapses >> awaited.shift] += 1
-        return ShownRanking(ranking_id, names, lapses / 1000)
+        best, awaited = watch.best, watch.awaited
+        watch.latest.extend([(ranking_id, now, one, best) for ranking_id, one in zip(ids, shown, strict=True)])
+        watch.shown.extend([one.ranking for one in made])
+        awaited.given[lapses >> awaited.shift] += len(shown)
+        expires = lapses / 1000
+        return [
+            ShownRanking(ranking_id, one.names, expires) for ranking_id, one in zip(ids, made, strict=True)
+        ]
 
     def entry(self, ticket: Ticket, clicked: str | None, reward: float) -> Entry:
         """Return what is to be counted for feedback, or raise an error."""

@@ -11,7 +11,7 @@ import os
 import random
 import struct
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from banditrank.errors import InvalidInputError
@@ -60,9 +60,14 @@ class Signer:
 
     def sign(self, ticket: Ticket) -> str:
         """Return the id of a ranking."""
-        shown, revision, version = ticket
-        said = _HEAD.pack(_FORMAT, shown.surface, revision, version, shown.key) + shown.ranking
-        return _encoded(said + self._signature(said))
+        (ranking_id,) = self.sign_batch((ticket.shown,), ticket.revision, ticket.version)
+        return ranking_id
+
+    def sign_batch(self, shown: Sequence[Shown], revision: int, version: int) -> list[str]:
+        """Return the ids of rankings that were made from one definition and version of the counts."""
+        pack, signature = _HEAD.pack, self._signature
+        said = [pack(_FORMAT, one.surface, revision, version, one.key) + one.ranking for one in shown]
+        return [_encoded(one + signature(one)) for one in said]
 
     def read(self, text: str) -> Ticket:
         """Return what an id says, or raise an error if it was not made with the same secret."""
@@ -106,7 +111,12 @@ def seeded_bytes() -> RandomBytes:
 
 def new_key(lapses: int, tail: bytes) -> bytes:
     """Return the key of a ranking that lapses at a time in milliseconds since 1970, and is told by a tail."""
-    return first_key(lapses)[:-TAIL_BYTES] + tail
+    return key_time(lapses) + tail
+
+
+def key_time(lapses: int) -> bytes:
+    """Return the first bytes of the keys of rankings that lapse at a time in milliseconds since 1970."""
+    return first_key(lapses)[:-TAIL_BYTES]
 
 
 def tail_of(key: bytes) -> bytes:

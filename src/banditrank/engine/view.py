@@ -12,6 +12,7 @@ explores is drawn for the counts, not for the user.
 
 import hashlib
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,27 +79,34 @@ class View:
         )
         cls(surface, 0, 0, counts).rank_again(0, bytes(TAIL_BYTES))
 
-    def rank(self, user_type: int, random_bytes: RandomBytes) -> Made:
-        """Return a ranking to show.
+    def rank_batch(self, user_types: Sequence[int], random_bytes: RandomBytes) -> list[Made]:
+        """Return a ranking to show to a user of each type.
 
         Parameters
         ----------
-        user_type
+        user_types
             Who asks; of no account under equal treatment.
         random_bytes
-            Where its randomness comes from; of no account likewise.
+            Where the randomness comes from; of no account likewise.
         """
         if self._for_everybody is not None:
-            return self._ready[user_type][0]._replace(tail=random_bytes(TAIL_BYTES))
+            ready = self._ready
+            return [
+                Made(random_bytes(TAIL_BYTES), one.ranking, one.names)
+                for one in [ready[user_type][0] for user_type in user_types]
+            ]
         with self._lock:
-            ready = self._ready.setdefault(user_type, [])
-            if not ready:
-                seed = random_bytes(TAIL_BYTES - 1)
-                made = self._make(user_type, seed, 1 if self._prepared is None else _AT_A_TIME)
-                ready += [
-                    self._made(seed + bytes([place]), user_type, items) for place, items in enumerate(made)
-                ]
-            return ready.pop()
+            return [self._next(user_type, random_bytes) for user_type in user_types]
+
+    def _next(self, user_type: int, random_bytes: RandomBytes) -> Made:
+        ready = self._ready.setdefault(user_type, [])
+        if not ready:
+            seed = random_bytes(TAIL_BYTES - 1)
+            made = self._make(user_type, seed, 1 if self._prepared is None else _AT_A_TIME)
+            ready += [
+                self._made(seed + bytes([place]), user_type, items) for place, items in enumerate(made)
+            ]
+        return ready.pop()
 
     def rank_again(self, user_type: int, tail: bytes) -> tuple[int, ...]:
         """Return the ranking that `rank` made with a tail."""
