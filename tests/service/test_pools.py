@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -103,6 +104,35 @@ def test_errors_are_raised_where_the_call_is_awaited() -> None:
             await pool.run(lambda: 1 // 0)
 
     run_in(pool, fail)
+
+
+def test_a_duty_cycle_applies_after_a_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(pools, "time", SimpleNamespace(perf_counter=lambda: now))
+    pool = Pool("tests", 1, duty_cycle=0.1, burst_seconds=2.0)
+    pauses: list[float] = []
+
+    class Pauses(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            nonlocal now
+            assert timeout is not None
+            pauses.append(timeout)
+            now += timeout
+            return False
+
+    monkeypatch.setattr(pool, "_closing", Pauses())
+
+    def work(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async def overuse() -> None:
+        for seconds in (1.0, 1.0, 60.0, 0.1, 0.1):
+            await pool.run(work, seconds)
+            await settled(pool, 0)
+
+    run_in(pool, overuse)
+    assert pauses == pytest.approx([0.0, 0.0, pools.MAX_PAUSE_SECONDS, 0.9, 0.9])
 
 
 @pytest.fixture

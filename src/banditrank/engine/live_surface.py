@@ -134,7 +134,7 @@ class LiveSurface:
         ids = self._signer.sign_batch(shown, view.revision, view.version)
         watch = self.watch
         best, awaited = watch.best, watch.awaited
-        watch.latest.extend([(ranking_id, now, one, best) for ranking_id, one in zip(ids, shown, strict=True)])
+        watch.latest.extend([(an_id, now, one, best) for an_id, one in zip(ids, shown, strict=True)])
         watch.shown.extend([one.ranking for one in made])
         awaited.given[lapses >> awaited.shift] += len(shown)
         expires = lapses / 1000

@@ -103,9 +103,7 @@ class View:
         if not ready:
             seed = random_bytes(TAIL_BYTES - 1)
             made = self._make(user_type, seed, 1 if self._prepared is None else _AT_A_TIME)
-            ready += [
-                self._made(seed + bytes([place]), user_type, items) for place, items in enumerate(made)
-            ]
+            ready += [self._made(seed + bytes([place]), user_type, items) for place, items in enumerate(made)]
         return ready.pop()
 
     def rank_again(self, user_type: int, tail: bytes) -> tuple[int, ...]:

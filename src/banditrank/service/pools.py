@@ -21,7 +21,8 @@ R = TypeVar("R")
 REFUSAL_SECONDS = 1.0
 """How long a refused request is held: answers to a client that retries at once would take time as well."""
 
-_MAX_PAUSE_SECONDS = 5.0
+MAX_PAUSE_SECONDS = 5.0
+"""Longest pause after a call of a pool with a duty cycle."""
 
 
 class Pool:
@@ -37,17 +38,28 @@ class Pool:
         Maximum number of calls that wait for a thread; None for no limit, where callers are bounded
         otherwise.
     duty_cycle
-        Share of a thread's time that calls may take. Below 1 a thread pauses after each call, which leaves
-        the processor and the interpreter lock to others however many calls are queued.
+        Share of a thread's time that calls may take in the long run. Below 1 a thread pauses after a call,
+        which leaves the processor and the interpreter lock to others however many calls are queued.
+    burst_seconds
+        Time that calls may take after a quiet period before the duty cycle applies.
     """
 
     def __init__(
-        self, name: str, threads: int, *, max_queued: int | None = None, duty_cycle: float = 1.0
+        self,
+        name: str,
+        threads: int,
+        *,
+        max_queued: int | None = None,
+        duty_cycle: float = 1.0,
+        burst_seconds: float = 0.0,
     ) -> None:
         self._name = name
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"banditrank-{name}")
         self._max_calls = None if max_queued is None else threads + max_queued
-        self._pause_ratio = 1.0 / duty_cycle - 1.0
+        self._duty_cycle = duty_cycle
+        self._burst_seconds = burst_seconds
+        self._overuse = 0.0  # seconds of work beyond the duty cycle
+        self._overuse_at = time.perf_counter()
         self._closing = threading.Event()
         self.calls = 0  # queued or running; changed by the event loop's thread only
 
@@ -90,9 +102,15 @@ class Pool:
             result.set_exception(error)
         else:
             result.set_result(value)
-        if self._pause_ratio > 0:
-            pause = (time.perf_counter() - start) * self._pause_ratio
-            self._closing.wait(min(pause, _MAX_PAUSE_SECONDS))
+        if self._duty_cycle < 1.0:
+            self._pause(time.perf_counter() - start)
+
+    def _pause(self, worked_seconds: float) -> None:
+        now = time.perf_counter()
+        overuse = self._overuse + worked_seconds - (now - self._overuse_at) * self._duty_cycle
+        self._overuse = min(max(0.0, overuse), self._burst_seconds + MAX_PAUSE_SECONDS * self._duty_cycle)
+        self._overuse_at = now
+        self._closing.wait(max(0.0, self._overuse - self._burst_seconds) / self._duty_cycle)
 
     def _release(self) -> None:
         self.calls -= 1
@@ -126,7 +144,7 @@ class Pools:
         self.control = Pool("control", 3)
         self.store = Pool("store", 4, max_queued=256)
         self.administration = Pool("administration", 2, max_queued=16)
-        self.reports = Pool("reports", 1, max_queued=8, duty_cycle=0.05)
+        self.reports = Pool("reports", 1, max_queued=8, duty_cycle=0.01, burst_seconds=0.1)
         self.dashboards = Pool("dashboards", 2)
         self.metrics = Pool("metrics", 1, max_queued=4, duty_cycle=0.1)
 
