@@ -14,8 +14,8 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 
 from banditrank.service.application import Application
-from banditrank.service.messages import Request
-from banditrank.service.problems import response_to
+from banditrank.service.http import Request
+from banditrank.service.http_errors import error_response
 from banditrank.service.settings import Settings
 
 
@@ -47,7 +47,7 @@ class RsgiService:
             request = Request(request_id, parameters, {}, body, headers, principal)
             response = await operation.handler(application, request)
         except Exception as error:  # noqa: BLE001 - every error is answered
-            failure, response = error, response_to(error, request_id)
+            failure, response = error, error_response(error, request_id)
         told = (*response.headers, *response.handling, (b"content-type", response.content_type))
         lines = [("x-request-id", request_id), *((key.decode(), value.decode()) for key, value in told)]
         protocol.response_bytes(response.status, lines, response.body)

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from dashboard_documents import Document, Made, explanation, last_bucket
 
-PAGES = files("banditrank.service") / "pages"
+PAGES = files("banditrank.service") / "static"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -5,7 +5,7 @@ import pytest
 from dashboard_documents import Made, make
 
 from banditrank.engine.dashboard_document import DashboardDocument, SeriesDocument
-from banditrank.service.models import SurfaceAnswer
+from banditrank.service.schemas import SurfaceResponse
 
 MADE = [
     make(),
@@ -20,5 +20,5 @@ def test_documents_are_of_the_services_types(made: Made) -> None:
     # What a type does not know is left out, and would be missed.
     assert msgspec.convert(made.dashboard, DashboardDocument) == made.dashboard
     assert msgspec.convert(made.series, SeriesDocument) == made.series
-    told = msgspec.convert(made.surface, SurfaceAnswer)
+    told = msgspec.convert(made.surface, SurfaceResponse)
     assert msgspec.to_builtins(told) == made.surface

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGES = Path(str(files("banditrank.service"))) / "pages"
+PAGES = Path(str(files("banditrank.service"))) / "static"
 SCRIPTS = sorted(PAGES.glob("*.js"))
 ENTRIES = {"surface.js", "home.js", "theme.js"}  # what HTML files name
 

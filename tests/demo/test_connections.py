@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
+from banditrank.client.retries import ServiceError
 from banditrank.demo.connections import KeptConnections
 
 ANSWER = b'{"surfaces": []}'

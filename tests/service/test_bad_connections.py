@@ -36,7 +36,7 @@ def service() -> Iterator[Running]:
 
 @pytest.mark.parametrize("begun", [b"", b"{"])
 def test_a_slow_body_is_given_up(begun: bytes) -> None:
-    with running(body_seconds=0.2) as service, connect(service) as slow:
+    with running(body_timeout_seconds=0.2) as service, connect(service) as slow:
         slow.sendall(HEAD + b"content-length: 100\r\n\r\n" + begun)
         answer = received(slow)
     assert answer.startswith(b"HTTP/1.1 408")
@@ -73,7 +73,7 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stream_after_an_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
-    with running(stream_seconds=1.0) as service:
+    with running(max_stream_seconds=1.0) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         with connect(service) as busy:
             busy.sendall(RANK + STREAM)
@@ -127,7 +127,7 @@ def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: py
 
 def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
-    with running(stream_seconds=1.0) as service:
+    with running(max_stream_seconds=1.0) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
         with connect(service) as patient:
@@ -278,7 +278,7 @@ def test_a_client_that_leaves_the_end_of_a_response_unread_is_disconnected(
 
 def test_a_part_of_a_head_does_not_cut_the_response_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.1)
-    with running(stream_seconds=1.0) as service:
+    with running(max_stream_seconds=1.0) as service:
         service.ask("POST", "/v1/surfaces", ADS)
         with connect(service) as client:
             client.sendall(STREAM + b"GET /he")

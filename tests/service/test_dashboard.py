@@ -14,7 +14,7 @@ from running_service import Running, running
 from banditrank.engine.dashboard_document import CheckDocument
 from banditrank.engine.keys import create_key
 from banditrank.engine.pace import Pace
-from banditrank.service.shared_documents import SharedDocuments, State
+from banditrank.service.dashboard_cache import DashboardCache, EncodedDashboard
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
 EVENTS = "/v1/surfaces/ads/events"
@@ -23,7 +23,7 @@ LONGEST_WAIT = 60.0
 
 @pytest.fixture
 def service() -> Iterator[Running]:
-    with running(bucket_seconds=0.1, most_streams=2) as service:
+    with running(bucket_seconds=0.1, max_streams=2) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         yield service
 
@@ -110,8 +110,8 @@ def test_nothing_is_sent_again_while_nothing_changes(
     monkeypatch.setattr(service.application.vitals, "checks", lambda _: health)
 
     def made_again() -> None:
-        for desk in service.application.documents._desks.values():
-            desk.pace = Pace(1.0)
+        for cache in service.application.documents._caches.values():
+            cache.pace = Pace(1.0)
 
     play(service, 4)
     wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
@@ -175,7 +175,7 @@ def test_a_state_is_told_again_after_a_while_since_ages_are_shown_too(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service.application.vitals, "checks", lambda _: [])
-    monkeypatch.setattr("banditrank.service.dashboard_operations.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.service.dashboard_routes.AGAIN_SECONDS", 0.0)
     client = Listening(service)
     wait_until(lambda: len(client.of("state")) >= 3)
     assert client.of("state")[0]["as_of"] < client.of("state")[-1]["as_of"]
@@ -216,7 +216,7 @@ def test_buckets_are_told_once_each_or_all_again_when_they_became_wider(service:
 
 
 def test_streams_end_when_the_service_stops() -> None:
-    with running(stream_seconds=3600.0) as service:
+    with running(max_stream_seconds=3600.0) as service:
         service.ask("POST", "/v1/surfaces", ADS)
         clients = [Listening(service) for _ in range(3)]
         wait_until(lambda: all(client.of("state") for client in clients))
@@ -229,10 +229,10 @@ def test_streams_end_when_the_service_stops() -> None:
 def test_a_client_that_does_not_read_holds_nothing_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def endless(*_: object) -> State:
-        return State(b"x" * 100_000_000, b"tag")
+    async def endless(*_: object) -> EncodedDashboard:
+        return EncodedDashboard(b"x" * 100_000_000, b"tag")
 
-    monkeypatch.setattr(SharedDocuments, "state", endless)
+    monkeypatch.setattr(DashboardCache, "state", endless)
     with socket.socket() as client, running() as service:
         service.ask("POST", "/v1/surfaces", ADS)
         host, port = service.address.removeprefix("http://").split(":")
@@ -243,7 +243,7 @@ def test_a_client_that_does_not_read_holds_nothing_up(
 
 
 def test_a_stream_ends_after_its_time() -> None:
-    with running(stream_seconds=0.05) as service:
+    with running(max_stream_seconds=0.05) as service:
         service.ask("POST", "/v1/surfaces", ADS)
         client = Listening(service)
         client.thread.join(LONGEST_WAIT)
@@ -318,11 +318,11 @@ def test_without_keys_everybody_may_do_everything(service: Running) -> None:
 
 
 def test_ten_pages_cost_what_one_costs(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from banditrank.service import shared_documents
+    from banditrank.service import dashboard_cache
 
     made = []
-    assess = shared_documents.assess
-    monkeypatch.setattr(shared_documents, "assess", lambda known: made.append(known.version) or assess(known))
+    assess = dashboard_cache.assess
+    monkeypatch.setattr(dashboard_cache, "assess", lambda known: made.append(known.version) or assess(known))
     play(service, 3)
     asking = [
         threading.Thread(target=service.ask, args=["GET", "/v1/surfaces/ads/dashboard"]) for _ in range(10)

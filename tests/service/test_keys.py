@@ -65,7 +65,7 @@ def test_a_revoked_key_is_refused_although_reading_keys_failed(
     running_already: list[bool] = []
     monkeypatch.setattr(store, "api_keys", failing)
     monkeypatch.setattr(Settings, "open_store", lambda _: store)
-    monkeypatch.setattr(application, "KEY_SECONDS", 0.01)
+    monkeypatch.setattr(application, "KEY_REFRESH_SECONDS", 0.01)
     with running() as service:
         assert ask(service, key, "GET", "/v1/surfaces") == 200
         running_already.append(True)
@@ -81,7 +81,7 @@ def test_a_revoked_key_is_refused_although_reading_keys_failed(
     [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True)],  # noqa: S104
 )
 def test_keys_are_demanded_beyond_loopback(host: str, demanded: bool) -> None:  # noqa: FBT001
-    assert Settings(host=host).demands_keys == demanded
+    assert Settings(host=host).keys_required == demanded
 
 
 @pytest.mark.parametrize(

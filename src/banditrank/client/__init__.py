@@ -8,8 +8,8 @@
 """
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
 from banditrank.client.calls import ShownRanking
+from banditrank.client.retries import ServiceError
 from banditrank.client.synchronous import Client
 
 __all__ = ["AsyncClient", "Client", "ServiceError", "ShownRanking"]

@@ -9,8 +9,8 @@ import httpx
 
 from banditrank.checks import check_whole
 from banditrank.client import calls
-from banditrank.client.attempts import MOST_RETRIES, Attempts
 from banditrank.client.calls import DEFAULT_ADDRESS, Call, ShownRanking
+from banditrank.client.retries import MAX_RETRIES, Retries
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._timeout = timeout
-        self._retries = check_whole("retries", retries, 0, MOST_RETRIES)
+        self._retries = check_whole("retries", retries, 0, MAX_RETRIES)
         self._http = httpx.AsyncClient(base_url=address, headers=calls.headers_with(key), transport=transport)
 
     async def rank(self, surface: str, user_type: str) -> ShownRanking:
@@ -122,7 +122,7 @@ class AsyncClient:
         await self.aclose()
 
     async def _send(self, call: Call[T]) -> T:
-        attempts = Attempts(call, self._retries)
+        attempts = Retries(call, self._retries)
         timeout = httpx.Timeout(self._timeout, read=max(self._timeout, call.seconds))
         while True:
             try:

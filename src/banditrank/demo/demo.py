@@ -12,7 +12,7 @@ from typing import Any
 from banditrank import __version__
 from banditrank.checks import check_number, check_whole
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
+from banditrank.client.retries import ServiceError
 from banditrank.demo.account import Account
 from banditrank.demo.connections import KeptConnections
 from banditrank.demo.service import running_service

@@ -12,7 +12,7 @@ import uvicorn
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.service.application import Application
-from banditrank.service.origins import LOOPBACK
+from banditrank.service.cors import LOOPBACK
 from banditrank.service.server import bind, server_config
 from banditrank.service.settings import Settings
 from banditrank.storage.addresses import redacted

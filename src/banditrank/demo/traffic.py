@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import count
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
 from banditrank.client.calls import ShownRanking
+from banditrank.client.retries import ServiceError
 from banditrank.demo.account import UNKNOWN_ITEM, Account
 from banditrank.demo.users import Visit
 from banditrank.errors import LapsedRankingError, UnknownRankingError

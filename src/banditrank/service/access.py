@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from banditrank.service.messages import Request, Response
-from banditrank.service.models import Access
-from banditrank.service.operations import Operation
+from banditrank.service.http import Request, Response
+from banditrank.service.routing import Route
+from banditrank.service.schemas import AccessResponse
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 async def _access(application: "Application", request: Request) -> Response:
     principal = application.rights.find(request.headers)
-    answer = Access(application.rights.demanded, [])
+    answer = AccessResponse(application.rights.demanded, [])
     if principal is not None:
         answer.rights = list(principal.rights)
         answer.surfaces = list(principal.surfaces) or None
@@ -24,14 +24,14 @@ async def _access(application: "Application", request: Request) -> Response:
     return Response(200, msgspec.json.encode(answer))
 
 
-OPERATIONS = (
-    Operation(
+ROUTES = (
+    Route(
         "GET",
         "/v1/access",
         "access",
         "What the key that is sent with this request may do; everything, if keys are not demanded.",
         None,
         _access,
-        answer=Access,
+        answer=AccessResponse,
     ),
 )

@@ -23,17 +23,20 @@ from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.service import (
     access,
-    dashboard_operations,
-    health,
+    dashboard_routes,
+    health_routes,
     openapi,
-    pages,
-    rankings,
-    reports,
-    surfaces,
+    ranking_routes,
+    report_routes,
+    static_files,
+    surface_routes,
 )
-from banditrank.service.bodies import Bodies
-from banditrank.service.hosts import OwnHosts
-from banditrank.service.messages import (
+from banditrank.service.auth import ANONYMOUS, KEY_REFRESH_SECONDS, Authenticator, Principal
+from banditrank.service.cors import answer_across_origins
+from banditrank.service.dashboard_cache import DashboardCache
+from banditrank.service.health_monitor import SAMPLE_SECONDS, HealthMonitor
+from banditrank.service.host_check import HostCheck
+from banditrank.service.http import (
     Receive,
     Request,
     RequestHeaders,
@@ -42,37 +45,34 @@ from banditrank.service.messages import (
     Send,
     query_of,
 )
-from banditrank.service.metrics import Metrics
-from banditrank.service.operations import Operation, Router
-from banditrank.service.origins import answer_across_origins
-from banditrank.service.pools import Pools
-from banditrank.service.problems import (
+from banditrank.service.http_errors import (
     CLIENT_DISCONNECTED,
     UNKNOWN_SURFACE,
-    ProblemError,
+    HttpError,
+    error_response,
     is_internal,
-    response_to,
 )
+from banditrank.service.metrics import Metrics
+from banditrank.service.periodic import run_periodically
 from banditrank.service.process_memory import TRIM_SECONDS, freeze_objects, trim_heap
 from banditrank.service.readiness import Readiness
-from banditrank.service.repeating import repeat
+from banditrank.service.request_body import BodyReader
 from banditrank.service.request_ids import RequestIds
-from banditrank.service.rights import ANYONE, KEY_SECONDS, Principal, Rights
+from banditrank.service.routing import Route, Router
 from banditrank.service.settings import Settings
-from banditrank.service.shared_documents import SharedDocuments
-from banditrank.service.streams import OpenStreams, Stream
-from banditrank.service.tallies import SHARING_SECONDS
-from banditrank.service.vitals import SAMPLE_SECONDS, Vitals
+from banditrank.service.streams import StreamingResponse, StreamLimiter
+from banditrank.service.thread_pools import ThreadPools
+from banditrank.service.worker_metrics import SHARING_SECONDS
 
-OPERATIONS: tuple[Operation, ...] = (
-    *surfaces.OPERATIONS,
-    *rankings.OPERATIONS,
-    *reports.OPERATIONS,
-    *dashboard_operations.OPERATIONS,
-    *health.OPERATIONS,
-    *access.OPERATIONS,
-    *pages.OPERATIONS,
-    *openapi.OPERATIONS,
+ROUTES: tuple[Route, ...] = (
+    *surface_routes.ROUTES,
+    *ranking_routes.ROUTES,
+    *report_routes.ROUTES,
+    *dashboard_routes.ROUTES,
+    *health_routes.ROUTES,
+    *access.ROUTES,
+    *static_files.ROUTES,
+    *openapi.ROUTES,
 )
 
 _FREEZE_SECONDS = 5.0
@@ -96,10 +96,10 @@ class Application:
 
     engine: Engine
     metrics: Metrics
-    vitals: Vitals
-    documents: SharedDocuments
+    vitals: HealthMonitor
+    documents: DashboardCache
     readiness: Readiness
-    pools: Pools
+    pools: ThreadPools
     loop: asyncio.AbstractEventLoop
 
     def __init__(
@@ -116,13 +116,15 @@ class Application:
         self._truths = truths
         self._shared = shared
         self.log = logging.getLogger("banditrank.service")
-        self.router = Router(OPERATIONS)
-        self.bodies = Bodies(OPERATIONS, largest=settings.largest_body, seconds=settings.body_seconds)
-        self._own_hosts = OwnHosts()
+        self.router = Router(ROUTES)
+        self.bodies = BodyReader(
+            ROUTES, largest=settings.max_body_bytes, seconds=settings.body_timeout_seconds
+        )
+        self._own_hosts = HostCheck()
         self._request_ids = RequestIds()
-        self.rights = Rights(always=settings.demands_keys)
+        self.rights = Authenticator(always=settings.keys_required)
         self._background: list[asyncio.Task[None]] = []
-        self.streams = OpenStreams(settings.most_streams)
+        self.streams = StreamLimiter(settings.max_streams)
         self.stopping = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,7 +146,7 @@ class Application:
         headers: RequestHeaders = dict(scope["headers"])
         request_id = self._request_ids.for_request(headers)
         name, failure, unread = "none", None, _declares_body(headers)
-        response: Response | Stream
+        response: Response | StreamingResponse
         try:
             self._check_host(headers)
             operation, parameters = self.router.find(scope["method"], _raw_path(scope))
@@ -163,14 +165,14 @@ class Application:
                 response = await operation.handler(self, request)
         except Exception as error:  # noqa: BLE001 - every error is answered
             failure = error
-            response = response_to(error, request_id)
+            response = error_response(error, request_id)
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
             close = unread and not await _is_received(headers, receive)
             await response.send(send, request_id, close=close)
         self._record(request_id, name, response.status, start, failure)
-        if isinstance(response, Stream):  # recorded when it begins: it may be open for hours
+        if isinstance(response, StreamingResponse):  # recorded when it begins: it may be open for hours
             await self._stream(response, request_id, name, receive, send)
 
     def _check_host(self, headers: RequestHeaders) -> None:
@@ -178,11 +180,11 @@ class Application:
             self._own_hosts.check(headers)
 
     def _authorize(
-        self, operation: Operation, parameters: Mapping[str, str], headers: RequestHeaders
+        self, operation: Route, parameters: Mapping[str, str], headers: RequestHeaders
     ) -> Principal:
         """Return the caller, or raise a 401 or 403."""
         if operation.right is None:
-            return ANYONE
+            return ANONYMOUS
         principal = self.rights.authenticate(headers)
         if operation.scope == "handler":
             principal.check_right(operation.right)
@@ -224,7 +226,9 @@ class Application:
         known = {"request_id": request.id, "key_id": request.principal.key_id}
         self.log.info(action, extra={**known, **details})
 
-    async def _stream(self, stream: Stream, request_id: str, name: str, receive: Receive, send: Send) -> None:
+    async def _stream(
+        self, stream: StreamingResponse, request_id: str, name: str, receive: Receive, send: Send
+    ) -> None:
         try:
             await stream.send(send, receive, self.stopping, request_id)
         except Exception:  # the client notices that the response has no end, and reconnects
@@ -246,7 +250,7 @@ class Application:
         if re.fullmatch(SURFACE_NAME, name):
             with contextlib.suppress(UnknownNameError):
                 return await self.pools.store.run(self.engine.surface, name)
-        raise ProblemError(UNKNOWN_SURFACE, f"there is no surface {name[:80]!r}")
+        raise HttpError(UNKNOWN_SURFACE, f"there is no surface {name[:80]!r}")
 
     # Starting and stopping with the server
 
@@ -265,7 +269,7 @@ class Application:
     async def start(self) -> None:
         """Open the store and start background work."""
         self.loop = asyncio.get_running_loop()
-        self.pools = Pools()
+        self.pools = ThreadPools()
         store = await self.pools.control.run(self.settings.open_store)
         self.engine = await self.pools.control.run(
             lambda: Engine(
@@ -277,11 +281,11 @@ class Application:
             )
         )
         self.metrics = Metrics(self.engine, self._shared)
-        self.vitals = Vitals(self.engine, self.metrics)
-        self.documents = SharedDocuments(self.engine, self.vitals, self.pools.dashboards)
+        self.vitals = HealthMonitor(self.engine, self.metrics)
+        self.documents = DashboardCache(self.engine, self.vitals, self.pools.dashboards)
         self.readiness = Readiness(store, self.pools.control)
         await self._load_keys()
-        self._begin("API key refresh", self._reload_keys, KEY_SECONDS)
+        self._begin("API key refresh", self._reload_keys, KEY_REFRESH_SECONDS)
         self._begin("health sampling", self._measure, SAMPLE_SECONDS)
         if self._shared is not None:
             self._begin("metrics sharing", self._share_metrics, SHARING_SECONDS)
@@ -290,7 +294,7 @@ class Application:
             self._begin("object freezing", self._freeze_objects, _FREEZE_SECONDS)
             self._begin("heap trimming", self._trim_heap, TRIM_SECONDS)
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
-        if self.rights.nobody_has_any:
+        if self.rights.has_no_valid_key:
             self.log.warning("API keys are demanded and there are none: make one with banditrank keys create")
 
     async def stop(self) -> None:
@@ -312,7 +316,7 @@ class Application:
             self.loop.call_soon_threadsafe(call_back, calls)
 
     def _begin(self, what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
-        self._background.append(asyncio.create_task(repeat(what, work, seconds)))
+        self._background.append(asyncio.create_task(run_periodically(what, work, seconds)))
 
     async def _load_keys(self) -> None:
         self.rights.load(await self.pools.control.run(self.engine.store.api_keys))
@@ -338,14 +342,16 @@ class Application:
         self.vitals.sample()
 
 
-async def _unless_disconnected(handling: Awaitable[Response | Stream], receive: Receive) -> Response | Stream:
+async def _unless_disconnected(
+    handling: Awaitable[Response | StreamingResponse], receive: Receive
+) -> Response | StreamingResponse:
     """Return the response, or cancel the handler when the client disconnects."""
     handler = asyncio.ensure_future(handling)
     disconnect = asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait((handler, disconnect), return_when=asyncio.FIRST_COMPLETED)
         if not handler.done():
-            raise ProblemError(CLIENT_DISCONNECTED, "the client disconnected before the answer")
+            raise HttpError(CLIENT_DISCONNECTED, "the client disconnected before the answer")
         return handler.result()
     finally:
         for task in (handler, disconnect):

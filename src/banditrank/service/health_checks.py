@@ -10,13 +10,13 @@ from banditrank.engine.dashboard_document import CheckDocument, Status
 from banditrank.engine.engine import Engine
 from banditrank.engine.journal import MOST_WAITING
 from banditrank.engine.live_surface import LiveSurface
-from banditrank.service.metrics import Answers
+from banditrank.service.metrics import ResponseStats
 
 _SLOWEST_SHARE = 0.99
 _NEARLY = 0.8  # of an attribution window: feedback that takes longer is about to come too late
 
 
-class Reading(NamedTuple):
+class HealthSample(NamedTuple):
     """What is measured at a moment; counters are since the process began."""
 
     at: float  # seconds of a clock that is never set
@@ -30,15 +30,15 @@ class Reading(NamedTuple):
     missed: int
     pending: Pending
     delays: list[float]  # of half of the latest feedback and of 95%; nothing if there was none
-    answers: Answers
+    answers: ResponseStats
 
 
-Measure: TypeAlias = Callable[[Reading, Reading], float | None]
+Measure: TypeAlias = Callable[[HealthSample, HealthSample], float | None]
 """Returns a figure for the time between two readings; None if there was nothing to measure."""
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """Something that may go wrong.
 
     Attributes
@@ -66,7 +66,7 @@ class Check:
     limit: str = "no limit"
     idle: str | None = None
 
-    def document(self, readings: list[Reading], before: Reading) -> CheckDocument:
+    def document(self, readings: list[HealthSample], before: HealthSample) -> CheckDocument:
         """Return what is told of it, by readings of the last hour of which the last is of now."""
         figure = self.measure(before, readings[-1])
         return {
@@ -88,16 +88,16 @@ AGES = ("Ranking age", "Store")
 """Checks whose figures are ages, which change all the time while nothing happens."""
 
 
-def checks_of(live: LiveSurface, engine: Engine, now: Reading) -> Iterator[Check]:
+def checks_of(live: LiveSurface, engine: Engine, now: HealthSample) -> Iterator[HealthCheck]:
     """Return what is checked of a surface, and of what all of them share."""
     yield from _checks_of_engine(live, engine)
     yield from _checks_of_requests()
     yield from _checks_of_feedback(live, now)
 
 
-def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
+def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[HealthCheck]:
     oldest = max(5.0, 4 * live.surface.refresh_seconds)
-    yield Check(
+    yield HealthCheck(
         "Ranking age",
         lambda _, now: now.age,
         _seconds,
@@ -107,7 +107,7 @@ def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         _seconds(oldest),
     )
     longest = max(5.0, 20 * engine.sync_seconds)
-    yield Check(
+    yield HealthCheck(
         "Store",
         lambda _, now: now.store_age,
         _seconds,
@@ -116,7 +116,7 @@ def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         6 * longest,
         _seconds(longest),
     )
-    yield Check(
+    yield HealthCheck(
         "Waiting",
         lambda _, now: now.waiting,
         _whole,
@@ -125,7 +125,7 @@ def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         MOST_WAITING / 2,
         _whole(MOST_WAITING / 20),
     )
-    yield Check(
+    yield HealthCheck(
         "Dropped",
         lambda before, now: now.dropped - before.dropped,
         _whole,
@@ -134,12 +134,12 @@ def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         0.0,
         "0",
     )
-    yield Check("Commits", _commits, _rate, "groups of rankings and feedback are written")
+    yield HealthCheck("Commits", _commits, _rate, "groups of rankings and feedback are written")
 
 
-def _checks_of_requests() -> Iterator[Check]:
-    yield Check(
-        "Answers",
+def _checks_of_requests() -> Iterator[HealthCheck]:
+    yield HealthCheck(
+        "ResponseStats",
         lambda before, now: now.answers.since(before.answers).slowest(_SLOWEST_SHARE),
         _within,
         "for 99% of rankings and feedback in the last minute",
@@ -148,7 +148,7 @@ def _checks_of_requests() -> Iterator[Check]:
         "100 ms",
         idle="were asked for in the last minute",
     )
-    yield Check(
+    yield HealthCheck(
         "Refused",
         _refused,
         _share,
@@ -157,7 +157,7 @@ def _checks_of_requests() -> Iterator[Check]:
         0.5,
         "1%",
     )
-    yield Check(
+    yield HealthCheck(
         "Failed",
         lambda before, now: now.answers.since(before.answers).failed,
         _whole,
@@ -168,11 +168,11 @@ def _checks_of_requests() -> Iterator[Check]:
     )
 
 
-def _checks_of_feedback(live: LiveSurface, now: Reading) -> Iterator[Check]:
+def _checks_of_feedback(live: LiveSurface, now: HealthSample) -> Iterator[HealthCheck]:
     longest = _NEARLY * live.surface.attribution_seconds
     half = _time(now.delays[0]) if now.delays else ""
-    yield Check(
-        "Feedback delay",
+    yield HealthCheck(
+        "FeedbackRequest delay",
         lambda _, now: now.delays[1] if now.delays else None,
         _time,
         f"within which 95% of the latest feedback came, half of it within {half}",
@@ -183,14 +183,14 @@ def _checks_of_feedback(live: LiveSurface, now: Reading) -> Iterator[Check]:
     )
     if not live.is_alone:  # feedback may have come to others
         return
-    yield Check(
+    yield HealthCheck(
         "Pending",
         lambda _, now: now.pending.number,
         _whole,
         f"rankings wait for feedback, the oldest for {_time(now.pending.oldest)}",
         idle="rankings wait for feedback",
     )
-    yield Check(
+    yield HealthCheck(
         "Unreported",
         _unreported,
         _share,
@@ -202,17 +202,17 @@ def _checks_of_feedback(live: LiveSurface, now: Reading) -> Iterator[Check]:
     )
 
 
-def _commits(before: Reading, now: Reading) -> float:
+def _commits(before: HealthSample, now: HealthSample) -> float:
     seconds = now.at - before.at
     return (now.groups - before.groups) / seconds if seconds > 0 else 0.0
 
 
-def _unreported(before: Reading, now: Reading) -> float | None:
+def _unreported(before: HealthSample, now: HealthSample) -> float | None:
     closed = now.closed - before.closed
     return (now.missed - before.missed) / closed if closed > 0 else None
 
 
-def _refused(before: Reading, now: Reading) -> float:
+def _refused(before: HealthSample, now: HealthSample) -> float:
     answers = now.answers.since(before.answers)
     total = sum(answers.by_time)
     return answers.refused / total if total else 0.0

@@ -13,30 +13,36 @@ from prometheus_client.registry import Collector
 
 from banditrank import __version__
 from banditrank.engine.engine import Engine
-from banditrank.service.tallies import BUCKETS, AllRequests, Requests, SharedTallies, Tally
+from banditrank.service.worker_metrics import (
+    BUCKETS,
+    RequestHistogram,
+    RequestHistograms,
+    SharedWorkerMetrics,
+    WorkerMetrics,
+)
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 _ANSWERS = ("rank", "feedback", "feedbackBatch")
 
 
-class Answers(NamedTuple):
+class ResponseStats(NamedTuple):
     """How rankings and feedback were answered: by time, and how many refused; failures are of any kind."""
 
     by_time: list[int]  # within each of `BUCKETS`, and beyond
     refused: int
     failed: int
 
-    def since(self, before: "Answers") -> "Answers":
+    def since(self, before: "ResponseStats") -> "ResponseStats":
         """Return what came since."""
         by_time = [now - then for now, then in zip(self.by_time, before.by_time, strict=True)]
-        return Answers(by_time, self.refused - before.refused, self.failed - before.failed)
+        return ResponseStats(by_time, self.refused - before.refused, self.failed - before.failed)
 
     def slowest(self, share: float) -> float:
         """Return the seconds within which a share of the answers came; 0 if there were none.
 
         Examples
         --------
-        >>> Answers([90, 9, 1, *[0] * 11], 0, 0).slowest(0.99)
+        >>> ResponseStats([90, 9, 1, *[0] * 11], 0, 0).slowest(0.99)
         0.001
         """
         wanted = share * sum(self.by_time)
@@ -59,18 +65,18 @@ class Metrics:
 
     def __init__(self, engine: Engine, shared: Path | None = None) -> None:
         self._engine = engine
-        self._requests: AllRequests = {}
-        self._shared = None if shared is None else SharedTallies(shared, self._tally)
+        self._requests: RequestHistograms = {}
+        self._shared = None if shared is None else SharedWorkerMetrics(shared, self._tally)
 
     def request(self, operation: str, status: int, seconds: float) -> None:
         """Count a request."""
         alike = self._requests.get((operation, status))
         if alike is None:
-            alike = self._requests[operation, status] = Requests()
+            alike = self._requests[operation, status] = RequestHistogram()
         alike.seconds += seconds
         alike.buckets[bisect_left(BUCKETS, seconds)] += 1
 
-    def answers(self) -> "Answers":
+    def answers(self) -> "ResponseStats":
         """Return how rankings and feedback were answered so far."""
         buckets = [0] * (len(BUCKETS) + 1)
         refused = failed = 0
@@ -82,7 +88,7 @@ class Metrics:
                 continue
             refused += number if 400 <= status < 500 else 0
             buckets = [before + more for before, more in zip(buckets, alike.buckets, strict=True)]
-        return Answers(buckets, refused, failed)
+        return ResponseStats(buckets, refused, failed)
 
     def share(self) -> None:
         """Tell the other workers what was counted, if there are any."""
@@ -94,15 +100,15 @@ class Metrics:
         counted = self._tally() if self._shared is None else self._shared.total()
         return generate_latest(_Collected(self._engine, counted))
 
-    def _tally(self) -> Tally:
+    def _tally(self) -> WorkerMetrics:
         journal = self._engine.journal
-        return Tally(self._requests, journal.groups, journal.entries, journal.dropped)
+        return WorkerMetrics(self._requests, journal.groups, journal.entries, journal.dropped)
 
 
 class _Collected(Collector):
     """What is told once: counters of all workers, gauges of this one."""
 
-    def __init__(self, engine: Engine, counted: Tally) -> None:
+    def __init__(self, engine: Engine, counted: WorkerMetrics) -> None:
         self._engine = engine
         self._counted = counted
 
@@ -155,7 +161,7 @@ class _Collected(Collector):
     def _of_requests(self) -> Iterator[Metric]:
         labels = ["operation", "status"]
         counter = CounterMetricFamily(
-            "banditrank_requests", "Requests by operation and status.", labels=labels
+            "banditrank_requests", "RequestHistogram by operation and status.", labels=labels
         )
         histogram = HistogramMetricFamily(
             "banditrank_request_seconds", "How long requests took, by operation and status.", labels=labels

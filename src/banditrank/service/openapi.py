@@ -12,10 +12,8 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from banditrank import __version__
-from banditrank.service.messages import Request, Response
-from banditrank.service.models import ProblemDocument
-from banditrank.service.operations import Operation, Parameter
-from banditrank.service.problems import (
+from banditrank.service.http import Request, Response
+from banditrank.service.http_errors import (
     INVALID,
     MALFORMED,
     NO_KEY,
@@ -26,8 +24,10 @@ from banditrank.service.problems import (
     UNAVAILABLE,
     WRONG_CONTENT_TYPE,
     WRONG_HOST,
-    Kind,
+    HttpErrorType,
 )
+from banditrank.service.routing import Parameter, Route
+from banditrank.service.schemas import ProblemDetails
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -45,13 +45,13 @@ _PARAMETERS = {
 _TAG = Parameter("If-None-Match", "Entity tags of what the client has.", {"type": "string"})
 
 
-def document(operations: tuple[Operation, ...]) -> dict[str, Any]:
+def document(operations: tuple[Route, ...]) -> dict[str, Any]:
     """Return the OpenAPI document."""
     described = [operation for operation in operations if operation.path not in ("/openapi.json", "/docs")]
     told = [kind for one in described for kind in (one.body, one.answer, *one.events.values())]
     types = [kind for kind in told if kind is not None]
-    schemas, components = msgspec.json.schema_components([*types, ProblemDocument], ref_template=_REFERENCE)
-    references = dict(zip([*types, ProblemDocument], schemas, strict=True))
+    schemas, components = msgspec.json.schema_components([*types, ProblemDetails], ref_template=_REFERENCE)
+    references = dict(zip([*types, ProblemDetails], schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in described:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, references)
@@ -71,7 +71,7 @@ def document(operations: tuple[Operation, ...]) -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation, references: dict[Any, Any]) -> dict[str, Any]:
+def _described(operation: Route, references: dict[Any, Any]) -> dict[str, Any]:
     in_path = [_PARAMETERS[name] for name in re.findall(r"{(\w+)}", operation.path)]
     parameters = [_parameter(one, "path") for one in in_path]
     parameters += [_parameter(one, "query") for one in operation.query]
@@ -100,7 +100,7 @@ def _described(operation: Operation, references: dict[Any, Any]) -> dict[str, An
     return said
 
 
-def _event(operation: Operation, references: dict[Any, Any]) -> dict[str, Any]:
+def _event(operation: Route, references: dict[Any, Any]) -> dict[str, Any]:
     """Return what an event of a stream is: until OpenAPI 3.2 a stream's schema is that of its events."""
     return {
         "oneOf": [
@@ -131,8 +131,8 @@ def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
     }
 
 
-def _problems(operation: Operation, references: dict[Any, Any]) -> dict[str, Any]:
-    kinds: list[Kind] = [*operation.problems, WRONG_HOST]
+def _problems(operation: Route, references: dict[Any, Any]) -> dict[str, Any]:
+    kinds: list[HttpErrorType] = [*operation.problems, WRONG_HOST]
     if operation.body is not None:
         kinds += _WITH_BODY
     elif operation.query or "{item}" in operation.path:
@@ -142,7 +142,7 @@ def _problems(operation: Operation, references: dict[Any, Any]) -> dict[str, Any
     by_status: dict[int, list[str]] = {}
     for kind in dict.fromkeys(kinds):
         by_status.setdefault(kind.status, []).append(f"{kind.title} ({kind.name}).")
-    content = {"application/problem+json": {"schema": references[ProblemDocument]}}
+    content = {"application/problem+json": {"schema": references[ProblemDetails]}}
     return {
         str(status): {"description": " ".join(titles), "content": content}
         for status, titles in sorted(by_status.items())
@@ -151,9 +151,9 @@ def _problems(operation: Operation, references: dict[Any, Any]) -> dict[str, Any
 
 @cache
 def _encoded() -> bytes:
-    from banditrank.service.application import OPERATIONS  # noqa: PLC0415 - this module is part of them
+    from banditrank.service.application import ROUTES  # noqa: PLC0415 - this module is part of them
 
-    return msgspec.json.format(msgspec.json.encode(document(OPERATIONS)))
+    return msgspec.json.format(msgspec.json.encode(document(ROUTES)))
 
 
 @cache
@@ -180,7 +180,7 @@ async def _html(_application: "Application", _: Request) -> Response:
     return Response(200, html, b"text/html; charset=utf-8", headers)
 
 
-OPERATIONS = (
-    Operation("GET", "/openapi.json", "openapi", "The description of the API.", None, _json),
-    Operation("GET", "/docs", "docs", "The same, for people.", None, _html, content_type="text/html"),
+ROUTES = (
+    Route("GET", "/openapi.json", "openapi", "The description of the API.", None, _json),
+    Route("GET", "/docs", "docs", "The same, for people.", None, _html, content_type="text/html"),
 )

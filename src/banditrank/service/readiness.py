@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from banditrank.errors import StoreUnavailableError
-from banditrank.service.pools import Pool
+from banditrank.service.thread_pools import ThreadPool
 from banditrank.storage.base import Store
 
 _FRESH_SECONDS = 1.0  # unauthenticated, so a result is reused for a second
@@ -22,7 +22,7 @@ class Readiness:
         Where the check runs.
     """
 
-    def __init__(self, store: Store, pool: Pool) -> None:
+    def __init__(self, store: Store, pool: ThreadPool) -> None:
         self._store = store
         self._pool = pool
         self._check: asyncio.Task[None] | None = None

@@ -4,7 +4,7 @@ import re
 import secrets
 from itertools import count
 
-from banditrank.service.messages import REQUEST_ID, RequestHeaders
+from banditrank.service.http import REQUEST_ID, RequestHeaders
 
 _ACCEPTED = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
 

@@ -16,7 +16,7 @@ from uvicorn.supervisors import Multiprocess
 from banditrank.errors import InvalidInputError
 from banditrank.service.application import Application
 from banditrank.service.http_protocol import HttpProtocol
-from banditrank.service.logs import log_as_json
+from banditrank.service.json_logging import configure_json_logging
 from banditrank.service.process_memory import limit_heaps
 from banditrank.service.settings import Settings
 
@@ -29,7 +29,7 @@ _SWITCH_SECONDS = 0.0005
 
 def make_application(settings: Settings, shared: Path | None = None) -> Application:
     """Make the application of a worker process."""
-    log_as_json()
+    configure_json_logging()
     limit_heaps()
     sys.setswitchinterval(_SWITCH_SECONDS)
     return Application(settings, shared=shared, owns_process=True)
@@ -39,7 +39,7 @@ def serve(settings: Settings) -> None:
     """Serve until a signal says to stop; then answer what was asked, write what is waiting, and return."""
     settings.open_store().close()  # a store that cannot be used is told here, in one line
     bound = bind(settings)
-    log_as_json()
+    configure_json_logging()
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logging.getLogger(__name__).info("listening", extra={"address": address})

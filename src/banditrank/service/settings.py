@@ -9,8 +9,8 @@ from typing import Any
 from banditrank.checks import check_number, check_whole
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.files import is_private
-from banditrank.service.hosts import is_loopback
-from banditrank.service.origins import check_origins
+from banditrank.service.cors import check_origins
+from banditrank.service.host_check import is_loopback
 from banditrank.storage.addresses import has_password, is_in_memory
 from banditrank.storage.base import Store
 from banditrank.storage.opening import DEFAULT_STORE, open_store
@@ -34,13 +34,13 @@ class Settings:
         Demand API keys on the loopback address, too; they are also demanded once there are any.
     sync_seconds
         How often to look for what other processes wrote to the store.
-    largest_body
+    max_body_bytes
         Bytes of a request.
-    body_seconds
+    body_timeout_seconds
         Within which a request must arrive.
-    most_streams
+    max_streams
         Dashboards that may be open at a time, in each process.
-    stream_seconds
+    max_stream_seconds
         After which a dashboard's stream is ended, for the page to ask for another.
     bucket_seconds
         Width of the first buckets of a surface's series.
@@ -52,7 +52,7 @@ class Settings:
 
     Examples
     --------
-    >>> Settings(host="0.0.0.0").demands_keys
+    >>> Settings(host="0.0.0.0").keys_required
     True
     """
 
@@ -62,10 +62,10 @@ class Settings:
     workers: int = 1
     require_keys: bool = False
     sync_seconds: float = 0.25
-    largest_body: int = 1 << 20
-    body_seconds: float = 10.0
-    most_streams: int = 100
-    stream_seconds: float = 3600.0
+    max_body_bytes: int = 1 << 20
+    body_timeout_seconds: float = 10.0
+    max_streams: int = 100
+    max_stream_seconds: float = 3600.0
     bucket_seconds: float = 60.0
     log_requests: bool = False
     allow_origins: tuple[str, ...] = ()
@@ -73,18 +73,18 @@ class Settings:
     def __post_init__(self) -> None:
         check_whole("port", self.port, 0, 65_535)
         check_whole("workers", self.workers, 1, 64)
-        check_whole("largest_body", self.largest_body, 1024, 1 << 28)
+        check_whole("max_body_bytes", self.max_body_bytes, 1024, 1 << 28)
         check_number("sync_seconds", self.sync_seconds, 0.01, 60.0)
-        check_number("body_seconds", self.body_seconds, 0.1, 600.0)
+        check_number("body_timeout_seconds", self.body_timeout_seconds, 0.1, 600.0)
         object.__setattr__(self, "allow_origins", check_origins(self.allow_origins))
-        check_whole("most_streams", self.most_streams, 0, 10_000)
-        check_number("stream_seconds", self.stream_seconds, 0.01, 86_400.0)
+        check_whole("max_streams", self.max_streams, 0, 10_000)
+        check_number("max_stream_seconds", self.max_stream_seconds, 0.01, 86_400.0)
         check_number("bucket_seconds", self.bucket_seconds, 0.1, 86_400.0)
         if self.workers > 1 and is_in_memory(self.store):
             raise InvalidInputError("store", "must be shared by all workers", self.store)
 
     @property
-    def demands_keys(self) -> bool:
+    def keys_required(self) -> bool:
         """Whether a key is needed whether or not there are any."""
         return self.require_keys or not is_loopback(self.host)
 

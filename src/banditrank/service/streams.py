@@ -5,13 +5,13 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from banditrank.service.messages import ALWAYS, REQUEST_ID, Headers, Receive, Response, Send
-from banditrank.service.problems import TOO_MANY_STREAMS, ProblemError
+from banditrank.service.http import ALWAYS, REQUEST_ID, Headers, Receive, Response, Send
+from banditrank.service.http_errors import TOO_MANY_STREAMS, HttpError
 
 _LAST_SECONDS = 1.0  # for the end of a stream to be sent
 
 
-class OpenStreams:
+class StreamLimiter:
     """How many streams there are; each holds a connection, and is worked for every few seconds.
 
     Parameters
@@ -27,7 +27,7 @@ class OpenStreams:
     def add(self) -> None:
         """Count one more, or raise a problem if there are as many as there may be."""
         if self.number >= self._most:
-            raise ProblemError(TOO_MANY_STREAMS, f"{self._most} streams are open, as many as there may be")
+            raise HttpError(TOO_MANY_STREAMS, f"{self._most} streams are open, as many as there may be")
         self.number += 1
 
     def remove(self) -> None:
@@ -36,7 +36,7 @@ class OpenStreams:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamingResponse:
     """A response that goes on.
 
     Attributes

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from banditrank.engine.dashboard_document import DashboardDocument, SeriesDocument
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import InvalidInputError
-from banditrank.service.messages import Request, Response
-from banditrank.service.operations import Operation, Parameter
-from banditrank.service.problems import TOO_MANY_STREAMS, UNKNOWN_SURFACE
-from banditrank.service.streams import Stream
+from banditrank.service.http import Request, Response
+from banditrank.service.http_errors import TOO_MANY_STREAMS, UNKNOWN_SURFACE
+from banditrank.service.routing import Parameter, Route
+from banditrank.service.streams import StreamingResponse
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -60,11 +60,11 @@ async def _series(application: "Application", request: Request) -> Response:
     return Response(200, await application.documents.series(live, since=since))
 
 
-async def _events(application: "Application", request: Request) -> Stream:
+async def _events(application: "Application", request: Request) -> StreamingResponse:
     live = await application.surface(request)
     application.streams.add()
-    told, seconds = _told(application, live, request), application.settings.stream_seconds
-    return Stream(
+    told, seconds = _told(application, live, request), application.settings.max_stream_seconds
+    return StreamingResponse(
         200, told, b"text/event-stream", ended=application.streams.remove, seconds=seconds + _STUCK_SECONDS
     )
 
@@ -72,7 +72,7 @@ async def _events(application: "Application", request: Request) -> Stream:
 async def _told(application: "Application", live: LiveSurface, request: Request) -> AsyncIterator[bytes]:
     """Tell what is new, as long as there is the surface and whoever asks may know."""
     loop, documents = asyncio.get_running_loop(), application.documents
-    end = loop.time() + application.settings.stream_seconds
+    end = loop.time() + application.settings.max_stream_seconds
     next_state = next_sign = 0.0
     told = 0.0
     tag = b""
@@ -118,8 +118,8 @@ def _event(name: bytes, document: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name, document)
 
 
-OPERATIONS = (
-    Operation(
+ROUTES = (
+    Route(
         "GET",
         "/v1/surfaces/{surface}/dashboard",
         "dashboard",
@@ -130,7 +130,7 @@ OPERATIONS = (
         problems=(UNKNOWN_SURFACE,),
         conditional=True,
     ),
-    Operation(
+    Route(
         "GET",
         "/v1/surfaces/{surface}/series",
         "series",
@@ -141,7 +141,7 @@ OPERATIONS = (
         problems=(UNKNOWN_SURFACE,),
         query=(_SINCE,),
     ),
-    Operation(
+    Route(
         "GET",
         "/v1/surfaces/{surface}/events",
         "events",

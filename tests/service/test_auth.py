@@ -10,8 +10,8 @@ from running_service import running
 
 from banditrank.engine.keys import MAX_SURFACES_PER_KEY, create_key
 from banditrank.errors import InvalidInputError
-from banditrank.service.problems import ProblemError
-from banditrank.service.rights import Principal, Rights
+from banditrank.service.auth import Authenticator, Principal
+from banditrank.service.http_errors import HttpError
 from banditrank.service.settings import Settings
 from banditrank.storage.memory import MemoryStore
 
@@ -40,14 +40,14 @@ def bearer(key: str) -> dict[bytes, bytes]:
     return {b"authorization": f"Bearer {key}".encode()}
 
 
-def loaded(store: MemoryStore) -> Rights:
-    rights = Rights(always=True)
+def loaded(store: MemoryStore) -> Authenticator:
+    rights = Authenticator(always=True)
     rights.load(store.api_keys())
     return rights
 
 
 def refused(call: Any, *values: Any) -> tuple[int, str]:
-    with pytest.raises(ProblemError) as error:
+    with pytest.raises(HttpError) as error:
         call(*values)
     return error.value.kind.status, error.value.detail
 
@@ -61,19 +61,19 @@ def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) 
     clock.now_ms += HOUR_MS - 1
     principal = rights.authenticate(bearer(key))
     assert principal.key_id == key.split("_")[1]
-    assert not rights.nobody_has_any
+    assert not rights.has_no_valid_key
     clock.now_ms += 1  # the keys are not read again
     assert refused(rights.authenticate, bearer(key)) == refused(rights.authenticate, bearer(revoked))
     assert refused(rights.authenticate, bearer(key))[0] == 401
     assert rights.find(bearer(key)) is None
-    assert rights.nobody_has_any
+    assert rights.has_no_valid_key
 
 
 def test_a_store_whose_keys_all_expired_still_demands_one(clock: Clock) -> None:
     store = MemoryStore()
     create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + 1)
     clock.now_ms += 1
-    rights = Rights(always=False)
+    rights = Authenticator(always=False)
     rights.load(store.api_keys())
     assert rights.demanded
 
@@ -104,7 +104,7 @@ def test_a_scoped_key_is_refused_where_no_surface_is_named() -> None:
 
 
 def test_without_demanded_keys_everybody_may_do_everything() -> None:
-    principal = Rights(always=False).authenticate({})
+    principal = Authenticator(always=False).authenticate({})
     assert principal.key_id is None
     principal.check("administer", "home")
     principal.check("administer")

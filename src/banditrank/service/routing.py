@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import unquote
 
 from banditrank.engine.keys import Right
-from banditrank.service.messages import Request, Response
-from banditrank.service.problems import NOT_FOUND, WRONG_METHOD, Kind, ProblemError
-from banditrank.service.streams import Stream
+from banditrank.service.http import Request, Response
+from banditrank.service.http_errors import NOT_FOUND, WRONG_METHOD, HttpError, HttpErrorType
+from banditrank.service.streams import StreamingResponse
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
-Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | Stream]]
+Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | StreamingResponse]]
 
-_MOST_REMEMBERED = 10_000  # paths whose operations are not looked for again
-_LONGEST_REMEMBERED = 128  # characters of such a path: whoever sends longer ones shall not fill the memory
+_MAX_CACHED_PATHS = 10_000  # paths whose operations are not looked for again
+_MAX_CACHED_PATH_LENGTH = (
+    128  # characters of such a path: whoever sends longer ones shall not fill the memory
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Operation:
+class Route:
     """One thing that can be asked.
 
     Attributes
@@ -73,7 +75,7 @@ class Operation:
     body: Any = None
     answer: Any = None
     status: int = 200
-    problems: tuple[Kind, ...] = ()
+    problems: tuple[HttpErrorType, ...] = ()
     query: tuple[Parameter, ...] = ()
     content_type: str = "application/json"
     events: Mapping[str, Any] = field(default_factory=dict)
@@ -85,13 +87,13 @@ class Operation:
 class Router:
     """Finds operations by method and path."""
 
-    def __init__(self, operations: tuple[Operation, ...]) -> None:
-        self._methods: dict[str, dict[str, Operation]] = {}
+    def __init__(self, operations: tuple[Route, ...]) -> None:
+        self._methods: dict[str, dict[str, Route]] = {}
         for operation in operations:
             self._methods.setdefault(operation.path, {})[operation.method] = operation
-        self._found: dict[str, tuple[dict[str, Operation], dict[str, str]]] = {}
+        self._found: dict[str, tuple[dict[str, Route], dict[str, str]]] = {}
 
-    def find(self, method: str, raw_path: str) -> tuple[Operation, dict[str, str]]:
+    def find(self, method: str, raw_path: str) -> tuple[Route, dict[str, str]]:
         """Return an operation and the parameters in the path, or raise a problem.
 
         Parameters
@@ -104,20 +106,20 @@ class Router:
         found = self._found.get(raw_path)
         if found is None:
             found = self._match(raw_path.split("/"))
-            if len(raw_path) <= _LONGEST_REMEMBERED:  # pages ask for the same few paths over and over
-                if len(self._found) >= _MOST_REMEMBERED:  # of which most may be asked for once
+            if len(raw_path) <= _MAX_CACHED_PATH_LENGTH:  # pages ask for the same few paths over and over
+                if len(self._found) >= _MAX_CACHED_PATHS:  # of which most may be asked for once
                     self._found.clear()
                 self._found[raw_path] = found
         methods, parameters = found
         operation = methods.get("GET" if method == "HEAD" else method)
         if operation is None:
             allowed = ", ".join(sorted(methods))
-            raise ProblemError(
+            raise HttpError(
                 WRONG_METHOD, f"it can be {allowed}, not {method}", ((b"allow", allowed.encode()),)
             )
         return operation, parameters
 
-    def _match(self, segments: list[str]) -> tuple[dict[str, Operation], dict[str, str]]:
+    def _match(self, segments: list[str]) -> tuple[dict[str, Route], dict[str, str]]:
         for path, methods in self._methods.items():
             pattern = path.split("/")
             if len(pattern) == len(segments) and all(map(_fits, pattern, segments)):
@@ -126,7 +128,7 @@ class Router:
                     for name, given in zip(pattern, segments, strict=True)
                     if name.startswith("{")
                 }
-        raise ProblemError(NOT_FOUND, "the API begins at /v1, its description is at /docs")
+        raise HttpError(NOT_FOUND, "the API begins at /v1, its description is at /docs")
 
 
 def _fits(expected: str, given: str) -> bool:

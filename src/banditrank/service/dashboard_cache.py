@@ -21,8 +21,8 @@ from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.pace import Pace
 from banditrank.engine.series import first_wanted, series_document
 from banditrank.service.health_checks import AGES
-from banditrank.service.pools import Pool
-from banditrank.service.vitals import Vitals
+from banditrank.service.health_monitor import HealthMonitor
+from banditrank.service.thread_pools import ThreadPool
 
 _FRESH_SECONDS = 0.9  # for which buckets are told again; less than pages wait
 _SHARE_OF_TIME = 0.02  # that the documents of a surface may take
@@ -30,7 +30,7 @@ _SHARE_OF_TIME = 0.02  # that the documents of a surface may take
 _encode = msgspec.json.Encoder().encode
 
 
-class State(NamedTuple):
+class EncodedDashboard(NamedTuple):
     """A dashboard document as it is sent; the tag stays while nothing but ages changes."""
 
     body: bytes
@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Desk:
+class _SurfaceCache:
     """What was made for one surface."""
 
     live: LiveSurface
@@ -46,7 +46,7 @@ class _Desk:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     assessment: Assessment | None = None
     pace: Pace = field(default_factory=lambda: Pace(_SHARE_OF_TIME))
-    state: State | None = None
+    state: EncodedDashboard | None = None
     series: tuple[Buckets, list[Note]] | None = None
     series_made: float = 0.0
 
@@ -57,7 +57,7 @@ class _Desk:
         return self.pace.is_due or made_of != self.live.revision
 
 
-class SharedDocuments:
+class DashboardCache:
     """Makes documents for pages, off the event loop.
 
     Parameters
@@ -70,25 +70,25 @@ class SharedDocuments:
         Where documents are made.
     """
 
-    def __init__(self, engine: Engine, vitals: Vitals, pool: Pool) -> None:
+    def __init__(self, engine: Engine, vitals: HealthMonitor, pool: ThreadPool) -> None:
         self._engine = engine
         self._vitals = vitals
         self._pool = pool
-        self._desks: dict[int, _Desk] = {}
+        self._caches: dict[int, _SurfaceCache] = {}
 
-    async def state(self, live: LiveSurface) -> State:
+    async def state(self, live: LiveSurface) -> EncodedDashboard:
         """Return a surface's dashboard document."""
-        desk = self._desk(live)
-        async with desk.lock:
-            if desk.state is None or desk.is_due:
-                desk.state = await self._pool.run(self._make_state, desk)
-            return desk.state
+        cache = self._cache(live)
+        async with cache.lock:
+            if cache.state is None or cache.is_due:
+                cache.state = await self._pool.run(self._make_state, cache)
+            return cache.state
 
     async def closed(self, live: LiveSurface) -> Buckets:
         """Return the buckets of a surface's series."""
-        desk = self._desk(live)
-        async with desk.lock:
-            return (await self._closed(desk))[0]
+        cache = self._cache(live)
+        async with cache.lock:
+            return (await self._closed(cache))[0]
 
     async def series(self, live: LiveSurface, *, since: float | None = None, first: int = 0) -> bytes:
         """Return a surface's series as it is sent.
@@ -102,38 +102,38 @@ class SharedDocuments:
         first
             Leave out as many buckets.
         """
-        desk = self._desk(live)
-        async with desk.lock:
-            buckets, notes = await self._closed(desk)
+        cache = self._cache(live)
+        async with cache.lock:
+            buckets, notes = await self._closed(cache)
             wanted = max(first, first_wanted(buckets, since))
             return await self._pool.run(_made_series, live, buckets, notes, wanted)
 
-    def _desk(self, live: LiveSurface) -> _Desk:
-        desk = self._desks.get(live.number)
-        if desk is None:
+    def _cache(self, live: LiveSurface) -> _SurfaceCache:
+        cache = self._caches.get(live.number)
+        if cache is None:
             present = {one.number for one in self._engine.surfaces()}
-            self._desks = {number: one for number, one in self._desks.items() if number in present}
-            desk = self._desks[live.number] = _Desk(live, LatestRankings(live, self._engine.store))
-        return desk
+            self._caches = {number: one for number, one in self._caches.items() if number in present}
+            cache = self._caches[live.number] = _SurfaceCache(live, LatestRankings(live, self._engine.store))
+        return cache
 
-    async def _closed(self, desk: _Desk) -> tuple[Buckets, list[Note]]:
-        if desk.series is None or time.monotonic() - desk.series_made >= _FRESH_SECONDS:
-            desk.series = await self._pool.run(desk.live.series)
-            desk.series_made = time.monotonic()
-        return desk.series
+    async def _closed(self, cache: _SurfaceCache) -> tuple[Buckets, list[Note]]:
+        if cache.series is None or time.monotonic() - cache.series_made >= _FRESH_SECONDS:
+            cache.series = await self._pool.run(cache.live.series)
+            cache.series_made = time.monotonic()
+        return cache.series
 
-    def _make_state(self, desk: _Desk) -> State:
-        with desk.pace:
-            return self._made_state(desk)
+    def _make_state(self, cache: _SurfaceCache) -> EncodedDashboard:
+        with cache.pace:
+            return self._made_state(cache)
 
-    def _made_state(self, desk: _Desk) -> State:
-        live = desk.live
-        assessment = self._assessed(desk)
+    def _made_state(self, cache: _SurfaceCache) -> EncodedDashboard:
+        live = cache.live
+        assessment = self._assessed(cache)
         truth = live.watch.truth_of(assessment.known.surface)
         document = dashboard_document(
             assessment,
             truth,
-            desk.latest,
+            cache.latest,
             live.last_hour(),
             self._vitals.checks(live),
             now=self._engine.now(),
@@ -143,14 +143,14 @@ class SharedDocuments:
         lasting = _encode({key: value for key, value in document.items() if key not in ages})
         figures = _encode([(one["s"], "" if one["n"] in AGES else one["v"]) for one in document["health"]])
         tag = hashlib.blake2s(lasting + figures, digest_size=12).hexdigest().encode()
-        return State(lasting[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % tag)
+        return EncodedDashboard(lasting[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % tag)
 
-    def _assessed(self, desk: _Desk) -> Assessment:
+    def _assessed(self, cache: _SurfaceCache) -> Assessment:
         """Return what the latest counts say."""
-        live, before = desk.live, desk.assessment
+        live, before = cache.live, cache.assessment
         latest = live.revision, live.version
         if before is None or (before.known.revision, before.known.version) != latest:
-            desk.assessment = before = assess(live.known())
+            cache.assessment = before = assess(live.known())
         return before
 
 

@@ -9,7 +9,7 @@ import pytest
 from running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
-from banditrank.client import attempts as client_attempts
+from banditrank.client import retries as client_attempts
 from banditrank.errors import ContradictionError, InvalidInputError, LapsedRankingError, UnknownRankingError
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}

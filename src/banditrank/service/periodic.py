@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 logger = logging.getLogger(__name__)
 
 
-async def repeat(what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
+async def run_periodically(what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
     """Do some work every so many seconds; if it fails, say so once, until it succeeds again.
 
     Parameters

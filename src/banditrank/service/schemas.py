@@ -40,7 +40,7 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
 
 
-class NewSurface(_Settings, kw_only=True):
+class CreateSurfaceRequest(_Settings, kw_only=True):
     """A surface to be created. What is left out has the default of `Surface`."""
 
     name: Annotated[str, msgspec.Meta(pattern=f"^{SURFACE_NAME}$")]
@@ -48,22 +48,22 @@ class NewSurface(_Settings, kw_only=True):
     n_positions: Annotated[int, msgspec.Meta(ge=1, le=MOST_POSITIONS)]
 
 
-class SurfaceChange(_Settings):
+class UpdateSurfaceRequest(_Settings):
     """Settings to be changed; what is left out stays. User types may be added after those there are."""
 
 
-class Item(msgspec.Struct):
+class SurfaceItem(msgspec.Struct):
     """An item of a surface."""
 
     name: str
     retired: bool
 
 
-class SurfaceAnswer(msgspec.Struct):
+class SurfaceResponse(msgspec.Struct):
     """A surface and how far it is."""
 
     name: str
-    items: list[Item]
+    items: list[SurfaceItem]
     n_positions: int
     user_types: list[str]
     policy: str
@@ -79,21 +79,21 @@ class SurfaceAnswer(msgspec.Struct):
     rounds: int  # rankings that were counted
 
     @classmethod
-    def of(cls, surface: Surface, *, revision: int, version: int, rounds: int) -> "SurfaceAnswer":
+    def of(cls, surface: Surface, *, revision: int, version: int, rounds: int) -> "SurfaceResponse":
         """Return a surface as it is told."""
         settings = surface.to_dict()
         retired = set(settings.pop("retired"))
-        settings["items"] = [Item(name, name in retired) for name in surface.items]
+        settings["items"] = [SurfaceItem(name, name in retired) for name in surface.items]
         return cls(**settings, revision=revision, version=version, rounds=rounds)
 
 
-class SurfaceList(msgspec.Struct):
+class SurfaceListResponse(msgspec.Struct):
     """All surfaces."""
 
-    surfaces: list[SurfaceAnswer]
+    surfaces: list[SurfaceResponse]
 
 
-class NewItems(msgspec.Struct, forbid_unknown_fields=True):
+class AddItemsRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Items to be shown from now on."""
 
     items: Names
@@ -105,13 +105,13 @@ class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
     user_type: Name
 
 
-class RankingBatch(msgspec.Struct, forbid_unknown_fields=True):
+class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The type of each of several users that are to be shown a ranking."""
 
     user_types: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
 
 
-class RankingAnswer(msgspec.Struct):
+class RankingResponse(msgspec.Struct):
     """What to show: items in order of positions."""
 
     id: str
@@ -119,7 +119,7 @@ class RankingAnswer(msgspec.Struct):
     expires: datetime
 
 
-class Feedback(msgspec.Struct, forbid_unknown_fields=True):
+class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
     """What became of a ranking: the item that was clicked, or none."""
 
     ranking: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
@@ -127,19 +127,19 @@ class Feedback(msgspec.Struct, forbid_unknown_fields=True):
     reward: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
 
 
-class FeedbackAnswer(msgspec.Struct):
+class FeedbackResponse(msgspec.Struct):
     """It is counted for good: just now, or before."""
 
     status: Literal["counted", "repeated"]
 
 
-class FeedbackBatch(msgspec.Struct, forbid_unknown_fields=True):
+class FeedbackBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Feedback for several rankings; each is counted or refused by itself."""
 
-    feedback: Annotated[list[Feedback], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
+    feedback: Annotated[list[FeedbackRequest], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
 
 
-class ProblemDocument(msgspec.Struct, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, omit_defaults=True):
     """What went wrong (RFC 9457)."""
 
     type: str
@@ -154,22 +154,22 @@ class FeedbackResult(msgspec.Struct, omit_defaults=True):
     """The status of one feedback of a batch."""
 
     status: Literal["counted", "repeated", "refused"]
-    problem: ProblemDocument | None = None
+    problem: ProblemDetails | None = None
 
 
-class FeedbackBatchAnswer(msgspec.Struct):
+class FeedbackBatchResponse(msgspec.Struct):
     """The status of each feedback, in the order of the batch."""
 
     results: list[FeedbackResult]
 
 
-class RankingBatchAnswer(msgspec.Struct):
+class RankingBatchResponse(msgspec.Struct):
     """A ranking for each user, in the order of the request."""
 
-    rankings: list[RankingAnswer]
+    rankings: list[RankingResponse]
 
 
-class Access(msgspec.Struct):
+class AccessResponse(msgspec.Struct):
     """What the key that was sent may do: everything if none is demanded, nothing without a valid one."""
 
     keys_demanded: bool
@@ -178,7 +178,7 @@ class Access(msgspec.Struct):
     expires_at: datetime | None = None
 
 
-class Health(msgspec.Struct):
+class HealthResponse(msgspec.Struct):
     """The service is alive, or ready."""
 
     status: Literal["ok"]

@@ -14,9 +14,9 @@ from raw_requests import connect
 from running_service import running
 
 from banditrank.engine.keys import create_key
-from banditrank.service import pools, reports
-from banditrank.service.pools import Pool
-from banditrank.service.problems import ProblemError
+from banditrank.service import report_routes, thread_pools
+from banditrank.service.http_errors import HttpError
+from banditrank.service.thread_pools import ThreadPool
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 ESTIMATES = "/v1/surfaces/ads/estimates"
@@ -42,7 +42,7 @@ def gate() -> Iterator[Gate]:
     gate.opened.set()
 
 
-def run_in(pool: Pool, work: Callable[[], Any]) -> None:
+def run_in(pool: ThreadPool, work: Callable[[], Any]) -> None:
     async def run() -> None:
         try:
             await work()
@@ -52,20 +52,20 @@ def run_in(pool: Pool, work: Callable[[], Any]) -> None:
     asyncio.run(run())
 
 
-async def settled(pool: Pool, calls: int) -> None:
+async def settled(pool: ThreadPool, calls: int) -> None:
     """Wait until no more than so many calls are queued or running."""
     while pool.calls > calls:  # noqa: ASYNC110 - threads of the pool change it
         await asyncio.sleep(0.001)
 
 
 def test_a_full_pool_refuses_and_recovers(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "REFUSAL_SECONDS", 0.0)
-    pool = Pool("tests", 2, max_queued=3)
+    monkeypatch.setattr(thread_pools, "REFUSAL_SECONDS", 0.0)
+    pool = ThreadPool("tests", 2, max_queued=3)
 
     async def fill() -> None:
         calls = [asyncio.create_task(pool.run(gate)) for _ in range(5)]
         await asyncio.sleep(0)
-        with pytest.raises(ProblemError) as refused:
+        with pytest.raises(HttpError) as refused:
             await pool.run(gate)
         assert refused.value.kind.status == 503
         gate.opened.set()
@@ -77,7 +77,7 @@ def test_a_full_pool_refuses_and_recovers(gate: Gate, monkeypatch: pytest.Monkey
 
 
 def test_a_cancelled_call_does_not_run_and_makes_room(gate: Gate) -> None:
-    pool = Pool("tests", 1, max_queued=1)
+    pool = ThreadPool("tests", 1, max_queued=1)
 
     async def cancel() -> None:
         running = asyncio.create_task(pool.run(gate))
@@ -97,7 +97,7 @@ def test_a_cancelled_call_does_not_run_and_makes_room(gate: Gate) -> None:
 
 
 def test_errors_are_raised_where_the_call_is_awaited() -> None:
-    pool = Pool("tests", 1)
+    pool = ThreadPool("tests", 1)
 
     async def fail() -> None:
         with pytest.raises(ZeroDivisionError):
@@ -108,8 +108,8 @@ def test_errors_are_raised_where_the_call_is_awaited() -> None:
 
 def test_a_duty_cycle_applies_after_a_burst(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(pools, "time", SimpleNamespace(perf_counter=lambda: now))
-    pool = Pool("tests", 1, duty_cycle=0.1, burst_seconds=2.0)
+    monkeypatch.setattr(thread_pools, "time", SimpleNamespace(perf_counter=lambda: now))
+    pool = ThreadPool("tests", 1, duty_cycle=0.1, burst_seconds=2.0)
     pauses: list[float] = []
 
     class Pauses(threading.Event):
@@ -132,12 +132,12 @@ def test_a_duty_cycle_applies_after_a_burst(monkeypatch: pytest.MonkeyPatch) -> 
             await settled(pool, 0)
 
     run_in(pool, overuse)
-    assert pauses == pytest.approx([0.0, 0.0, pools.MAX_PAUSE_SECONDS, 0.9, 0.9])
+    assert pauses == pytest.approx([0.0, 0.0, thread_pools.MAX_PAUSE_SECONDS, 0.9, 0.9])
 
 
 @pytest.fixture
 def slow_reports(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> Gate:
-    monkeypatch.setattr(reports, "report_estimates", gate)
+    monkeypatch.setattr(report_routes, "report_estimates", gate)
     return gate
 
 

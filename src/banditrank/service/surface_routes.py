@@ -6,17 +6,23 @@ import msgspec
 
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
-from banditrank.service.messages import Request, Response
-from banditrank.service.models import NewItems, NewSurface, SurfaceAnswer, SurfaceChange, SurfaceList
-from banditrank.service.operations import Operation
-from banditrank.service.problems import NAME_TAKEN, UNKNOWN_SURFACE
+from banditrank.service.http import Request, Response
+from banditrank.service.http_errors import NAME_TAKEN, UNKNOWN_SURFACE
+from banditrank.service.routing import Route
+from banditrank.service.schemas import (
+    AddItemsRequest,
+    CreateSurfaceRequest,
+    SurfaceListResponse,
+    SurfaceResponse,
+    UpdateSurfaceRequest,
+)
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 
-def _answer(live: LiveSurface) -> SurfaceAnswer:
-    return SurfaceAnswer.of(live.surface, revision=live.revision, version=live.version, rounds=live.rounds)
+def _answer(live: LiveSurface) -> SurfaceResponse:
+    return SurfaceResponse.of(live.surface, revision=live.revision, version=live.version, rounds=live.rounds)
 
 
 def _response(live: LiveSurface, status: int = 200) -> Response:
@@ -32,7 +38,7 @@ def _given(body: Any) -> dict[str, Any]:
 async def _list(application: "Application", request: Request) -> Response:
     covered = [live for live in application.engine.surfaces() if request.principal.covers(live.surface.name)]
     answers = [_answer(live) for live in covered]
-    return Response(200, msgspec.json.encode(SurfaceList(answers)))
+    return Response(200, msgspec.json.encode(SurfaceListResponse(answers)))
 
 
 async def _create(application: "Application", request: Request) -> Response:
@@ -86,52 +92,52 @@ async def _retire_item(application: "Application", request: Request) -> Response
     return _response(live)
 
 
-OPERATIONS = (
-    Operation(
+ROUTES = (
+    Route(
         "GET",
         "/v1/surfaces",
         "listSurfaces",
         "List the surfaces that the key covers.",
         "read",
         _list,
-        answer=SurfaceList,
+        answer=SurfaceListResponse,
         scope="handler",
     ),
-    Operation(
+    Route(
         "POST",
         "/v1/surfaces",
         "createSurface",
         "Create a surface.",
         "administer",
         _create,
-        body=NewSurface,
-        answer=SurfaceAnswer,
+        body=CreateSurfaceRequest,
+        answer=SurfaceResponse,
         status=201,
         problems=(NAME_TAKEN,),
         scope="handler",
     ),
-    Operation(
+    Route(
         "GET",
         "/v1/surfaces/{surface}",
         "readSurface",
         "One surface.",
         "read",
         _read,
-        answer=SurfaceAnswer,
+        answer=SurfaceResponse,
         problems=(UNKNOWN_SURFACE,),
     ),
-    Operation(
+    Route(
         "PATCH",
         "/v1/surfaces/{surface}",
         "changeSurface",
         "Change settings of a surface; what was learned stays.",
         "administer",
         _change,
-        body=SurfaceChange,
-        answer=SurfaceAnswer,
+        body=UpdateSurfaceRequest,
+        answer=SurfaceResponse,
         problems=(UNKNOWN_SURFACE,),
     ),
-    Operation(
+    Route(
         "DELETE",
         "/v1/surfaces/{surface}",
         "deleteSurface",
@@ -141,25 +147,25 @@ OPERATIONS = (
         status=204,
         problems=(UNKNOWN_SURFACE,),
     ),
-    Operation(
+    Route(
         "POST",
         "/v1/surfaces/{surface}/items",
         "addItems",
         "Show items from now on: new ones, or such as were retired.",
         "administer",
         _add_items,
-        body=NewItems,
-        answer=SurfaceAnswer,
+        body=AddItemsRequest,
+        answer=SurfaceResponse,
         problems=(UNKNOWN_SURFACE,),
     ),
-    Operation(
+    Route(
         "DELETE",
         "/v1/surfaces/{surface}/items/{item}",
         "retireItem",
         "Show an item no more; what was learned of it stays.",
         "administer",
         _retire_item,
-        answer=SurfaceAnswer,
+        answer=SurfaceResponse,
         problems=(UNKNOWN_SURFACE,),
     ),
 )

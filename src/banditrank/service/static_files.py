@@ -5,9 +5,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from banditrank.service.messages import REVALIDATED, Headers, Request, Response
-from banditrank.service.operations import Operation
-from banditrank.service.problems import NOT_FOUND, ProblemError
+from banditrank.service.http import REVALIDATED, Headers, Request, Response
+from banditrank.service.http_errors import NOT_FOUND, HttpError
+from banditrank.service.routing import Route
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -25,7 +25,7 @@ _POLICY = (
 _HEADERS: Headers = ((b"content-security-policy", _POLICY), (b"referrer-policy", b"no-referrer"))
 
 
-DIRECTORY = files("banditrank.service") / "pages"
+DIRECTORY = files("banditrank.service") / "static"
 
 
 class _File(NamedTuple):
@@ -64,12 +64,12 @@ async def _surface(_application: "Application", request: Request) -> Response:
 async def _asset(_application: "Application", request: Request) -> Response:
     file = _files().get(request.parameters["file"])
     if file is None or file.content_type == _HTML:
-        raise ProblemError(NOT_FOUND, "the dashboard has no such file")
+        raise HttpError(NOT_FOUND, "the dashboard has no such file")
     return _response(request, file)
 
 
-OPERATIONS = (
-    Operation(
+ROUTES = (
+    Route(
         "GET",
         "/",
         "surfacesPage",
@@ -79,7 +79,7 @@ OPERATIONS = (
         content_type="text/html",
         conditional=True,
     ),
-    Operation(
+    Route(
         "GET",
         "/surfaces/{surface}",
         "surfacePage",
@@ -89,7 +89,7 @@ OPERATIONS = (
         content_type="text/html",
         conditional=True,
     ),
-    Operation(
+    Route(
         "GET",
         "/assets/{file}",
         "asset",

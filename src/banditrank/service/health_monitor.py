@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from banditrank.engine.dashboard_document import CheckDocument
 from banditrank.engine.engine import Engine
 from banditrank.engine.live_surface import LiveSurface
-from banditrank.service.health_checks import Reading, checks_of
-from banditrank.service.metrics import Answers, Metrics
+from banditrank.service.health_checks import HealthSample, checks_of
+from banditrank.service.metrics import Metrics, ResponseStats
 
 SAMPLE_SECONDS = 5.0
 """Between two readings at first; more the longer the process runs, up to a minute."""
@@ -24,10 +24,10 @@ class _History:
     Counters tell what came between any two of them, so every other one can be left out.
     """
 
-    readings: list[Reading]
+    readings: list[HealthSample]
     spacing: float = SAMPLE_SECONDS
 
-    def add(self, reading: Reading) -> None:
+    def add(self, reading: HealthSample) -> None:
         """Add a reading, unless the last was just now."""
         if reading.at - self.readings[-1].at < self.spacing - SAMPLE_SECONDS / 2:
             return
@@ -38,7 +38,7 @@ class _History:
         self.readings = self.readings[-_MOST_READINGS:]
 
 
-class Vitals:
+class HealthMonitor:
     """Takes readings, and tells by them whether all is well.
 
     Parameters
@@ -81,10 +81,10 @@ class Vitals:
             self._histories[live.number] = _History([self._reading(live)])
         return self._histories[live.number]
 
-    def _reading(self, live: LiveSurface, answers: Answers | None = None) -> Reading:
+    def _reading(self, live: LiveSurface, answers: ResponseStats | None = None) -> HealthSample:
         journal, now = self._engine.journal, time.monotonic()
         awaited, clock = live.watch.awaited, self._engine.now()
-        return Reading(
+        return HealthSample(
             at=now,
             age=live.age,
             store_age=max(0.0, now - self._engine.last_sync),

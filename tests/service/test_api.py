@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from running_service import Running, running
 
-from banditrank.service import operations
+from banditrank.service import routing
 
 ADS = {"name": "ads", "items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
@@ -100,7 +100,7 @@ def test_a_head_says_what_a_body_would_be(service: Running, path: str) -> None:
 
 
 def test_long_paths_are_not_remembered(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "_MOST_REMEMBERED", 10)
+    monkeypatch.setattr(routing, "_MAX_CACHED_PATHS", 10)
     router = service.application.router
     for number in range(25):
         assert router.find("GET", f"/v1/surfaces/s{number}")[1] == {"surface": f"s{number}"}

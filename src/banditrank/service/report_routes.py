@@ -11,9 +11,9 @@ from banditrank.engine.explanation import Explanation
 from banditrank.engine.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError
 from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
-from banditrank.service.messages import Request, Response
-from banditrank.service.operations import Operation, Parameter
-from banditrank.service.problems import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service.http import Request, Response
+from banditrank.service.http_errors import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service.routing import Parameter, Route
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -57,8 +57,8 @@ async def _report(application: "Application", make: Callable[[], Any]) -> Respon
     return Response(200, await application.pools.reports.run(lambda: msgspec.json.encode(make())))
 
 
-OPERATIONS = (
-    Operation(
+ROUTES = (
+    Route(
         "GET",
         "/v1/surfaces/{surface}/estimates",
         "estimates",
@@ -70,7 +70,7 @@ OPERATIONS = (
         cancellable=True,
         query=(_LEVEL,),
     ),
-    Operation(
+    Route(
         "GET",
         "/v1/surfaces/{surface}/equality",
         "equality",
@@ -81,7 +81,7 @@ OPERATIONS = (
         problems=(UNKNOWN_SURFACE,),
         cancellable=True,
     ),
-    Operation(
+    Route(
         "GET",
         "/v1/rankings/{ranking}",
         "explain",

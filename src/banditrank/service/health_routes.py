@@ -6,41 +6,41 @@ import msgspec
 
 from banditrank import __version__
 from banditrank.service import metrics
-from banditrank.service.messages import Request, Response
-from banditrank.service.models import Health
-from banditrank.service.operations import Operation
-from banditrank.service.problems import UNAVAILABLE
+from banditrank.service.http import Request, Response
+from banditrank.service.http_errors import UNAVAILABLE
+from banditrank.service.routing import Route
+from banditrank.service.schemas import HealthResponse
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 
 async def _alive(_application: "Application", _: Request) -> Response:
-    return Response(200, msgspec.json.encode(Health("ok", __version__)))
+    return Response(200, msgspec.json.encode(HealthResponse("ok", __version__)))
 
 
 async def _ready(application: "Application", _: Request) -> Response:
     await application.readiness.check()
-    return Response(200, msgspec.json.encode(Health("ok", __version__)))
+    return Response(200, msgspec.json.encode(HealthResponse("ok", __version__)))
 
 
 async def _metrics(application: "Application", _: Request) -> Response:
     return Response(200, await application.pools.metrics.run(application.metrics.text), metrics.CONTENT_TYPE)
 
 
-OPERATIONS = (
-    Operation("GET", "/healthz", "health", "Whether the process is alive.", None, _alive, answer=Health),
-    Operation(
+ROUTES = (
+    Route("GET", "/healthz", "health", "Whether the process is alive.", None, _alive, answer=HealthResponse),
+    Route(
         "GET",
         "/readyz",
         "readiness",
         "Whether the store accepts a durable write.",
         None,
         _ready,
-        answer=Health,
+        answer=HealthResponse,
         problems=(UNAVAILABLE,),
     ),
-    Operation(
+    Route(
         "GET",
         "/metrics",
         "metrics",

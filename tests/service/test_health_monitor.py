@@ -12,9 +12,9 @@ from banditrank.engine.engine import Engine
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
 from banditrank.errors import UnknownNameError
-from banditrank.service import vitals
+from banditrank.service import health_monitor
+from banditrank.service.health_monitor import HealthMonitor
 from banditrank.service.metrics import Metrics
-from banditrank.service.vitals import Vitals
 from banditrank.storage.memory import MemoryStore
 
 
@@ -28,12 +28,12 @@ class Watched:
 
     engine: Engine
     metrics: Metrics
-    vitals: Vitals
+    health_monitor: HealthMonitor
     now: Clock
     monotonic: list[float] = field(default_factory=lambda: [1000.0])
 
     def told(self) -> dict[str, dict[str, Any]]:
-        return {check["n"]: check for check in self.vitals.checks(self.engine.surface("home"))}
+        return {check["n"]: check for check in self.health_monitor.checks(self.engine.surface("home"))}
 
     def surface(self, **settings: Any) -> LiveSurface:
         """Return the surface with other settings."""
@@ -42,7 +42,7 @@ class Watched:
 
     def pass_minutes(self, number: int) -> None:
         for _ in range(12 * number):
-            self.vitals.sample()
+            self.health_monitor.sample()
             self.monotonic[0] += 5.0
 
 
@@ -54,14 +54,14 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     wait_until(lambda: engine.last_sync != begun)  # it is not read again for a minute
     engine.create(a_surface())
     metrics = Metrics(engine)
-    made = Watched(engine, metrics, Vitals(engine, metrics), now)
+    made = Watched(engine, metrics, HealthMonitor(engine, metrics), now)
 
     class Steady:
         @staticmethod
         def monotonic() -> float:
             return made.monotonic[0]
 
-    monkeypatch.setattr(vitals, "time", Steady)
+    monkeypatch.setattr(health_monitor, "time", Steady)
     engine._keeper.last_sync = 1000.0
     yield made
     engine.close()
@@ -170,7 +170,7 @@ def test_an_hour_is_remembered_and_no_more(watched: Watched) -> None:
     watched.pass_minutes(1)
     assert len(watched.told()["Commits"]["hour"]) == 12  # from the beginning it can be seen how it goes
     watched.pass_minutes(199)
-    (history,) = watched.vitals._histories.values()
+    (history,) = watched.health_monitor._histories.values()
     assert 55 * 60 <= history.readings[-1].at - history.readings[0].at <= 65 * 60
     assert all(len(check["hour"]) == 60 for check in watched.told().values())
     watched.engine.journal.groups += 120
@@ -179,16 +179,16 @@ def test_an_hour_is_remembered_and_no_more(watched: Watched) -> None:
     assert told["Commits"]["hour"][-1] == pytest.approx(2.0)
     assert told["Commits"]["v"] == "2.0 a second"
     watched.engine.delete("home")
-    watched.vitals.sample()
-    assert not watched.vitals._histories
+    watched.health_monitor.sample()
+    assert not watched.health_monitor._histories
 
 
 def test_a_surface_that_is_new_is_measured_from_when_somebody_first_looks(watched: Watched) -> None:
-    watched.vitals.sample()
+    watched.health_monitor.sample()
     watched.engine.create(a_surface_named("late"))
     live = watched.engine.surface("late")
-    watched.vitals.checks(live)
+    watched.health_monitor.checks(live)
     watched.monotonic[0] += 10.0
     watched.engine.journal.groups += 50
-    told = {check["n"]: check for check in watched.vitals.checks(live)}
+    told = {check["n"]: check for check in watched.health_monitor.checks(live)}
     assert told["Commits"]["v"] == "5.0 a second"

@@ -8,11 +8,11 @@ the site's.
 import re
 from ipaddress import ip_address
 
-from banditrank.service.messages import RequestHeaders
-from banditrank.service.problems import WRONG_HOST, ProblemError
+from banditrank.service.http import RequestHeaders
+from banditrank.service.http_errors import WRONG_HOST, HttpError
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]*))(?::[0-9]*)?", re.IGNORECASE)
-_MOST_REMEMBERED = 100
+_MAX_ACCEPTED = 100
 
 
 def is_loopback(host: str) -> bool:
@@ -31,7 +31,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class OwnHosts:
+class HostCheck:
     """Tells whether requests ask for the machine itself."""
 
     def __init__(self) -> None:
@@ -48,10 +48,10 @@ class OwnHosts:
         told = host.decode("latin-1")
         match = _HOST.fullmatch(told)
         if match is None or not is_loopback(match[1] or match[2]):
-            raise ProblemError(
+            raise HttpError(
                 WRONG_HOST,
                 f"without API keys it must be asked as localhost or 127.0.0.1, not as {told[:80]!r}; "
                 "banditrank keys create makes a key",
             )
-        if len(self._accepted) < _MOST_REMEMBERED:
+        if len(self._accepted) < _MAX_ACCEPTED:
             self._accepted.add(host)

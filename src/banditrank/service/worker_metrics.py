@@ -22,7 +22,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 """Seconds within which requests are answered; there is one more, for all others."""
 
 
-class Requests(msgspec.Struct):
+class RequestHistogram(msgspec.Struct):
     """Requests of one operation that ended with the same status.
 
     Prometheus' own counters and histograms take as long for a request as all else that is done about it.
@@ -31,37 +31,37 @@ class Requests(msgspec.Struct):
     seconds: float = 0.0
     buckets: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
 
-    def add(self, other: "Requests") -> None:
+    def add(self, other: "RequestHistogram") -> None:
         """Count others, too."""
         self.seconds += other.seconds
         self.buckets = [own + more for own, more in zip(self.buckets, other.buckets, strict=True)]
 
 
-AllRequests: TypeAlias = dict[tuple[str, int], Requests]  # by operation and status
+RequestHistograms: TypeAlias = dict[tuple[str, int], RequestHistogram]  # by operation and status
 
 
-class Tally(msgspec.Struct):
+class WorkerMetrics(msgspec.Struct):
     """What was counted since processes began: requests, and what a journal says of itself."""
 
-    requests: AllRequests = msgspec.field(default_factory=dict)
+    requests: RequestHistograms = msgspec.field(default_factory=dict)
     groups: int = 0
     entries: int = 0
     dropped: int = 0
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "WorkerMetrics") -> None:
         """Count what others counted, too."""
         for kind, alike in list(other.requests.items()):
-            self.requests.setdefault(kind, Requests()).add(alike)
+            self.requests.setdefault(kind, RequestHistogram()).add(alike)
         self.groups += other.groups
         self.entries += other.entries
         self.dropped += other.dropped
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Tally).decode
+_decode = msgspec.msgpack.Decoder(WorkerMetrics).decode
 
 
-class SharedTallies:
+class SharedWorkerMetrics:
     """What all workers counted, in a directory that they share.
 
     Parameters
@@ -72,7 +72,7 @@ class SharedTallies:
         Tells what this worker counted.
     """
 
-    def __init__(self, directory: Path, own: Callable[[], Tally]) -> None:
+    def __init__(self, directory: Path, own: Callable[[], WorkerMetrics]) -> None:
         self._directory = directory
         self._file = directory / f"{token_hex(16)}.tally"  # a worker that comes later may get the same number
         self._own = own
@@ -83,7 +83,7 @@ class SharedTallies:
         with self._lock:  # what was counted before is not written after
             self._write(_encode(self._own()))
 
-    def total(self) -> Tally:
+    def total(self) -> WorkerMetrics:
         """Return what all workers counted: this one up to now, others when they wrote it last."""
         with self._lock:
             own = _encode(self._own())

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 from banditrank.errors import InvalidInputError
-from banditrank.service.hosts import is_loopback
-from banditrank.service.messages import Headers, Receive, RequestHeaders, Response, Scope, Send
+from banditrank.service.host_check import is_loopback
+from banditrank.service.http import Headers, Receive, RequestHeaders, Response, Scope, Send
 
 LOOPBACK = "loopback"
 """Stands for all origins on the machine itself, at any port."""

@@ -9,7 +9,7 @@ from command_line import check_refusal
 from running_service import running
 
 from banditrank.errors import InvalidInputError
-from banditrank.service.origins import check_origins, is_allowed
+from banditrank.service.cors import check_origins, is_allowed
 from banditrank.service.settings import Settings
 
 SHOP = "https://shop.example"

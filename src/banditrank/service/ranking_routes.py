@@ -10,29 +10,29 @@ import msgspec
 
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.errors import UnknownNameError
-from banditrank.service.messages import Request, Response
-from banditrank.service.models import (
-    Feedback,
-    FeedbackAnswer,
-    FeedbackBatch,
-    FeedbackBatchAnswer,
-    FeedbackResult,
-    RankingAnswer,
-    RankingBatch,
-    RankingBatchAnswer,
-    RankingRequest,
-)
-from banditrank.service.operations import Operation
-from banditrank.service.problems import (
+from banditrank.service.auth import Principal
+from banditrank.service.http import Request, Response
+from banditrank.service.http_errors import (
     CONTRADICTION,
     INVALID,
     LAPSED,
     UNKNOWN_RANKING,
     UNKNOWN_SURFACE,
-    ProblemError,
-    problem_of,
+    HttpError,
+    problem_details,
 )
-from banditrank.service.rights import Principal
+from banditrank.service.routing import Route
+from banditrank.service.schemas import (
+    FeedbackBatchRequest,
+    FeedbackBatchResponse,
+    FeedbackRequest,
+    FeedbackResponse,
+    FeedbackResult,
+    RankingBatchRequest,
+    RankingBatchResponse,
+    RankingRequest,
+    RankingResponse,
+)
 
 if TYPE_CHECKING:
     from banditrank.service.application import Application
@@ -50,12 +50,12 @@ async def _rank(application: "Application", request: Request) -> Response:
 
 async def _rank_batch(application: "Application", request: Request) -> Response:
     rankings = await _rankings(application, request, request.body.user_types)
-    return Response(200, _encode(RankingBatchAnswer(rankings)))
+    return Response(200, _encode(RankingBatchResponse(rankings)))
 
 
 async def _rankings(
     application: "Application", request: Request, user_types: Sequence[str]
-) -> list[RankingAnswer]:
+) -> list[RankingResponse]:
     """Return a ranking for a user of each type, all of them or none."""
     live = await application.surface(request)
     _check_user_types(live, user_types, request.principal)
@@ -78,13 +78,13 @@ def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: P
         if "read" in principal.rights:
             raise UnknownNameError("user_type", user_type, known)
         # A key that may only rank is not told which types there are.
-        raise ProblemError(INVALID, f"unknown user_type {user_type[:80]!r}")
+        raise HttpError(INVALID, f"unknown user_type {user_type[:80]!r}")
 
 
-def _ranked(live: LiveSurface, user_types: Sequence[str]) -> list[RankingAnswer]:
+def _ranked(live: LiveSurface, user_types: Sequence[str]) -> list[RankingResponse]:
     shown = live.rank_batch(user_types)
     expires = datetime.fromtimestamp(shown[0].expires, UTC)
-    return [RankingAnswer(one.id, one.items, expires) for one in shown]
+    return [RankingResponse(one.id, one.items, expires) for one in shown]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
@@ -100,17 +100,17 @@ async def _feedback_batch(application: "Application", request: Request) -> Respo
     for failure in failures.values():  # once each, however many feedbacks it concerns
         application.log_failure(request.id, "feedbackBatch", failure)
     answers = [_feedback_result(one, request.id) for one in results]
-    return Response(200, _encode(FeedbackBatchAnswer(answers)))
+    return Response(200, _encode(FeedbackBatchResponse(answers)))
 
 
 def _feedback_result(result: str | Exception, request_id: str) -> FeedbackResult:
     if isinstance(result, Exception):
-        return FeedbackResult("refused", problem_of(result, request_id))
+        return FeedbackResult("refused", problem_details(result, request_id))
     return FeedbackResult("repeated" if result == "repeated" else "counted")
 
 
 async def _commit(
-    application: "Application", principal: Principal, feedback: Sequence[Feedback]
+    application: "Application", principal: Principal, feedback: Sequence[FeedbackRequest]
 ) -> list[str | Exception]:
     """Return for each feedback ``counted`` or ``repeated`` once it is durable, or why it was rejected."""
     submissions = [_Submission(application, principal, one) for one in feedback]
@@ -123,7 +123,7 @@ async def _commit(
 class _Submission:
     """One feedback on its way to a commit."""
 
-    def __init__(self, application: "Application", principal: Principal, feedback: Feedback) -> None:
+    def __init__(self, application: "Application", principal: Principal, feedback: FeedbackRequest) -> None:
         self.result: asyncio.Future[str | Exception] = application.loop.create_future()
         self._application = application
         self._principal = principal
@@ -158,8 +158,8 @@ class _Submission:
             self.result.set_result(result)
 
 
-OPERATIONS = (
-    Operation(
+ROUTES = (
+    Route(
         "POST",
         "/v1/surfaces/{surface}/rankings",
         "rank",
@@ -167,41 +167,41 @@ OPERATIONS = (
         "rank",
         _rank,
         body=RankingRequest,
-        answer=RankingAnswer,
+        answer=RankingResponse,
         problems=(UNKNOWN_SURFACE,),
     ),
-    Operation(
+    Route(
         "POST",
         "/v1/surfaces/{surface}/rankings/batch",
         "rankBatch",
         "Return a ranking for each of several users, all of them or none.",
         "rank",
         _rank_batch,
-        body=RankingBatch,
-        answer=RankingBatchAnswer,
+        body=RankingBatchRequest,
+        answer=RankingBatchResponse,
         problems=(UNKNOWN_SURFACE,),
     ),
-    Operation(
+    Route(
         "POST",
         "/v1/feedback",
         "feedback",
         "Count the feedback for a ranking. Answered after a durable commit; safe to repeat.",
         "rank",
         _feedback,
-        body=Feedback,
-        answer=FeedbackAnswer,
+        body=FeedbackRequest,
+        answer=FeedbackResponse,
         problems=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
         scope="handler",
     ),
-    Operation(
+    Route(
         "POST",
         "/v1/feedback/batch",
         "feedbackBatch",
         "Count the feedback for several rankings; each is counted or refused by itself. Safe to repeat.",
         "rank",
         _feedback_batch,
-        body=FeedbackBatch,
-        answer=FeedbackBatchAnswer,
+        body=FeedbackBatchRequest,
+        answer=FeedbackBatchResponse,
         scope="handler",
     ),
 )

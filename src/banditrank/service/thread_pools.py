@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from banditrank.service.problems import OVERLOADED, ProblemError
+from banditrank.service.http_errors import OVERLOADED, HttpError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,7 +25,7 @@ MAX_PAUSE_SECONDS = 5.0
 """Longest pause after a call of a pool with a duty cycle."""
 
 
-class Pool:
+class ThreadPool:
     """Threads for one kind of blocking work, with a bounded queue.
 
     Parameters
@@ -75,7 +75,7 @@ class Pool:
         """
         if self._max_calls is not None and self.calls >= self._max_calls:
             await asyncio.sleep(REFUSAL_SECONDS)
-            raise ProblemError(OVERLOADED, f"the queue of {self._name} is full")
+            raise HttpError(OVERLOADED, f"the queue of {self._name} is full")
         self.calls += 1
         result: Future[R] = Future()
         released = self._executor.submit(self._run, result, partial(function, *args, **kwargs))
@@ -121,7 +121,7 @@ def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> N
         loop.call_soon_threadsafe(callback)
 
 
-class Pools:
+class ThreadPools:
     """The pools of a service.
 
     Attributes
@@ -141,15 +141,15 @@ class Pools:
     """
 
     def __init__(self) -> None:
-        self.control = Pool("control", 3)
-        self.store = Pool("store", 4, max_queued=256)
-        self.administration = Pool("administration", 2, max_queued=16)
-        self.reports = Pool("reports", 1, max_queued=8, duty_cycle=0.01, burst_seconds=0.1)
-        self.dashboards = Pool("dashboards", 2)
-        self.metrics = Pool("metrics", 1, max_queued=4, duty_cycle=0.1)
+        self.control = ThreadPool("control", 3)
+        self.store = ThreadPool("store", 4, max_queued=256)
+        self.administration = ThreadPool("administration", 2, max_queued=16)
+        self.reports = ThreadPool("reports", 1, max_queued=8, duty_cycle=0.01, burst_seconds=0.1)
+        self.dashboards = ThreadPool("dashboards", 2)
+        self.metrics = ThreadPool("metrics", 1, max_queued=4, duty_cycle=0.1)
 
     def close(self) -> None:
         """Close all pools."""
-        pools: list[Pool] = list(vars(self).values())
+        pools: list[ThreadPool] = list(vars(self).values())
         for pool in pools:
             pool.close()

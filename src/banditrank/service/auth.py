@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from banditrank.engine.keys import RIGHTS, Right, verify_key
-from banditrank.service.messages import RequestHeaders
-from banditrank.service.problems import NO_KEY, NO_RIGHT, ProblemError
+from banditrank.service.http import RequestHeaders
+from banditrank.service.http_errors import NO_KEY, NO_RIGHT, HttpError
 
 if TYPE_CHECKING:
     from banditrank.storage.records import KeyRecord
 
-KEY_SECONDS = 0.5
+KEY_REFRESH_SECONDS = 0.5
 """Seconds between two reads of the keys: a new or revoked key takes effect within 2 s under any load."""
 
 
@@ -37,10 +37,10 @@ class Principal:
     >>> page.check("rank", "home")
     >>> page.check("rank", "ads")
     Traceback (most recent call last):
-    banditrank.service.problems.ProblemError: the key must cover this surface, it is limited to home
+    banditrank.service.http_errors.ProblemError: the key must cover this surface, it is limited to home
     >>> page.check("rank")
     Traceback (most recent call last):
-    banditrank.service.problems.ProblemError: the key must cover all surfaces, it is limited to home
+    banditrank.service.http_errors.ProblemError: the key must cover all surfaces, it is limited to home
     """
 
     key_id: str | None
@@ -58,7 +58,7 @@ class Principal:
         For requests whose surface is known only later, or which return a list that is filtered by `covers`.
         """
         if right not in self.rights:
-            raise ProblemError(
+            raise HttpError(
                 NO_RIGHT, f"the key must have the right to {right}, it has {', '.join(self.rights)}"
             )
 
@@ -78,16 +78,14 @@ class Principal:
         elif self.surfaces:
             raise self._out_of_scope("all surfaces")
 
-    def _out_of_scope(self, what: str) -> ProblemError:
-        return ProblemError(
-            NO_RIGHT, f"the key must cover {what}, it is limited to {', '.join(self.surfaces)}"
-        )
+    def _out_of_scope(self, what: str) -> HttpError:
+        return HttpError(NO_RIGHT, f"the key must cover {what}, it is limited to {', '.join(self.surfaces)}")
 
 
-ANYONE = Principal(None, RIGHTS)
+ANONYMOUS = Principal(None, RIGHTS)
 
 
-class Rights:
+class Authenticator:
     """The API keys of the store, by which requests are authenticated.
 
     Parameters
@@ -102,7 +100,7 @@ class Rights:
         self._principals: dict[str, Principal] = {}
 
     @property
-    def nobody_has_any(self) -> bool:
+    def has_no_valid_key(self) -> bool:
         """Whether keys are demanded and there is no valid one."""
         now_ms = time.time_ns() // 1_000_000
         return self.demanded and not any(key.is_valid(now_ms) for key in self._keys.values())
@@ -113,7 +111,7 @@ class Rights:
         Revoked keys are invalid from the next read of the keys, expired ones at once.
         """
         if not self.demanded:
-            return ANYONE
+            return ANONYMOUS
         scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             return None
@@ -131,7 +129,7 @@ class Rights:
         principal = self.find(headers)
         if principal is None:
             ask = ((b"www-authenticate", b"Bearer"),)
-            raise ProblemError(NO_KEY, "send a valid key: Authorization: Bearer KEY", ask)
+            raise HttpError(NO_KEY, "send a valid key: Authorization: Bearer KEY", ask)
         return principal
 
     def load(self, keys: Sequence["KeyRecord"]) -> None:

@@ -16,7 +16,7 @@ _ERRORS: dict[str, type[BanditRankError]] = {
     "unknown-ranking": UnknownRankingError,
 }
 _PASSING = (429, 502, 503, 504)  # statuses after which the same request may do better
-MOST_RETRIES = 100
+MAX_RETRIES = 100
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # seconds
 
 
@@ -46,7 +46,7 @@ class ServiceError(BanditRankError):
         self.request_id = request_id
 
 
-class Attempts:
+class Retries:
     """Attempts to send one request.
 
     Parameters

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 _USUAL = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Formats records as JSON: when, how grave, what, and what else is known."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -25,9 +25,9 @@ class JsonLines(logging.Formatter):
         return json.dumps(said, ensure_ascii=False, default=str)
 
 
-def log_as_json() -> None:
+def configure_json_logging() -> None:
     """Let everything be logged to standard error, structured."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("uvicorn.access").disabled = True  # requests are logged by the service, if at all

@@ -9,7 +9,7 @@ import pytest
 from flit_core import buildapi
 from running_service import Running, running
 
-from banditrank.service import pages
+from banditrank.service import static_files
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "export const greeting = 'é';\n"
@@ -17,7 +17,7 @@ SCRIPT = "export const greeting = 'é';\n"
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
-    directory = tmp_path / "pages"
+    directory = tmp_path / "static"
     directory.mkdir()
     (directory / "index.html").write_text("<!doctype html><title>surfaces</title>")
     (directory / "surface.html").write_text("<!doctype html><title>one</title>")
@@ -26,11 +26,11 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
     (directory / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     (directory / "notes.txt").write_text("not for everybody")
     (tmp_path / "secret.js").write_text("secret")
-    monkeypatch.setattr(pages, "DIRECTORY", directory)
-    pages._files.cache_clear()
+    monkeypatch.setattr(static_files, "DIRECTORY", directory)
+    static_files._files.cache_clear()
     with running(require_keys=True) as service:
         yield service
-    pages._files.cache_clear()
+    static_files._files.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_nothing_else_is_served(service: Running, path: str) -> None:
 
 def test_the_pages_that_are_shipped_are_whole() -> None:
     """Whatever a page asks for is in the package."""
-    pages._files.cache_clear()
-    names = pages._files().keys()
+    static_files._files.cache_clear()
+    names = static_files._files().keys()
     assert {"index.html", "surface.html"} <= names
-    for file in pages._files().values():
+    for file in static_files._files().values():
         for name in re.findall(rb'(?:/assets/|from "\./|import "\./)([\w.-]+)', file.content):
             assert name.decode() in names
 
@@ -106,5 +106,5 @@ def test_the_package_contains_the_pages(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(ROOT)
     with ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
         packed = set(wheel.namelist())
-    shipped = [file.name for file in (ROOT / "src/banditrank/service/pages").iterdir()]
-    assert {f"banditrank/service/pages/{name}" for name in shipped} <= packed
+    shipped = [file.name for file in (ROOT / "src/banditrank/service/static").iterdir()]
+    assert {f"banditrank/service/static/{name}" for name in shipped} <= packed

@@ -6,8 +6,8 @@ import pytest
 from running_service import Running, running
 
 from banditrank.engine.keys import create_key
-from banditrank.service import hosts
-from banditrank.service.hosts import OwnHosts
+from banditrank.service import host_check
+from banditrank.service.host_check import HostCheck
 from banditrank.service.settings import Settings
 from banditrank.storage.memory import MemoryStore
 
@@ -67,8 +67,8 @@ def test_with_keys_any_host_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_hosts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "_MOST_REMEMBERED", 3)
-    own = OwnHosts()
+    monkeypatch.setattr(host_check, "_MAX_ACCEPTED", 3)
+    own = HostCheck()
     for port in range(10):
         own.check({b"host": b"localhost:%d" % port})
     own.check({})  # HTTP/1.0, which no browser speaks

@@ -7,22 +7,22 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from banditrank.service.messages import JSON, Receive, RequestHeaders
-from banditrank.service.operations import Operation
-from banditrank.service.problems import (
+from banditrank.service.http import JSON, Receive, RequestHeaders
+from banditrank.service.http_errors import (
     CLIENT_DISCONNECTED,
     INVALID,
     MALFORMED,
     TOO_LARGE,
     TOO_SLOW,
     WRONG_CONTENT_TYPE,
-    ProblemError,
+    HttpError,
 )
+from banditrank.service.routing import Route
 
 B = TypeVar("B", bytes, bytearray)
 
 
-class Bodies:
+class BodyReader:
     """Reads bodies, and raises a problem for those that cannot be.
 
     Parameters
@@ -35,7 +35,7 @@ class Bodies:
         Within which it must come.
     """
 
-    def __init__(self, operations: Iterable[Operation], *, largest: int, seconds: float) -> None:
+    def __init__(self, operations: Iterable[Route], *, largest: int, seconds: float) -> None:
         self._largest, self._seconds = largest, seconds
         self._decoders = {
             operation.name: msgspec.json.Decoder(operation.body)
@@ -68,7 +68,7 @@ class Bodies:
                     message = await _resume(receiving, waiting)
                 while True:
                     if message["type"] == "http.disconnect":
-                        raise ProblemError(CLIENT_DISCONNECTED, "the client left before its body arrived")
+                        raise HttpError(CLIENT_DISCONNECTED, "the client left before its body arrived")
                     content += message.get("body", b"")
                     self._limited(content)
                     if _is_last(message):
@@ -76,30 +76,30 @@ class Bodies:
                     message = await receive()
         except TimeoutError:
             late = f"a body must arrive within {self._seconds:g} seconds"
-            raise ProblemError(TOO_SLOW, late) from None
+            raise HttpError(TOO_SLOW, late) from None
 
     def _limited(self, content: B) -> B:
         if len(content) > self._largest:
-            raise ProblemError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
+            raise HttpError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
         return content
 
-    def decode(self, operation: Operation, content: bytes) -> Any:
+    def decode(self, operation: Route, content: bytes) -> Any:
         """Return a body as the type that the operation declares, or raise a 400 or 422."""
         try:
             return self._decoders[operation.name].decode(content)
         except msgspec.ValidationError as error:
-            raise ProblemError(INVALID, str(error)) from None
+            raise HttpError(INVALID, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ProblemError(MALFORMED, str(error)) from None
+            raise HttpError(MALFORMED, str(error)) from None
         except RecursionError:
-            raise ProblemError(MALFORMED, "the body is nested too deeply") from None
+            raise HttpError(MALFORMED, "the body is nested too deeply") from None
 
 
 def _check_type(headers: RequestHeaders) -> None:
     content_type = headers.get(b"content-type", b"")
     if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
         got = content_type.decode("latin-1")[:80]
-        raise ProblemError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
+        raise HttpError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
 
 
 def _is_last(message: Any) -> bool:
