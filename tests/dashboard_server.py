@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.startswith("/assets/"):
             self._file(path.removeprefix("/assets/"))
         elif path == "/v1/access":
-            self._json({"keys_demanded": self.served.rights is not None, "rights": list(self._rights())})
+            self._json({"keys_required": self.served.rights is not None, "rights": list(self._rights())})
         elif "read" not in self._rights():
             self._problem(401, "send a valid key: Authorization: Bearer KEY")
         else:

@@ -53,7 +53,7 @@ def test_everything_can_be_asked(service: Running) -> None:
         assert client.dashboard("ads")["surface"]["name"] == "ads"
         assert client.explain(shown.id)["items"] == list(shown.items)
         client.delete_surface("ads")
-        with pytest.raises(ServiceError, match="no such surface") as refused:
+        with pytest.raises(ServiceError, match="Surface not found") as refused:
             client.surface("ads")
         assert (refused.value.status, refused.value.kind) == (404, "unknown-surface")
         assert refused.value.request_id

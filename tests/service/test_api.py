@@ -107,9 +107,9 @@ def test_long_paths_are_not_remembered(service: Running, monkeypatch: pytest.Mon
         assert router.find("GET", f"/v1/surfaces/{'s' * 200}{number}")[1] == {
             "surface": f"{'s' * 200}{number}"
         }
-        assert len(router._found) <= 10
-    assert max(map(len, router._found)) <= 128
-    assert "/v1/surfaces/s24" in router._found
+        assert len(router._cache) <= 10
+    assert max(map(len, router._cache)) <= 128
+    assert "/v1/surfaces/s24" in router._cache
 
 
 def test_an_item_that_was_not_shown_cannot_be_clicked(service: Running) -> None:

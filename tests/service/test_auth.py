@@ -41,15 +41,15 @@ def bearer(key: str) -> dict[bytes, bytes]:
 
 
 def loaded(store: MemoryStore) -> Authenticator:
-    rights = Authenticator(always=True)
-    rights.load(store.api_keys())
-    return rights
+    authenticator = Authenticator(always_required=True)
+    authenticator.load(store.api_keys())
+    return authenticator
 
 
 def refused(call: Any, *values: Any) -> tuple[int, str]:
     with pytest.raises(HttpError) as error:
         call(*values)
-    return error.value.kind.status, error.value.detail
+    return error.value.error_type.status, error.value.detail
 
 
 def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) -> None:
@@ -57,32 +57,34 @@ def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) 
     key = create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + HOUR_MS)
     revoked = create_key(store, "former", ["read"])
     store.revoke_key(revoked.split("_")[1], at=1)
-    rights = loaded(store)
+    authenticator = loaded(store)
     clock.now_ms += HOUR_MS - 1
-    principal = rights.authenticate(bearer(key))
+    principal = authenticator.authenticate(bearer(key))
     assert principal.key_id == key.split("_")[1]
-    assert not rights.has_no_valid_key
+    assert not authenticator.has_no_valid_key
     clock.now_ms += 1  # the keys are not read again
-    assert refused(rights.authenticate, bearer(key)) == refused(rights.authenticate, bearer(revoked))
-    assert refused(rights.authenticate, bearer(key))[0] == 401
-    assert rights.find(bearer(key)) is None
-    assert rights.has_no_valid_key
+    assert refused(authenticator.authenticate, bearer(key)) == refused(
+        authenticator.authenticate, bearer(revoked)
+    )
+    assert refused(authenticator.authenticate, bearer(key))[0] == 401
+    assert authenticator.find(bearer(key)) is None
+    assert authenticator.has_no_valid_key
 
 
 def test_a_store_whose_keys_all_expired_still_demands_one(clock: Clock) -> None:
     store = MemoryStore()
     create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + 1)
     clock.now_ms += 1
-    rights = Authenticator(always=False)
-    rights.load(store.api_keys())
-    assert rights.demanded
+    authenticator = Authenticator(always_required=False)
+    authenticator.load(store.api_keys())
+    assert authenticator.is_required
 
 
 def test_a_scoped_key_is_for_its_surfaces_only() -> None:
     store = MemoryStore()
     key = create_key(store, "page", ["rank", "read"], surfaces=["home", "ads"])
-    rights = loaded(store)
-    principal = rights.authenticate(bearer(key))
+    authenticator = loaded(store)
+    principal = authenticator.authenticate(bearer(key))
     for surface in ("home", "ads"):
         principal.check("rank", surface)
         assert principal.covers(surface)
@@ -104,7 +106,7 @@ def test_a_scoped_key_is_refused_where_no_surface_is_named() -> None:
 
 
 def test_without_demanded_keys_everybody_may_do_everything() -> None:
-    principal = Authenticator(always=False).authenticate({})
+    principal = Authenticator(always_required=False).authenticate({})
     assert principal.key_id is None
     principal.check("administer", "home")
     principal.check("administer")
@@ -124,19 +126,19 @@ def test_the_service_says_when_a_key_expires_and_what_it_covers(monkeypatch: pyt
             return service.ask("GET", "/v1/access", headers={"authorization": f"Bearer {key}"}).json()
 
         assert access(scoped) == {
-            "keys_demanded": True,
+            "keys_required": True,
             "rights": ["rank"],
             "surfaces": ["home"],
             "expires_at": "2400-01-31T12:00:00Z",
         }
         assert access(full) == {
-            "keys_demanded": True,
+            "keys_required": True,
             "rights": ["read"],
             "surfaces": None,
             "expires_at": None,
         }
         assert access("wrong") == {
-            "keys_demanded": True,
+            "keys_required": True,
             "rights": [],
             "surfaces": None,
             "expires_at": None,

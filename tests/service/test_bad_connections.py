@@ -44,7 +44,7 @@ def test_a_slow_body_is_given_up(begun: bytes) -> None:
 
 
 def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_SECONDS", 0.2)
     with connect(service) as silent, connect(service) as slow, connect(service) as second:
         slow.sendall(b"POST /v1/feedb")
         second.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea")
@@ -63,7 +63,7 @@ def test_an_answer_before_the_body_closes_the_connection(service: Running, metho
 
 
 def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(server, "_KEEP_ALIVE_SECONDS", 0.2)
     ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with running() as service, connect(service) as idle:
         idle.sendall(ask)
@@ -72,7 +72,7 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stream_after_an_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(server, "_KEEP_ALIVE_SECONDS", 0.2)
     with running(max_stream_seconds=1.0) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         with connect(service) as busy:
@@ -90,12 +90,12 @@ def test_who_leaves_a_stream_with_requests_behind_it_is_missed_quietly(
     with connect(service) as gone:
         gone.sendall(STREAM + RANK)
         assert gone.recv(65536).startswith(b"HTTP/1.1 200")
-        assert streams.number == 1
+        assert streams.n_open == 1
     for _ in range(1000):
-        if not streams.number:
+        if not streams.n_open:
             break
         threading.Event().wait(0.03)
-    assert streams.number == 0
+    assert streams.n_open == 0
     assert not [record for record in caplog.records if record.exc_info]
 
 
@@ -126,7 +126,7 @@ def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: py
 
 
 def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_SECONDS", 0.2)
     with running(max_stream_seconds=1.0) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -249,7 +249,7 @@ def test_a_long_head_behind_a_stream_is_not_answered_within_it(service: Running)
 def test_a_client_that_does_not_read_is_disconnected(
     service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "STALL_TIMEOUT_SECONDS", 0.1)
     caplog.set_level("INFO")
     ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with connect(service) as silent:
@@ -262,7 +262,7 @@ def test_a_client_that_does_not_read_is_disconnected(
 def test_a_client_that_leaves_the_end_of_a_response_unread_is_disconnected(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "STALL_TIMEOUT_SECONDS", 0.1)
     ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n"
     with connect(service) as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -277,7 +277,7 @@ def test_a_client_that_leaves_the_end_of_a_response_unread_is_disconnected(
 
 
 def test_a_part_of_a_head_does_not_cut_the_response_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_SECONDS", 0.1)
     with running(max_stream_seconds=1.0) as service:
         service.ask("POST", "/v1/surfaces", ADS)
         with connect(service) as client:

@@ -92,7 +92,7 @@ def test_the_document_is_what_other_operations_say(service: Running) -> None:
         assert [one["lo"] for one in document["positions"][i]] == [one["low"] for one in told["positions"]]
     assert document["fair"][1]["value"] == [one["equal_value"] for one in equality["user_types"]]
     assert document["fair"][0]["value"] == [one["personalized_value"] for one in equality["user_types"]]
-    assert [check["n"] for check in document["health"]][:2] == ["Ranking age", "Store"]
+    assert [check["n"] for check in document["health"]][:2] == ["Counts age", "Store sync"]
     assert {check["s"] for check in document["health"]} <= {"ok", "warn", "bad"}
     explained = service.ask("GET", f"/v1/rankings/{document['recent'][0]['id']}").json()
     assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
@@ -106,25 +106,25 @@ def test_nothing_is_sent_again_while_nothing_changes(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = "/v1/surfaces/ads/dashboard"
-    health = [check("Store", "0.1 s"), check("Commits", "48.3 a second")]
-    monkeypatch.setattr(service.application.vitals, "checks", lambda _: health)
+    health = [check("Store sync", "0.1 s"), check("Commits", "48.3 per second")]
+    monkeypatch.setattr(service.application.health_monitor, "checks", lambda _: health)
 
     def made_again() -> None:
-        for cache in service.application.documents._caches.values():
-            cache.pace = Pace(1.0)
+        for cache in service.application.dashboard_cache._caches.values():
+            cache.duty_cycle = Pace(1.0)
 
     play(service, 4)
     wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
     first = service.ask("GET", path)
     tag = first.headers["etag"]
     made_again()
-    health[0] = check("Store", "0.2 s")  # ages have grown
+    health[0] = check("Store sync", "0.2 s")  # ages have grown
     for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
         again = service.ask("GET", path, headers={"if-none-match": known})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     assert service.ask("GET", path, headers={"if-none-match": '"other"'}).status_code == 200
     made_again()
-    health[1] = check("Commits", "0.0 a second")  # a figure that is none has changed
+    health[1] = check("Commits", "0.0 per second")  # a figure that is none has changed
     changed = service.ask("GET", path, headers={"if-none-match": tag})
     assert (changed.status_code, changed.json()["health"]) == (200, health)
     tag = changed.headers["etag"]
@@ -166,16 +166,16 @@ def test_a_stream_begins_at_once_goes_on_and_ends_when_the_client_leaves(service
     wait_until(lambda: client.of("state")[-1]["rounds"] == 5)
     wait_until(lambda: sum(sum(map(sum, one["visits"])) for one in client.of("series")) == 5)
     wait_until(lambda: client.signs >= 2)
-    assert service.application.streams.number == 1
+    assert service.application.streams.n_open == 1
     client.leave()
-    wait_until(lambda: service.application.streams.number == 0)
+    wait_until(lambda: service.application.streams.n_open == 0)
 
 
 def test_a_state_is_told_again_after_a_while_since_ages_are_shown_too(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.application.vitals, "checks", lambda _: [])
-    monkeypatch.setattr("banditrank.service.dashboard_routes.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(service.application.health_monitor, "checks", lambda _: [])
+    monkeypatch.setattr("banditrank.service.dashboard_routes.MAX_STATE_SECONDS", 0.0)
     client = Listening(service)
     wait_until(lambda: len(client.of("state")) >= 3)
     assert client.of("state")[0]["as_of"] < client.of("state")[-1]["as_of"]
@@ -232,7 +232,7 @@ def test_a_client_that_does_not_read_holds_nothing_up(
     async def endless(*_: object) -> EncodedDashboard:
         return EncodedDashboard(b"x" * 100_000_000, b"tag")
 
-    monkeypatch.setattr(DashboardCache, "state", endless)
+    monkeypatch.setattr(DashboardCache, "dashboard", endless)
     with socket.socket() as client, running() as service:
         service.ask("POST", "/v1/surfaces", ADS)
         host, port = service.address.removeprefix("http://").split(":")
@@ -248,7 +248,7 @@ def test_a_stream_ends_after_its_time() -> None:
         client = Listening(service)
         client.thread.join(LONGEST_WAIT)
         assert [kind for kind, _ in client.events] == ["state"]
-        assert service.application.streams.number == 0
+        assert service.application.streams.n_open == 0
 
 
 def test_a_stream_ends_with_its_surface(service: Running) -> None:
@@ -268,7 +268,7 @@ def test_there_are_only_so_many_streams(service: Running) -> None:
     assert refused.json()["type"].endswith("too-many-streams")
     assert refused.headers["retry-after"] == "1"
     clients[0].leave()
-    wait_until(lambda: service.application.streams.number == 1)
+    wait_until(lambda: service.application.streams.n_open == 1)
     another = Listening(service)
     wait_until(lambda: another.of("state"))
     for client in (another, clients[1]):
@@ -279,7 +279,7 @@ def test_a_head_request_opens_no_stream(service: Running) -> None:
     asked = service.ask("HEAD", EVENTS)
     assert (asked.status_code, asked.content) == (200, b"")
     assert asked.headers["content-type"] == "text/event-stream"
-    assert service.application.streams.number == 0
+    assert service.application.streams.n_open == 0
 
 
 def test_who_may_not_read_is_told_nothing() -> None:
@@ -299,8 +299,8 @@ def test_who_may_not_read_is_told_nothing() -> None:
             assert asked(path, "rank").status_code == 403
         assert asked("/v1/surfaces/ads/dashboard", "read").status_code == 200
         unlimited = {"surfaces": None, "expires_at": None}
-        assert asked("/v1/access").json() == {"keys_demanded": True, "rights": [], **unlimited}
-        assert asked("/v1/access", "rank").json() == {"keys_demanded": True, "rights": ["rank"], **unlimited}
+        assert asked("/v1/access").json() == {"keys_required": True, "rights": [], **unlimited}
+        assert asked("/v1/access", "rank").json() == {"keys_required": True, "rights": ["rank"], **unlimited}
         keys["wrong"] = "br_0_wrong"
         assert asked("/v1/access", "wrong").json()["rights"] == []
         client = Listening(service, headers={"authorization": f"Bearer {keys['read']}"})
@@ -312,7 +312,7 @@ def test_who_may_not_read_is_told_nothing() -> None:
 
 def test_without_keys_everybody_may_do_everything(service: Running) -> None:
     access = service.ask("GET", "/v1/access").json()
-    assert not access["keys_demanded"]
+    assert not access["keys_required"]
     assert access["rights"] == ["rank", "read", "administer"]
     assert access["surfaces"] is None
 

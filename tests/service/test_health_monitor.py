@@ -77,17 +77,17 @@ def test_all_is_well_at_the_beginning(watched: Watched) -> None:
 @pytest.mark.parametrize(("seconds", "status"), [(1000, "ok"), (1300, "warn"), (9000, "bad")])
 def test_a_store_that_is_not_read_is_told(watched: Watched, seconds: float, status: str) -> None:
     watched.monotonic[0] += seconds
-    check = watched.told()["Store"]
+    check = watched.told()["Store sync"]
     assert (check["v"], check["l"], check["s"]) == (f"{seconds:,} s", "1,200 s", status)
 
 
 @pytest.mark.parametrize(
     ("requests", "check", "value", "status"),
     [
-        ([("rank", 200, 0.004)] * 99 + [("rank", 200, 0.3)], "Answers", "within 5 ms", "ok"),
-        ([("rank", 200, 0.004)] * 90 + [("feedback", 200, 0.3)] * 10, "Answers", "within 500 ms", "warn"),
-        ([("feedback", 200, 9.0)], "Answers", "within 5000 ms", "bad"),
-        ([("dashboard", 200, 9.0)], "Answers", "none", "ok"),
+        ([("rank", 200, 0.004)] * 99 + [("rank", 200, 0.3)], "Latency", "within 5 ms", "ok"),
+        ([("rank", 200, 0.004)] * 90 + [("feedback", 200, 0.3)] * 10, "Latency", "within 500 ms", "warn"),
+        ([("feedback", 200, 9.0)], "Latency", "within 5000 ms", "bad"),
+        ([("dashboard", 200, 9.0)], "Latency", "none", "ok"),
         ([("feedback", 200, 0.001)] * 95 + [("feedback", 409, 0.001)] * 5, "Refused", "5.0%", "warn"),
         ([("feedback", 404, 0.001)], "Refused", "100.0%", "bad"),
         ([("surfaces", 404, 0.001)], "Refused", "0.0%", "ok"),
@@ -100,7 +100,7 @@ def test_requests_of_the_last_minute_are_told(
 ) -> None:
     watched.pass_minutes(2)
     for request in requests:
-        watched.metrics.request(*request)
+        watched.metrics.record_request(*request)
     assert (watched.told()[check]["v"], watched.told()[check]["s"]) == (value, status)
     watched.pass_minutes(2)
     assert watched.told()[check]["s"] == "ok"  # it is over
@@ -153,7 +153,7 @@ def test_feedback_that_nearly_comes_too_late_is_told(watched: Watched) -> None:
         watched.engine.feedback(ranking)
     check = watched.told()["Feedback delay"]
     assert (check["v"], check["s"]) == ("8 min", "warn")
-    assert check["d"].endswith("half of it within 0 s")
+    assert check["d"].endswith("0 s or less for half of it")
 
 
 def test_nothing_is_said_of_feedback_that_may_have_come_to_another_process(watched: Watched) -> None:
@@ -171,13 +171,13 @@ def test_an_hour_is_remembered_and_no_more(watched: Watched) -> None:
     assert len(watched.told()["Commits"]["hour"]) == 12  # from the beginning it can be seen how it goes
     watched.pass_minutes(199)
     (history,) = watched.health_monitor._histories.values()
-    assert 55 * 60 <= history.readings[-1].at - history.readings[0].at <= 65 * 60
+    assert 55 * 60 <= history.samples[-1].at - history.samples[0].at <= 65 * 60
     assert all(len(check["hour"]) == 60 for check in watched.told().values())
     watched.engine.journal.groups += 120
-    watched.monotonic[0] += 60 - (watched.monotonic[0] - history.readings[-1].at)
+    watched.monotonic[0] += 60 - (watched.monotonic[0] - history.samples[-1].at)
     told = watched.told()
     assert told["Commits"]["hour"][-1] == pytest.approx(2.0)
-    assert told["Commits"]["v"] == "2.0 a second"
+    assert told["Commits"]["v"] == "2.0 per second"
     watched.engine.delete("home")
     watched.health_monitor.sample()
     assert not watched.health_monitor._histories
@@ -191,4 +191,4 @@ def test_a_surface_that_is_new_is_measured_from_when_somebody_first_looks(watche
     watched.monotonic[0] += 10.0
     watched.engine.journal.groups += 50
     told = {check["n"]: check for check in watched.health_monitor.checks(live)}
-    assert told["Commits"]["v"] == "5.0 a second"
+    assert told["Commits"]["v"] == "5.0 per second"

@@ -1,11 +1,15 @@
 """The service does what its description says, whatever it is sent."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from running_service import running
+
+from banditrank.service.application import ROUTES
+from banditrank.service.openapi import openapi_document
 
 EXAMPLES = 40  # of each operation
 # A request may fit the types and break a rule that they cannot state: a user type that there is not.
@@ -35,3 +39,21 @@ def test_no_request_is_answered_otherwise_than_described(tmp_path: Path, require
         )
     assert tested.returncode == 0, tested.stdout[-3000:] + tested.stderr[-1000:]
     assert "Tested: " in tested.stdout
+
+
+def test_descriptions_are_plain_sentences() -> None:
+    document = openapi_document(ROUTES)
+    described = [*document["components"]["schemas"].values()]
+    described += [operation for methods in document["paths"].values() for operation in methods.values()]
+    described += [one for schema in described for one in schema.get("properties", {}).values()]
+    texts = [one[name] for one in described for name in ("summary", "description") if name in one]
+    assert len(texts) > 100
+    for text in texts:
+        assert text.endswith("."), text
+        assert not re.search(r"`|\n|---|\b(Attributes|Parameters|Returns|Examples)\b", text), text
+    response = document["components"]["schemas"]["RankingResponse"]
+    assert response["properties"]["items"]["description"] == "Items in order of positions."
+    request = document["components"]["schemas"]["CreateSurfaceRequest"]
+    assert request["properties"]["policy"]["description"].startswith(
+        "Name of the policy"
+    )  # of its base class

@@ -67,7 +67,7 @@ def test_a_full_pool_refuses_and_recovers(gate: Gate, monkeypatch: pytest.Monkey
         await asyncio.sleep(0)
         with pytest.raises(HttpError) as refused:
             await pool.run(gate)
-        assert refused.value.kind.status == 503
+        assert refused.value.error_type.status == 503
         gate.opened.set()
         assert await asyncio.gather(*calls) == [{}] * 5
         await settled(pool, 0)

@@ -18,7 +18,7 @@ def engine() -> Iterator[Engine]:
 
 
 def told(metrics: Metrics) -> dict[str, float]:
-    lines = metrics.text().decode().splitlines()
+    lines = metrics.exposition().decode().splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
 
 
@@ -27,9 +27,9 @@ RANKED = '{operation="rank",status="200"}'
 
 def test_counters_of_workers_add_up(engine: Engine, tmp_path: Path) -> None:
     one, two = Metrics(engine, tmp_path), Metrics(engine, tmp_path)
-    one.request("rank", 200, 0.25)
-    two.request("rank", 200, 0.5)
-    two.request("feedback", 503, 2.0)
+    one.record_request("rank", 200, 0.25)
+    two.record_request("rank", 200, 0.5)
+    two.record_request("feedback", 503, 2.0)
     engine.journal.groups, engine.journal.entries, engine.journal.dropped = 3, 20, 1  # of each
     two.share()
     for _ in range(2):
@@ -46,9 +46,9 @@ def test_counters_of_workers_add_up(engine: Engine, tmp_path: Path) -> None:
 
 def test_what_was_told_does_not_become_less(engine: Engine, tmp_path: Path) -> None:
     one, two = Metrics(engine, tmp_path), Metrics(engine, tmp_path)
-    one.request("rank", 200, 0.1)
+    one.record_request("rank", 200, 0.1)
     assert told(one)["banditrank_requests_total" + RANKED] == 1
-    two.request("rank", 200, 0.1)
+    two.record_request("rank", 200, 0.1)
     assert told(two)["banditrank_requests_total" + RANKED] == 2  # although the first has not shared it yet
     later = Metrics(engine, tmp_path)  # takes the place of one that died
     assert told(later)["banditrank_requests_total" + RANKED] == 2
@@ -56,7 +56,7 @@ def test_what_was_told_does_not_become_less(engine: Engine, tmp_path: Path) -> N
 
 def test_a_worker_that_cannot_write_tells_of_itself(engine: Engine, tmp_path: Path) -> None:
     alone = Metrics(engine, tmp_path / "gone")
-    alone.request("rank", 200, 0.1)
+    alone.record_request("rank", 200, 0.1)
     assert told(alone)["banditrank_requests_total" + RANKED] == 1
     with pytest.raises(FileNotFoundError):
         alone.share()

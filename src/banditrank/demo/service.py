@@ -39,7 +39,7 @@ def running_service(
     wanted = Settings(store=store, allow_origins=(LOOPBACK,), bucket_seconds=_BUCKET_SECONDS)
     _check_store(wanted)
     settings, bound = _bind_next(wanted) if port is None else _bind(wanted, port)
-    server = uvicorn.Server(server_config(Application(settings, truths=truths), settings))
+    server = uvicorn.Server(server_config(Application(settings, true_problems=truths), settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="banditrank-service")
     thread.start()
     try:

@@ -1,7 +1,7 @@
 """The service as an ASGI application.
 
-Every request takes the same way: host check, route, authentication, body, handler, response. Rankings and
-feedback are requested thousands of times a second, so nothing else stands between server and handler.
+Every request takes the same steps: host check, routing, authentication, body, handler, response. Rankings and
+feedback are requested thousands of times a second, so there is no framework between server and handlers.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from banditrank.engine.surface import SURFACE_NAME
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.service import (
-    access,
+    auth,
     dashboard_routes,
     health_routes,
     openapi,
@@ -32,18 +32,21 @@ from banditrank.service import (
     surface_routes,
 )
 from banditrank.service.auth import ANONYMOUS, KEY_REFRESH_SECONDS, Authenticator, Principal
-from banditrank.service.cors import answer_across_origins
+from banditrank.service.cors import cors_middleware
 from banditrank.service.dashboard_cache import DashboardCache
 from banditrank.service.health_monitor import SAMPLE_SECONDS, HealthMonitor
+from banditrank.service.health_routes import ReadinessCheck
 from banditrank.service.host_check import HostCheck
 from banditrank.service.http import (
     Receive,
     Request,
     RequestHeaders,
+    RequestIds,
     Response,
     Scope,
     Send,
-    query_of,
+    parse_query,
+    wait_for_disconnect,
 )
 from banditrank.service.http_errors import (
     CLIENT_DISCONNECTED,
@@ -55,14 +58,12 @@ from banditrank.service.http_errors import (
 from banditrank.service.metrics import Metrics
 from banditrank.service.periodic import run_periodically
 from banditrank.service.process_memory import TRIM_SECONDS, freeze_objects, trim_heap
-from banditrank.service.readiness import Readiness
 from banditrank.service.request_body import BodyReader
-from banditrank.service.request_ids import RequestIds
 from banditrank.service.routing import Route, Router
 from banditrank.service.settings import Settings
 from banditrank.service.streams import StreamingResponse, StreamLimiter
 from banditrank.service.thread_pools import ThreadPools
-from banditrank.service.worker_metrics import SHARING_SECONDS
+from banditrank.service.worker_metrics import SHARE_INTERVAL_SECONDS
 
 ROUTES: tuple[Route, ...] = (
     *surface_routes.ROUTES,
@@ -70,178 +71,179 @@ ROUTES: tuple[Route, ...] = (
     *report_routes.ROUTES,
     *dashboard_routes.ROUTES,
     *health_routes.ROUTES,
-    *access.ROUTES,
+    *auth.ROUTES,
     *static_files.ROUTES,
     *openapi.ROUTES,
 )
 
 _FREEZE_SECONDS = 5.0
-_PARENT_SECONDS = 1.0
+_PARENT_CHECK_SECONDS = 1.0
 
 
 class Application:
-    """Answers requests.
+    """The ASGI application of one worker process.
 
     Parameters
     ----------
     settings
         Settings of the service.
-    truths
-        The true problems of surfaces whose users are simulated, by name: dashboards show them beside.
-    shared
-        Directory in which workers share their metrics; None if this is the only worker.
+    true_problems
+        True problems of surfaces with simulated users, by name; their dashboards show the true values.
+    metrics_directory
+        Directory in which workers share their metrics; None for a single worker.
     owns_process
-        Whether the process does nothing else, so that its memory may be managed.
+        Whether nothing else runs in the process, so that its garbage collection and heap may be tuned.
+
+    Attributes
+    ----------
+    engine, metrics, health_monitor, dashboard_cache, readiness, pools, loop
+        Set by `start`.
     """
 
     engine: Engine
     metrics: Metrics
-    vitals: HealthMonitor
-    documents: DashboardCache
-    readiness: Readiness
+    health_monitor: HealthMonitor
+    dashboard_cache: DashboardCache
+    readiness: ReadinessCheck
     pools: ThreadPools
     loop: asyncio.AbstractEventLoop
 
     def __init__(
         self,
         settings: Settings,
-        truths: Mapping[str, Problem] = MappingProxyType({}),
-        shared: Path | None = None,
+        true_problems: Mapping[str, Problem] = MappingProxyType({}),
+        metrics_directory: Path | None = None,
         *,
         owns_process: bool = False,
     ) -> None:
         self.settings = settings
         self._owns_process = owns_process
         self._frozen_surfaces: set[int] | None = None
-        self._truths = truths
-        self._shared = shared
+        self._true_problems = true_problems
+        self._metrics_directory = metrics_directory
         self.log = logging.getLogger("banditrank.service")
         self.router = Router(ROUTES)
-        self.bodies = BodyReader(
-            ROUTES, largest=settings.max_body_bytes, seconds=settings.body_timeout_seconds
+        self.body_reader = BodyReader(
+            ROUTES, max_bytes=settings.max_body_bytes, timeout_seconds=settings.body_timeout_seconds
         )
-        self._own_hosts = HostCheck()
+        self._host_check = HostCheck()
         self._request_ids = RequestIds()
-        self.rights = Authenticator(always=settings.keys_required)
+        self.authenticator = Authenticator(always_required=settings.keys_required)
         self._background: list[asyncio.Task[None]] = []
         self.streams = StreamLimiter(settings.max_streams)
         self.stopping = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or start and stop with the server."""
+        """Handle an HTTP request or the lifespan of the server."""
         if scope["type"] == "http":
             if self.settings.allow_origins:
-                allowed = self.settings.allow_origins
-                await answer_across_origins(self._answer, allowed, scope, receive, send)
+                await cors_middleware(self._handle, self.settings.allow_origins, scope, receive, send)
             else:
-                await self._answer(scope, receive, send)
+                await self._handle(scope, receive, send)
         elif scope["type"] == "lifespan":
             scope.setdefault("state", {})["stopping"] = self.stopping  # for `HttpProtocol.shutdown`
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         headers: RequestHeaders = dict(scope["headers"])
         request_id = self._request_ids.for_request(headers)
-        name, failure, unread = "none", None, _declares_body(headers)
+        operation_id, failure, is_unread = "none", None, _has_body(headers)
         response: Response | StreamingResponse
         try:
             self._check_host(headers)
-            operation, parameters = self.router.find(scope["method"], _raw_path(scope))
-            name = operation.name
-            principal = self._authorize(operation, parameters, headers)
+            route, parameters = self.router.find(scope["method"], _raw_path(scope))
+            operation_id = route.operation_id
+            principal = self._authorize(route, parameters, headers)
             body = None
-            if operation.body is not None:
-                content = await self.bodies.read(headers, receive)
-                unread = False
-                body = self.bodies.decode(operation, content)
-            query = query_of(scope) if operation.query else {}
+            if route.request_schema is not None:
+                content = await self.body_reader.read(headers, receive)
+                is_unread = False
+                body = self.body_reader.decode(route, content)
+            query = parse_query(scope) if route.query else {}
             request = Request(request_id, parameters, query, body, headers, principal)
-            if operation.cancellable and not unread:
-                response = await _unless_disconnected(operation.handler(self, request), receive)
+            if route.is_cancellable and not is_unread:
+                response = await _run_unless_disconnected(route.handler(self, request), receive)
             else:
-                response = await operation.handler(self, request)
-        except Exception as error:  # noqa: BLE001 - every error is answered
+                response = await route.handler(self, request)
+        except Exception as error:  # noqa: BLE001 - every error gets a response
             failure = error
             response = error_response(error, request_id)
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
-            close = unread and not await _is_received(headers, receive)
+            close = is_unread and not await _body_has_arrived(headers, receive)
             await response.send(send, request_id, close=close)
-        self._record(request_id, name, response.status, start, failure)
-        if isinstance(response, StreamingResponse):  # recorded when it begins: it may be open for hours
-            await self._stream(response, request_id, name, receive, send)
+        self._record(request_id, operation_id, response.status, start, failure)
+        if isinstance(response, StreamingResponse):  # recorded at its start: it may be open for hours
+            await self._send_stream(response, request_id, operation_id, receive, send)
 
     def _check_host(self, headers: RequestHeaders) -> None:
-        if not self.rights.demanded:
-            self._own_hosts.check(headers)
+        if not self.authenticator.is_required:
+            self._host_check.check(headers)
 
-    def _authorize(
-        self, operation: Route, parameters: Mapping[str, str], headers: RequestHeaders
-    ) -> Principal:
+    def _authorize(self, route: Route, parameters: Mapping[str, str], headers: RequestHeaders) -> Principal:
         """Return the caller, or raise a 401 or 403."""
-        if operation.right is None:
+        if route.right is None:
             return ANONYMOUS
-        principal = self.rights.authenticate(headers)
-        if operation.scope == "handler":
-            principal.check_right(operation.right)
+        principal = self.authenticator.authenticate(headers)
+        if route.scope == "handler":
+            principal.check_right(route.right)
         else:
-            principal.check(operation.right, parameters.get("surface"))
+            principal.check(route.right, parameters.get("surface"))
         return principal
 
     def _record(
-        self, request_id: str, name: str, status: int, start: float, failure: Exception | None
+        self, request_id: str, operation_id: str, status: int, start: float, failure: Exception | None
     ) -> None:
-        """Count a request, and log it if it failed or all are logged."""
+        """Count a request; log it if it failed or if all requests are logged."""
         seconds = time.perf_counter() - start
-        self.metrics.request(name, status, seconds)
+        self.metrics.record_request(operation_id, status, seconds)
         if failure is not None:
-            self.log_failure(request_id, name, failure)
+            self.log_failure(request_id, operation_id, failure)
         if self.settings.log_requests:
             self.log.info(
                 "request",
                 extra={
                     "request_id": request_id,
-                    "operation": name,
+                    "operation": operation_id,
                     "status": status,
                     "milliseconds": round(seconds * 1e3, 2),
                 },
             )
 
-    def log_failure(self, request_id: str, name: str, error: Exception) -> None:
-        """Log an error whose details the client is not told."""
+    def log_failure(self, request_id: str, operation_id: str, error: Exception) -> None:
+        """Log an error whose message is not sent to the client."""
         if is_internal(error):
-            known = isinstance(error, StoreError)
+            is_expected = isinstance(error, StoreError)
             self.log.error(
                 "request failed",
-                exc_info=None if known else error,
-                extra={"request_id": request_id, "operation": name, "error": str(error)},
+                exc_info=None if is_expected else error,
+                extra={"request_id": request_id, "operation": operation_id, "error": str(error)},
             )
 
-    def log_action(self, request: Request, action: str, **details: object) -> None:
+    def log_action(self, request: Request, action: str, **fields: object) -> None:
         """Log an administrative action with the id of the API key."""
-        known = {"request_id": request.id, "key_id": request.principal.key_id}
-        self.log.info(action, extra={**known, **details})
+        self.log.info(action, extra={"request_id": request.id, "key_id": request.principal.key_id, **fields})
 
-    async def _stream(
-        self, stream: StreamingResponse, request_id: str, name: str, receive: Receive, send: Send
+    async def _send_stream(
+        self, stream: StreamingResponse, request_id: str, operation_id: str, receive: Receive, send: Send
     ) -> None:
         try:
             await stream.send(send, receive, self.stopping, request_id)
-        except Exception:  # the client notices that the response has no end, and reconnects
-            self.log.exception("stream failed", extra={"request_id": request_id, "operation": name})
+        except Exception:  # the client notices the missing end of the response, and reconnects
+            self.log.exception("stream failed", extra={"request_id": request_id, "operation": operation_id})
             raise
 
     async def surface(self, request: Request) -> LiveSurface:
-        """Return the surface that a path names.
+        """Return the surface in the path of a request.
 
         Raises
         ------
-        ProblemError
-            A 404 if there is none.
+        HttpError
+            A 404 if it does not exist.
         """
         name = request.parameters["surface"]
         live = self.engine.known(name)
@@ -250,11 +252,11 @@ class Application:
         if re.fullmatch(SURFACE_NAME, name):
             with contextlib.suppress(UnknownNameError):
                 return await self.pools.store.run(self.engine.surface, name)
-        raise HttpError(UNKNOWN_SURFACE, f"there is no surface {name[:80]!r}")
+        raise HttpError(UNKNOWN_SURFACE, f"surface {name[:80]!r} does not exist")
 
-    # Starting and stopping with the server
+    # Lifespan
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self.start()
@@ -267,7 +269,13 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def start(self) -> None:
-        """Open the store and start background work."""
+        """Open the store and start the background tasks.
+
+        Raises
+        ------
+        BanditRankError
+            If the store cannot be opened.
+        """
         self.loop = asyncio.get_running_loop()
         self.pools = ThreadPools()
         store = await self.pools.control.run(self.settings.open_store)
@@ -277,28 +285,28 @@ class Application:
                 sync_seconds=self.settings.sync_seconds,
                 deliver=self._deliver,
                 bucket_seconds=self.settings.bucket_seconds,
-                truths=self._truths,
+                truths=self._true_problems,
             )
         )
-        self.metrics = Metrics(self.engine, self._shared)
-        self.vitals = HealthMonitor(self.engine, self.metrics)
-        self.documents = DashboardCache(self.engine, self.vitals, self.pools.dashboards)
-        self.readiness = Readiness(store, self.pools.control)
+        self.metrics = Metrics(self.engine, self._metrics_directory)
+        self.health_monitor = HealthMonitor(self.engine, self.metrics)
+        self.dashboard_cache = DashboardCache(self.engine, self.health_monitor, self.pools.dashboards)
+        self.readiness = ReadinessCheck(store, self.pools.control)
         await self._load_keys()
-        self._begin("API key refresh", self._reload_keys, KEY_REFRESH_SECONDS)
-        self._begin("health sampling", self._measure, SAMPLE_SECONDS)
-        if self._shared is not None:
-            self._begin("metrics sharing", self._share_metrics, SHARING_SECONDS)
-            self._begin("parent check", _stop_without_parent, _PARENT_SECONDS)
+        self._run_in_background("refresh API keys", self._refresh_keys, KEY_REFRESH_SECONDS)
+        self._run_in_background("sample health", self._sample_health, SAMPLE_SECONDS)
+        if self._metrics_directory is not None:
+            self._run_in_background("share metrics", self._share_metrics, SHARE_INTERVAL_SECONDS)
+            self._run_in_background("check parent process", _stop_without_parent, _PARENT_CHECK_SECONDS)
         if self._owns_process:
-            self._begin("object freezing", self._freeze_objects, _FREEZE_SECONDS)
-            self._begin("heap trimming", self._trim_heap, TRIM_SECONDS)
+            self._run_in_background("freeze objects", self._freeze_objects, _FREEZE_SECONDS)
+            self._run_in_background("trim heap", self._trim_heap, TRIM_SECONDS)
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
-        if self.rights.has_no_valid_key:
-            self.log.warning("API keys are demanded and there are none: make one with banditrank keys create")
+        if self.authenticator.has_no_valid_key:
+            self.log.warning("API keys are required and none is valid: run banditrank keys create")
 
     async def stop(self) -> None:
-        """Write what is waiting, and close the store."""
+        """Commit all pending events and close the store."""
         self.stopping.set()
         for task in self._background:
             task.cancel()
@@ -311,17 +319,21 @@ class Application:
         self.log.info("stopped")
 
     def _deliver(self, calls: Sequence[tuple[Done, Answer]]) -> None:
-        """Run commit callbacks in the event loop, a group at a time."""
+        """Run commit callbacks in the event loop, one group at a time."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: no request is pending
             self.loop.call_soon_threadsafe(call_back, calls)
 
-    def _begin(self, what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
-        self._background.append(asyncio.create_task(run_periodically(what, work, seconds)))
+    # Background tasks
+
+    def _run_in_background(
+        self, name: str, task: Callable[[], Awaitable[None]], interval_seconds: float
+    ) -> None:
+        self._background.append(asyncio.create_task(run_periodically(name, task, interval_seconds)))
 
     async def _load_keys(self) -> None:
-        self.rights.load(await self.pools.control.run(self.engine.store.api_keys))
+        self.authenticator.load(await self.pools.control.run(self.engine.store.api_keys))
 
-    async def _reload_keys(self) -> None:
+    async def _refresh_keys(self) -> None:
         with contextlib.suppress(StoreError):  # the engine logs that the store is unavailable
             await self._load_keys()
 
@@ -329,7 +341,7 @@ class Application:
         await self.pools.control.run(self.metrics.share)
 
     async def _freeze_objects(self) -> None:
-        """Exempt what lives as long as the process from garbage collection, when surfaces were opened."""
+        """Exempt long-lived objects from garbage collection after surfaces were opened."""
         surfaces = {live.number for live in self.engine.surfaces()}
         if self._frozen_surfaces is None or not surfaces <= self._frozen_surfaces:
             freeze_objects()
@@ -338,20 +350,20 @@ class Application:
     async def _trim_heap(self) -> None:
         await self.pools.control.run(trim_heap)
 
-    async def _measure(self) -> None:
-        self.vitals.sample()
+    async def _sample_health(self) -> None:
+        self.health_monitor.sample()
 
 
-async def _unless_disconnected(
+async def _run_unless_disconnected(
     handling: Awaitable[Response | StreamingResponse], receive: Receive
 ) -> Response | StreamingResponse:
     """Return the response, or cancel the handler when the client disconnects."""
     handler = asyncio.ensure_future(handling)
-    disconnect = asyncio.ensure_future(_disconnected(receive))
+    disconnect = asyncio.ensure_future(wait_for_disconnect(receive))
     try:
         await asyncio.wait((handler, disconnect), return_when=asyncio.FIRST_COMPLETED)
         if not handler.done():
-            raise HttpError(CLIENT_DISCONNECTED, "the client disconnected before the answer")
+            raise HttpError(CLIENT_DISCONNECTED, "the client disconnected before the response")
         return handler.result()
     finally:
         for task in (handler, disconnect):
@@ -359,14 +371,9 @@ async def _unless_disconnected(
         await asyncio.gather(handler, disconnect, return_exceptions=True)
 
 
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _is_received(headers: RequestHeaders, receive: Receive) -> bool:
-    """Return whether the body of a request has arrived that no handler has read."""
-    if headers.get(b"expect") is not None:  # the client waits for the word to send it
+async def _body_has_arrived(headers: RequestHeaders, receive: Receive) -> bool:
+    """Return whether a body that no handler read has arrived already."""
+    if headers.get(b"expect") is not None:  # the client waits for a 100 before it sends the body
         return False
     try:
         async with asyncio.timeout(0):
@@ -378,7 +385,7 @@ async def _is_received(headers: RequestHeaders, receive: Receive) -> bool:
     return False
 
 
-def _declares_body(headers: RequestHeaders) -> bool:
+def _has_body(headers: RequestHeaders) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
@@ -388,7 +395,7 @@ def _raw_path(scope: Scope) -> str:
 
 
 async def _stop_without_parent() -> None:
-    """Stop a worker whose parent was killed: nobody else would, and it has the port."""
+    """Stop this worker if its parent process was killed: it would keep the port."""
     parent = parent_process()
     if parent is not None and not parent.is_alive():
         signal.raise_signal(signal.SIGTERM)

@@ -3,13 +3,19 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from banditrank.engine.keys import RIGHTS, Right, verify_key
-from banditrank.service.http import RequestHeaders
+from banditrank.service.http import Request, RequestHeaders, Response
 from banditrank.service.http_errors import NO_KEY, NO_RIGHT, HttpError
+from banditrank.service.routing import Route
+from banditrank.service.schemas import AccessResponse
 
 if TYPE_CHECKING:
+    from banditrank.service.application import Application
     from banditrank.storage.records import KeyRecord
 
 KEY_REFRESH_SECONDS = 0.5
@@ -18,18 +24,18 @@ KEY_REFRESH_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller of a request, and what it may do.
+    """The authenticated caller of a request.
 
     Attributes
     ----------
     key_id
-        Id of the API key, for log lines; None where the service demands no key.
+        Id of the API key, for log lines; None where no key is required.
     rights
-        What the caller may do.
+        Rights of the key.
     surfaces
-        The only surfaces on which the caller may do it; empty for all surfaces.
+        Surfaces that the key is limited to; empty for all surfaces.
     expires_at_ms
-        When the key expires, in milliseconds since 1970; None for never.
+        Expiry of the key, in milliseconds since 1970; None if it does not expire.
 
     Examples
     --------
@@ -37,10 +43,10 @@ class Principal:
     >>> page.check("rank", "home")
     >>> page.check("rank", "ads")
     Traceback (most recent call last):
-    banditrank.service.http_errors.ProblemError: the key must cover this surface, it is limited to home
+    banditrank.service.http_errors.HttpError: the key must cover this surface, it is limited to home
     >>> page.check("rank")
     Traceback (most recent call last):
-    banditrank.service.http_errors.ProblemError: the key must cover all surfaces, it is limited to home
+    banditrank.service.http_errors.HttpError: the key must cover all surfaces, it is limited to home
     """
 
     key_id: str | None
@@ -53,9 +59,14 @@ class Principal:
         return not self.surfaces or surface in self.surfaces
 
     def check_right(self, right: Right) -> None:
-        """Raise a 403 unless the caller has a right, on whichever surfaces.
+        """Check that the key has a right, on any surface.
 
-        For requests whose surface is known only later, or which return a list that is filtered by `covers`.
+        For requests whose surface is known only later, or whose response is filtered by `covers`.
+
+        Raises
+        ------
+        HttpError
+            A 403 if it does not.
         """
         if right not in self.rights:
             raise HttpError(
@@ -63,54 +74,72 @@ class Principal:
             )
 
     def check_surface(self, surface: str) -> None:
-        """Raise a 403 unless a surface is in the scope of the key.
+        """Check that a surface is in the scope of the key.
 
-        The answer does not depend on whether the surface exists, and does not name it.
+        Raises
+        ------
+        HttpError
+            A 403 if it is not. The message is the same whether or not the surface exists.
         """
         if not self.covers(surface):
             raise self._out_of_scope("this surface")
 
     def check(self, right: Right, surface: str | None = None) -> None:
-        """Raise a 403 unless the caller has a right on a surface; on all surfaces if none is named."""
+        """Check that the key has a right on a surface; on all surfaces if `surface` is None.
+
+        Raises
+        ------
+        HttpError
+            A 403 if it does not.
+        """
         self.check_right(right)
         if surface is not None:
             self.check_surface(surface)
         elif self.surfaces:
             raise self._out_of_scope("all surfaces")
 
-    def _out_of_scope(self, what: str) -> HttpError:
-        return HttpError(NO_RIGHT, f"the key must cover {what}, it is limited to {', '.join(self.surfaces)}")
+    def _out_of_scope(self, required: str) -> HttpError:
+        return HttpError(
+            NO_RIGHT, f"the key must cover {required}, it is limited to {', '.join(self.surfaces)}"
+        )
 
 
 ANONYMOUS = Principal(None, RIGHTS)
+"""The caller where no key is required: it has all rights."""
 
 
 class Authenticator:
-    """The API keys of the store, by which requests are authenticated.
+    """Authenticates requests by the API keys of the store.
 
     Parameters
     ----------
-    always
-        Whether a key is demanded even if there is none; otherwise one is as soon as there are any.
+    always_required
+        Whether a key is required even if the store has none; otherwise one is required as soon as the store
+        has any, also if all of them expired.
+
+    Attributes
+    ----------
+    is_required
+        Whether a key is required now.
     """
 
-    def __init__(self, *, always: bool) -> None:
-        self._always = self.demanded = always
+    def __init__(self, *, always_required: bool) -> None:
+        self._always_required = self.is_required = always_required
         self._keys: dict[str, KeyRecord] = {}
         self._principals: dict[str, Principal] = {}
 
     @property
     def has_no_valid_key(self) -> bool:
-        """Whether keys are demanded and there is no valid one."""
+        """Whether a key is required and no key of the store is valid."""
         now_ms = time.time_ns() // 1_000_000
-        return self.demanded and not any(key.is_valid(now_ms) for key in self._keys.values())
+        return self.is_required and not any(key.is_valid(now_ms) for key in self._keys.values())
 
     def find(self, headers: RequestHeaders) -> Principal | None:
-        """Return the caller that sends these headers, or None without a valid key where one is demanded.
+        """Return the caller, or None if a key is required and the request has no valid one.
 
-        Revoked keys are invalid from the next read of the keys, expired ones at once.
+        A revoked key is invalid from the next call of `load`, an expired one at once.
         """
-        if not self.demanded:
+        if not self.is_required:
             return ANONYMOUS
         scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
@@ -119,17 +148,17 @@ class Authenticator:
         return None if record is None else self._principals[record.id]
 
     def authenticate(self, headers: RequestHeaders) -> Principal:
-        """Return the caller that sends these headers.
+        """Return the caller.
 
         Raises
         ------
-        ProblemError
-            A 401 without a valid key where one is demanded.
+        HttpError
+            A 401 if a key is required and the request has no valid one.
         """
         principal = self.find(headers)
         if principal is None:
-            ask = ((b"www-authenticate", b"Bearer"),)
-            raise HttpError(NO_KEY, "send a valid key: Authorization: Bearer KEY", ask)
+            challenge = ((b"www-authenticate", b"Bearer"),)
+            raise HttpError(NO_KEY, "send a valid key: Authorization: Bearer KEY", challenge)
         return principal
 
     def load(self, keys: Sequence["KeyRecord"]) -> None:
@@ -138,4 +167,29 @@ class Authenticator:
         self._principals = {
             key.id: Principal(key.id, key.rights, key.surfaces, key.expires_at_ms) for key in keys
         }
-        self.demanded = self._always or bool(keys)
+        self.is_required = self._always_required or bool(keys)
+
+
+async def _access(application: "Application", request: Request) -> Response:
+    """Return the rights of the caller, so that pages can hide what it may not do."""
+    principal = application.authenticator.find(request.headers)
+    access = AccessResponse(application.authenticator.is_required, [])
+    if principal is not None:
+        access.rights = list(principal.rights)
+        access.surfaces = list(principal.surfaces) or None
+        if principal.expires_at_ms is not None:
+            access.expires_at = datetime.fromtimestamp(principal.expires_at_ms / 1000, UTC)
+    return Response(200, msgspec.json.encode(access))
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/access",
+        "access",
+        "Return the rights of the API key in this request; all rights if no key is required.",
+        None,
+        _access,
+        response_schema=AccessResponse,
+    ),
+)

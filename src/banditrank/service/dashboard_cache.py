@@ -1,7 +1,7 @@
-"""What open dashboards are told, made once for all of them.
+"""Cache of encoded dashboard documents, shared by all open dashboards.
 
-Making it takes some milliseconds, in a thread. However many pages look at a surface, it is made at most once
-a second, and less often where it takes long.
+A document takes some milliseconds to compute, in a thread. However many dashboards of a surface are open, it
+is computed at most once a second, and less often if it takes long.
 """
 
 import asyncio
@@ -20,93 +20,101 @@ from banditrank.engine.latest_rankings import LatestRankings
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.pace import Pace
 from banditrank.engine.series import first_wanted, series_document
-from banditrank.service.health_checks import AGES
+from banditrank.service.health_checks import AGE_CHECKS
 from banditrank.service.health_monitor import HealthMonitor
 from banditrank.service.thread_pools import ThreadPool
 
-_FRESH_SECONDS = 0.9  # for which buckets are told again; less than pages wait
-_SHARE_OF_TIME = 0.02  # that the documents of a surface may take
+_MAX_SERIES_AGE_SECONDS = 0.9  # less than the interval at which dashboards look for new buckets
+_DUTY_CYCLE = 0.02  # share of the time that the documents of a surface may take
 
 _encode = msgspec.json.Encoder().encode
 
 
 class EncodedDashboard(NamedTuple):
-    """A dashboard document as it is sent; the tag stays while nothing but ages changes."""
+    """An encoded dashboard document.
+
+    Attributes
+    ----------
+    body
+        The document as JSON.
+    etag
+        Weak entity tag; it stays the same while only ages change.
+    """
 
     body: bytes
-    tag: bytes
+    etag: bytes
 
 
 @dataclass(slots=True)
 class _SurfaceCache:
-    """What was made for one surface."""
+    """Documents of one surface."""
 
     live: LiveSurface
     latest: LatestRankings
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     assessment: Assessment | None = None
-    pace: Pace = field(default_factory=lambda: Pace(_SHARE_OF_TIME))
-    state: EncodedDashboard | None = None
+    duty_cycle: Pace = field(default_factory=lambda: Pace(_DUTY_CYCLE))
+    dashboard: EncodedDashboard | None = None
     series: tuple[Buckets, list[Note]] | None = None
-    series_made: float = 0.0
+    series_read_at: float = 0.0
 
     @property
     def is_due(self) -> bool:
-        """Whether a state is to be made: at once if the surface was changed, to show nothing that is gone."""
-        made_of = None if self.assessment is None else self.assessment.known.revision
-        return self.pace.is_due or made_of != self.live.revision
+        """Whether the dashboard must be computed again; at once if the surface was changed."""
+        revision = None if self.assessment is None else self.assessment.known.revision
+        return self.duty_cycle.is_due or revision != self.live.revision
 
 
 class DashboardCache:
-    """Makes documents for pages, off the event loop.
+    """Computes and caches dashboard documents in threads.
 
     Parameters
     ----------
     engine
-        The surfaces.
-    vitals
-        Whether all is well.
+        Engine with the surfaces.
+    health_monitor
+        Returns the health checks of a surface.
     pool
-        Where documents are made.
+        Threads that compute the documents.
     """
 
-    def __init__(self, engine: Engine, vitals: HealthMonitor, pool: ThreadPool) -> None:
+    def __init__(self, engine: Engine, health_monitor: HealthMonitor, pool: ThreadPool) -> None:
         self._engine = engine
-        self._vitals = vitals
+        self._health_monitor = health_monitor
         self._pool = pool
         self._caches: dict[int, _SurfaceCache] = {}
 
-    async def state(self, live: LiveSurface) -> EncodedDashboard:
-        """Return a surface's dashboard document."""
+    async def dashboard(self, live: LiveSurface) -> EncodedDashboard:
+        """Return the dashboard document of a surface."""
         cache = self._cache(live)
         async with cache.lock:
-            if cache.state is None or cache.is_due:
-                cache.state = await self._pool.run(self._make_state, cache)
-            return cache.state
+            if cache.dashboard is None or cache.is_due:
+                cache.dashboard = await self._pool.run(self._compute_dashboard, cache)
+            return cache.dashboard
 
-    async def closed(self, live: LiveSurface) -> Buckets:
-        """Return the buckets of a surface's series."""
+    async def closed_buckets(self, live: LiveSurface) -> Buckets:
+        """Return the closed buckets of a surface's time series."""
         cache = self._cache(live)
         async with cache.lock:
-            return (await self._closed(cache))[0]
+            return (await self._series(cache))[0]
 
     async def series(self, live: LiveSurface, *, since: float | None = None, first: int = 0) -> bytes:
-        """Return a surface's series as it is sent.
+        """Return the time series of a surface as JSON.
 
         Parameters
         ----------
         live
             The surface.
         since
-            Leave out what began before, in seconds since 1970.
+            Omit buckets that began before this time, in seconds since 1970.
         first
-            Leave out as many buckets.
+            Omit this number of buckets.
         """
         cache = self._cache(live)
         async with cache.lock:
-            buckets, notes = await self._closed(cache)
-            wanted = max(first, first_wanted(buckets, since))
-            return await self._pool.run(_made_series, live, buckets, notes, wanted)
+            buckets, notes = await self._series(cache)
+            start = max(first, first_wanted(buckets, since))
+            return await self._pool.run(_encode_series, live, buckets, notes, start)
 
     def _cache(self, live: LiveSurface) -> _SurfaceCache:
         cache = self._caches.get(live.number)
@@ -116,45 +124,43 @@ class DashboardCache:
             cache = self._caches[live.number] = _SurfaceCache(live, LatestRankings(live, self._engine.store))
         return cache
 
-    async def _closed(self, cache: _SurfaceCache) -> tuple[Buckets, list[Note]]:
-        if cache.series is None or time.monotonic() - cache.series_made >= _FRESH_SECONDS:
+    async def _series(self, cache: _SurfaceCache) -> tuple[Buckets, list[Note]]:
+        if cache.series is None or time.monotonic() - cache.series_read_at >= _MAX_SERIES_AGE_SECONDS:
             cache.series = await self._pool.run(cache.live.series)
-            cache.series_made = time.monotonic()
+            cache.series_read_at = time.monotonic()
         return cache.series
 
-    def _make_state(self, cache: _SurfaceCache) -> EncodedDashboard:
-        with cache.pace:
-            return self._made_state(cache)
-
-    def _made_state(self, cache: _SurfaceCache) -> EncodedDashboard:
-        live = cache.live
-        assessment = self._assessed(cache)
-        truth = live.watch.truth_of(assessment.known.surface)
-        document = dashboard_document(
-            assessment,
-            truth,
-            cache.latest,
-            live.last_hour(),
-            self._vitals.checks(live),
-            now=self._engine.now(),
-            counts_age=live.age,
-        )
-        ages = {key: document[key] for key in ("as_of", "counts_age_s", "health")}
-        lasting = _encode({key: value for key, value in document.items() if key not in ages})
-        figures = _encode([(one["s"], "" if one["n"] in AGES else one["v"]) for one in document["health"]])
-        tag = hashlib.blake2s(lasting + figures, digest_size=12).hexdigest().encode()
-        return EncodedDashboard(lasting[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % tag)
-
-    def _assessed(self, cache: _SurfaceCache) -> Assessment:
-        """Return what the latest counts say."""
-        live, before = cache.live, cache.assessment
-        latest = live.revision, live.version
-        if before is None or (before.known.revision, before.known.version) != latest:
-            cache.assessment = before = assess(live.known())
-        return before
+    def _compute_dashboard(self, cache: _SurfaceCache) -> EncodedDashboard:
+        with cache.duty_cycle:
+            live = cache.live
+            assessment = _assess(cache)
+            truth = live.watch.truth_of(assessment.known.surface)
+            document = dashboard_document(
+                assessment,
+                truth,
+                cache.latest,
+                live.last_hour(),
+                self._health_monitor.checks(live),
+                now=self._engine.now(),
+                counts_age=live.age,
+            )
+            ages = {key: document[key] for key in ("as_of", "counts_age_s", "health")}
+            others = _encode({key: value for key, value in document.items() if key not in ages})
+            health = [(one["s"], "" if one["n"] in AGE_CHECKS else one["v"]) for one in document["health"]]
+            digest = hashlib.blake2s(others + _encode(health), digest_size=12).hexdigest().encode()
+            return EncodedDashboard(others[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % digest)
 
 
-def _made_series(live: LiveSurface, buckets: Buckets, notes: list[Note], first: int) -> bytes:
+def _assess(cache: _SurfaceCache) -> Assessment:
+    """Return the assessment of the latest counts."""
+    live, assessment = cache.live, cache.assessment
+    latest = live.revision, live.version
+    if assessment is None or (assessment.known.revision, assessment.known.version) != latest:
+        cache.assessment = assessment = assess(live.known())
+    return assessment
+
+
+def _encode_series(live: LiveSurface, buckets: Buckets, notes: list[Note], first: int) -> bytes:
     types, has_truth = live.surface.user_types, live.watch.has_truth
     return _encode(
         series_document(buckets, notes, n_user_types=len(types), with_regret=has_truth, first=first)

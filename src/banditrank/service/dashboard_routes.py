@@ -1,4 +1,4 @@
-"""Operations behind the dashboard's pages."""
+"""Routes of the dashboard: documents, time series and server-sent events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,86 +17,90 @@ if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 STATE_SECONDS = 2.0
-"""Between two states that a stream tells."""
+"""Minimum seconds between two ``state`` events."""
 
-AGAIN_SECONDS = 30.0
-"""After which a stream tells a state also if nothing but ages has changed, since ages are shown, too."""
+MAX_STATE_SECONDS = 30.0
+"""Maximum seconds between two ``state`` events; they are also sent if only ages have changed."""
 
-ALIVE_SECONDS = 5.0
-"""Between two signs of life, so that a page can tell a quiet service from one that is gone."""
+HEARTBEAT_SECONDS = 5.0
+"""Seconds between two comments that show that the service is alive."""
 
-_TICK_SECONDS = 1.0  # all streams look at the same moments, so that one document serves all of them
+_TICK_SECONDS = 1.0  # all streams wake up at the same moments, so that they share one document
 
-_STUCK_SECONDS = 30.0  # beyond its time, after which a stream that cannot be sent is cut off
+_STALL_SECONDS = 30.0  # after which a stream beyond its maximum duration is aborted
 
 _SINCE = Parameter(
     "since",
-    "Leave out buckets that began before this time. Buckets are all told again after they became wider.",
+    "Omit buckets that began before this time. All buckets are returned if their width changed since.",
     {"type": "string", "format": "date-time"},
 )
 
 
-def _since(request: Request) -> float | None:
-    given = request.query.get("since")
-    if given is None:
+def _parse_since(request: Request) -> float | None:
+    value = request.query.get("since")
+    if value is None:
         return None
     try:
-        time = datetime.fromisoformat(given)
+        time = datetime.fromisoformat(value)
     except ValueError:
-        raise InvalidInputError("since", "must be a time as of ISO 8601", given) from None
+        raise InvalidInputError("since", "must be an ISO 8601 time", value) from None
     if time.tzinfo is None:
-        raise InvalidInputError("since", "must say its offset from UTC, such as Z", given)
+        raise InvalidInputError("since", "must have a UTC offset, such as Z", value)
     return time.timestamp()
 
 
 async def _dashboard(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
-    state = await application.documents.state(live)
-    return request.if_changed(Response(200, state.body), state.tag)
+    dashboard = await application.dashboard_cache.dashboard(live)
+    return request.conditional(Response(200, dashboard.body), dashboard.etag)
 
 
 async def _series(application: "Application", request: Request) -> Response:
-    live, since = await application.surface(request), _since(request)
-    return Response(200, await application.documents.series(live, since=since))
+    live, since = await application.surface(request), _parse_since(request)
+    return Response(200, await application.dashboard_cache.series(live, since=since))
 
 
 async def _events(application: "Application", request: Request) -> StreamingResponse:
     live = await application.surface(request)
-    application.streams.add()
-    told, seconds = _told(application, live, request), application.settings.max_stream_seconds
+    application.streams.acquire()
     return StreamingResponse(
-        200, told, b"text/event-stream", ended=application.streams.remove, seconds=seconds + _STUCK_SECONDS
+        200,
+        _event_stream(application, live, request),
+        b"text/event-stream",
+        on_close=application.streams.release,
+        timeout_seconds=application.settings.max_stream_seconds + _STALL_SECONDS,
     )
 
 
-async def _told(application: "Application", live: LiveSurface, request: Request) -> AsyncIterator[bytes]:
-    """Tell what is new, as long as there is the surface and whoever asks may know."""
-    loop, documents = asyncio.get_running_loop(), application.documents
+async def _event_stream(
+    application: "Application", live: LiveSurface, request: Request
+) -> AsyncIterator[bytes]:
+    """Yield events until the surface is deleted, the key becomes invalid or the stream reaches its limit."""
+    loop, cache = asyncio.get_running_loop(), application.dashboard_cache
     end = loop.time() + application.settings.max_stream_seconds
-    next_state = next_sign = 0.0
-    told = 0.0
-    tag = b""
-    grid = await _grid(application, live)
+    next_state = next_heartbeat = state_sent_at = 0.0
+    etag = b""
+    grid = await _bucket_grid(application, live)
     while not live.is_gone and _may_read(application, live, request):
         now = loop.time()
-        parts = []
+        events = []
         if now >= next_state:
             next_state = now + STATE_SECONDS - _TICK_SECONDS / 2
-            state = await documents.state(live)
-            if state.tag != tag or now - told >= AGAIN_SECONDS:
-                tag, told = state.tag, now
-                parts.append(_event(b"state", state.body))
-        present = await _grid(application, live)
-        if present != grid:
-            same_width = present[:2] == grid[:2]
-            first = grid[2] if same_width else 0
-            parts.append(_event(b"series", await documents.series(live, first=first)))
-            grid = present
-        if now >= next_sign:
-            next_sign = now + ALIVE_SECONDS - _TICK_SECONDS / 2
-            parts.append(b": alive\n\n")
-        if parts:
-            yield b"".join(parts)
+            dashboard = await cache.dashboard(live)
+            if dashboard.etag != etag or now - state_sent_at >= MAX_STATE_SECONDS:
+                etag, state_sent_at = dashboard.etag, now
+                events.append(_event(b"state", dashboard.body))
+        new_grid = await _bucket_grid(application, live)
+        if new_grid != grid:
+            is_same_width = new_grid[:2] == grid[:2]
+            first = grid[2] if is_same_width else 0
+            events.append(_event(b"series", await cache.series(live, first=first)))
+            grid = new_grid
+        if now >= next_heartbeat:
+            next_heartbeat = now + HEARTBEAT_SECONDS - _TICK_SECONDS / 2
+            events.append(b": alive\n\n")
+        if events:
+            yield b"".join(events)
         if loop.time() >= end:
             return
         await asyncio.sleep(min(_TICK_SECONDS - loop.time() % _TICK_SECONDS, max(0.0, end - loop.time())))
@@ -104,13 +108,13 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
 
 def _may_read(application: "Application", live: LiveSurface, request: Request) -> bool:
     """Return whether the key of a stream is still valid for its surface."""
-    principal = application.rights.find(request.headers)
+    principal = application.authenticator.find(request.headers)
     return principal is not None and "read" in principal.rights and principal.covers(live.surface.name)
 
 
-async def _grid(application: "Application", live: LiveSurface) -> tuple[int, int, int]:
-    """Return where the series' buckets begin, how wide they are, and how many are closed."""
-    buckets = await application.documents.closed(live)
+async def _bucket_grid(application: "Application", live: LiveSurface) -> tuple[int, int, int]:
+    """Return the start, the width and the number of the closed buckets."""
+    buckets = await application.dashboard_cache.closed_buckets(live)
     return buckets.start, buckets.width, len(buckets.visits)
 
 
@@ -123,33 +127,33 @@ ROUTES = (
         "GET",
         "/v1/surfaces/{surface}/dashboard",
         "dashboard",
-        "All that a dashboard shows but for the series: what is best now, what was learned, and so on.",
+        "Return the dashboard document of a surface: all that its dashboard shows except the time series.",
         "read",
         _dashboard,
-        answer=DashboardDocument,
-        problems=(UNKNOWN_SURFACE,),
-        conditional=True,
+        response_schema=DashboardDocument,
+        errors=(UNKNOWN_SURFACE,),
+        has_etag=True,
     ),
     Route(
         "GET",
         "/v1/surfaces/{surface}/series",
         "series",
-        "How a surface fared over time.",
+        "Return the time series of a surface.",
         "read",
         _series,
-        answer=SeriesDocument,
-        problems=(UNKNOWN_SURFACE,),
+        response_schema=SeriesDocument,
+        errors=(UNKNOWN_SURFACE,),
         query=(_SINCE,),
     ),
     Route(
         "GET",
         "/v1/surfaces/{surface}/events",
         "events",
-        "The same as it changes: events of kind state hold a dashboard document, events of kind series the "
-        "buckets that were closed since.",
+        "Stream changes of a surface as server-sent events: state with a dashboard document, series with the "
+        "buckets that closed since the last event.",
         "read",
         _events,
-        problems=(UNKNOWN_SURFACE, TOO_MANY_STREAMS),
+        errors=(UNKNOWN_SURFACE, TOO_MANY_STREAMS),
         content_type="text/event-stream",
         events={"state": DashboardDocument, "series": SeriesDocument},
     ),

@@ -1,4 +1,4 @@
-"""Whether all is well: readings of now and of the last hour, and what they say."""
+"""Health monitor: samples of the last hour, and the health checks computed from them."""
 
 import time
 from dataclasses import dataclass
@@ -6,95 +6,96 @@ from dataclasses import dataclass
 from banditrank.engine.dashboard_document import CheckDocument
 from banditrank.engine.engine import Engine
 from banditrank.engine.live_surface import LiveSurface
-from banditrank.service.health_checks import HealthSample, checks_of
+from banditrank.service.health_checks import HealthSample, health_checks
 from banditrank.service.metrics import Metrics, ResponseStats
 
 SAMPLE_SECONDS = 5.0
-"""Between two readings at first; more the longer the process runs, up to a minute."""
+"""Seconds between two calls of `HealthMonitor.sample`."""
 
-_MOST_SECONDS = 60.0
-_MOST_READINGS = 60
-_RECENT_SECONDS = 30.0  # what is told of the last minute is of half a minute at least
+_MAX_SPACING_SECONDS = 60.0
+_MAX_SAMPLES = 60
+_RECENT_SECONDS = 30.0  # minimum length of what the texts call the last minute
 
 
 @dataclass
 class _History:
-    """Readings of an hour, or since they began: as many as a small chart has room for.
+    """Samples of a surface: of the last hour, or since the first one; at most `_MAX_SAMPLES`.
 
-    Counters tell what came between any two of them, so every other one can be left out.
+    Counters are cumulative, so every other sample can be dropped as the history grows.
     """
 
-    readings: list[HealthSample]
-    spacing: float = SAMPLE_SECONDS
+    samples: list[HealthSample]
+    spacing_seconds: float = SAMPLE_SECONDS
 
-    def add(self, reading: HealthSample) -> None:
-        """Add a reading, unless the last was just now."""
-        if reading.at - self.readings[-1].at < self.spacing - SAMPLE_SECONDS / 2:
+    def add(self, sample: HealthSample) -> None:
+        """Add a sample unless it follows the last one too closely."""
+        if sample.at - self.samples[-1].at < self.spacing_seconds - SAMPLE_SECONDS / 2:
             return
-        self.readings.append(reading)
-        if len(self.readings) > _MOST_READINGS and self.spacing < _MOST_SECONDS:
-            self.readings = self.readings[::2]
-            self.spacing = min(2 * self.spacing, _MOST_SECONDS)
-        self.readings = self.readings[-_MOST_READINGS:]
+        self.samples.append(sample)
+        if len(self.samples) > _MAX_SAMPLES and self.spacing_seconds < _MAX_SPACING_SECONDS:
+            self.samples = self.samples[::2]
+            self.spacing_seconds = min(2 * self.spacing_seconds, _MAX_SPACING_SECONDS)
+        self.samples = self.samples[-_MAX_SAMPLES:]
 
 
 class HealthMonitor:
-    """Takes readings, and tells by them whether all is well.
+    """Samples the engine and the metrics, and runs the health checks.
 
     Parameters
     ----------
-    engine, metrics
-        What is measured.
+    engine
+        Engine that is monitored.
+    metrics
+        Metrics of its HTTP requests.
     """
 
     def __init__(self, engine: Engine, metrics: Metrics) -> None:
         self._engine = engine
         self._metrics = metrics
-        self._histories: dict[int, _History] = {}  # by number of the surface
+        self._histories: dict[int, _History] = {}  # by surface id
 
     def sample(self) -> None:
-        """Take readings of all surfaces, to be remembered for an hour."""
+        """Add a sample to the history of every surface."""
         surfaces = self._engine.surfaces()
-        answers = self._metrics.answers()  # once: there may be thousands of surfaces
+        responses = self._metrics.response_stats()  # once for all surfaces: there may be thousands
         histories = {}
         for live in surfaces:
-            reading = self._reading(live, answers)
+            sample = self._take_sample(live, responses)
             history = self._histories.get(live.number)
             if history is None:
-                history = _History([reading])
+                history = _History([sample])
             else:
-                history.add(reading)
+                history.add(sample)
             histories[live.number] = history
         self._histories = histories
 
     def checks(self, live: LiveSurface) -> list[CheckDocument]:
-        """Return whether all is well with a surface and with what all of them share."""
-        now = self._reading(live)
-        readings = [*self._history(live).readings, now]
-        old = [one for one in readings if now.at - one.at >= _RECENT_SECONDS]
-        before = old[-1] if old else readings[0]
-        return [check.document(readings, before) for check in checks_of(live, self._engine, now)]
+        """Return the results of the health checks of a surface."""
+        now = self._take_sample(live)
+        samples = [*self._history(live).samples, now]
+        old = [sample for sample in samples if now.at - sample.at >= _RECENT_SECONDS]
+        before = old[-1] if old else samples[0]
+        return [check.document(samples, before) for check in health_checks(live, self._engine, now)]
 
     def _history(self, live: LiveSurface) -> "_History":
-        """Return the readings of a surface; they begin when somebody first asks."""
+        """Return the history of a surface, which starts here for a surface that was not sampled yet."""
         if live.number not in self._histories:
-            self._histories[live.number] = _History([self._reading(live)])
+            self._histories[live.number] = _History([self._take_sample(live)])
         return self._histories[live.number]
 
-    def _reading(self, live: LiveSurface, answers: ResponseStats | None = None) -> HealthSample:
+    def _take_sample(self, live: LiveSurface, responses: ResponseStats | None = None) -> HealthSample:
         journal, now = self._engine.journal, time.monotonic()
         awaited, clock = live.watch.awaited, self._engine.now()
         return HealthSample(
             at=now,
-            age=live.age,
-            store_age=max(0.0, now - self._engine.last_sync),
-            waiting=journal.waiting,
+            counts_age_seconds=live.age,
+            sync_age_seconds=max(0.0, now - self._engine.last_sync),
+            queue_length=journal.waiting,
             dropped=journal.dropped,
-            groups=journal.groups,
-            entries=journal.entries,
-            closed=awaited.closed,
-            missed=awaited.missed,
+            commits=journal.groups,
+            closed_windows=awaited.closed,
+            unreported_windows=awaited.missed,
             pending=awaited.pending(now=clock),
             delays=awaited.delays(0.5, 0.95),
-            answers=self._metrics.answers() if answers is None else answers,
+            responses=self._metrics.response_stats() if responses is None else responses,
         )

@@ -1,8 +1,8 @@
-"""By which names a service that demands no keys may be asked: those of the machine itself.
+"""Check of the Host header, as a protection against DNS rebinding.
 
-A page of any site can, after it was loaded, have that site's name lead to this machine (DNS rebinding). Its
-browser then takes the service for the site, and lets the page ask anything. The name that it sends is still
-the site's.
+A web page can make its own host name resolve to this machine after it was loaded. The browser then lets the
+page send any request to the service, but the Host header still has the page's host name. Without API keys the
+service therefore accepts only loopback hosts.
 """
 
 import re
@@ -16,7 +16,7 @@ _MAX_ACCEPTED = 100
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or an address, without a port, always leads to the machine itself.
+    """Return whether a host name or address, without a port, is a loopback one.
 
     Examples
     --------
@@ -32,26 +32,29 @@ def is_loopback(host: str) -> bool:
 
 
 class HostCheck:
-    """Tells whether requests ask for the machine itself."""
+    """Rejects requests whose Host header is not a loopback host."""
 
     def __init__(self) -> None:
-        self._accepted: set[bytes] = set()  # as they were sent: clients send the same few over and over
+        self._accepted: set[bytes] = set()  # header values that passed: clients repeat a few
 
     def check(self, headers: RequestHeaders) -> None:
-        """Raise a problem if a request asks for a host that is not the machine itself.
+        """Check the Host header; a request without one does not come from a browser and passes.
 
-        One without a host is none of a browser's.
+        Raises
+        ------
+        HttpError
+            A 421 if the host is not a loopback one.
         """
-        host = headers.get(b"host")
-        if host is None or host in self._accepted:
+        value = headers.get(b"host")
+        if value is None or value in self._accepted:
             return
-        told = host.decode("latin-1")
-        match = _HOST.fullmatch(told)
+        host = value.decode("latin-1")
+        match = _HOST.fullmatch(host)
         if match is None or not is_loopback(match[1] or match[2]):
             raise HttpError(
                 WRONG_HOST,
-                f"without API keys it must be asked as localhost or 127.0.0.1, not as {told[:80]!r}; "
+                f"without API keys the host must be localhost or 127.0.0.1, got {host[:80]!r}; "
                 "banditrank keys create makes a key",
             )
         if len(self._accepted) < _MAX_ACCEPTED:
-            self._accepted.add(host)
+            self._accepted.add(value)

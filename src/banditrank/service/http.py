@@ -1,7 +1,10 @@
-"""Requests and responses: as little as the service needs between its server and its operations."""
+"""ASGI types, requests, responses and request ids."""
 
+import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -11,31 +14,45 @@ if TYPE_CHECKING:
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApplication: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 RequestHeaders: TypeAlias = Mapping[bytes, bytes]
-"""By name in lower case; of a name that comes twice the last counts."""
+"""Headers by lower-case name; the last value of a repeated name."""
 
 JSON = b"application/json"
 REQUEST_ID = b"x-request-id"
 
-# What is said with every response: it is neither to be kept nor taken for something else. Pages say more.
-ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-# What may be kept, if it is asked for again each time whether it is still the same.
-REVALIDATED: Headers = ((b"cache-control", b"no-cache"), (b"x-content-type-options", b"nosniff"))
+NO_STORE: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""Headers of responses that are never cached."""
+
+REVALIDATE: Headers = ((b"cache-control", b"no-cache"), (b"x-content-type-options", b"nosniff"))
+"""Headers of responses that are cached and revalidated by their entity tag."""
+
+_REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
 
 
 class Response(NamedTuple):
-    """What is sent back."""
+    """A response with its whole body."""
 
     status: int
     body: bytes
     content_type: bytes = JSON
     headers: Headers = ()
-    handling: Headers = ALWAYS
+    caching: Headers = NO_STORE
 
     async def send(self, send: Send, request_id: str | None = None, *, close: bool = False) -> None:
-        """Send the response, and close the connection if the body of the request was not read."""
-        headers = [*self.headers, *self.handling, *self._of_the_body()]
+        """Send the response.
+
+        Parameters
+        ----------
+        send
+            ASGI callable.
+        request_id
+            Value of the ``x-request-id`` header; None to omit it.
+        close
+            Whether to close the connection, because the body of the request was not read.
+        """
+        headers = [*self.headers, *self.caching, *self._body_headers()]
         if request_id is not None:
             headers.append((REQUEST_ID, request_id.encode("ascii")))
         if close:
@@ -43,37 +60,88 @@ class Response(NamedTuple):
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
-    def _of_the_body(self) -> Headers:
+    def _body_headers(self) -> Headers:
         if not self.body:
             return ()
         return ((b"content-type", self.content_type), (b"content-length", b"%d" % len(self.body)))
 
     def head(self) -> "Response":
-        """Return the response to a HEAD request: what is said of the body, and no body."""
-        return self._replace(body=b"", headers=(*self.headers, *self._of_the_body()))
+        """Return the response to a HEAD request: the same headers and no body."""
+        return self._replace(body=b"", headers=(*self.headers, *self._body_headers()))
 
 
 @dataclass(slots=True)
 class Request:
-    """A request that passed routing, authentication and decoding, as handlers take it."""
+    """A request after routing, authentication and decoding, as handlers receive it.
 
-    id: str  # for logs, and to quote in a report
-    parameters: Mapping[str, str]  # from the path
+    Attributes
+    ----------
+    id
+        Request id, for log lines and error responses.
+    parameters
+        Parameters in the path.
+    query
+        Parameters in the query string.
+    body
+        Decoded body, an instance of the route's `request_schema`.
+    headers
+        Request headers.
+    principal
+        The authenticated caller.
+    """
+
+    id: str
+    parameters: Mapping[str, str]
     query: dict[str, str]
-    body: Any  # of the type that the operation declares
+    body: Any
     headers: RequestHeaders
     principal: "Principal"
 
-    def if_changed(self, response: Response, tag: bytes) -> Response:
-        """Return a response under an entity tag; nothing but the tag, if the client has it already."""
-        tagged = response._replace(headers=(*response.headers, (b"etag", tag)))
+    def conditional(self, response: Response, etag: bytes) -> Response:
+        """Return the response with its entity tag, or a 304 if the client sent the same tag."""
+        tagged = response._replace(headers=(*response.headers, (b"etag", etag)))
         known = self.headers.get(b"if-none-match", b"")
-        given = {one.strip().removeprefix(b"W/") for one in known.split(b",")}
-        if tag.removeprefix(b"W/") in given or b"*" in given:
+        etags = {one.strip().removeprefix(b"W/") for one in known.split(b",")}
+        if etag.removeprefix(b"W/") in etags or b"*" in etags:
             return tagged._replace(status=304, body=b"")
         return tagged
 
 
-def query_of(scope: Scope) -> dict[str, str]:
-    """Return a request's query; of a name that comes twice the last counts."""
+def parse_query(scope: Scope) -> dict[str, str]:
+    """Return the parameters of the query string; the last value of a repeated name."""
     return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+
+
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client disconnects; drops what it sends meanwhile."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class RequestIds:
+    """Generator of request ids that are unique across processes.
+
+    Parameters
+    ----------
+    prefix
+        Prefix of all ids; random by default.
+
+    Examples
+    --------
+    >>> ids = RequestIds("4f0c")
+    >>> ids.for_request({}), ids.for_request({})
+    ('4f0c-1', '4f0c-2')
+    >>> ids.for_request({b"x-request-id": b"proxy-7"}), ids.for_request({b"x-request-id": b"a b"})
+    ('proxy-7', '4f0c-3')
+    """
+
+    def __init__(self, prefix: str | None = None) -> None:
+        self._prefix = secrets.token_hex(4) if prefix is None else prefix
+        self._numbers = count(1)
+
+    def for_request(self, headers: RequestHeaders) -> str:
+        """Return the id that the client sent if it is valid, or a new one."""
+        sent = headers.get(REQUEST_ID)
+        if sent is not None and _REQUEST_ID_PATTERN.fullmatch(sent):
+            return sent.decode("ascii")
+        return f"{self._prefix}-{next(self._numbers):x}"

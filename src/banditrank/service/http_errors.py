@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: what went wrong, in a form that programs can tell apart."""
+"""HTTP errors as RFC 9457 problem details."""
 
 from dataclasses import dataclass
 
@@ -20,8 +20,8 @@ from banditrank.service.http import Headers, Response
 from banditrank.service.schemas import ProblemDetails
 
 CONTENT_TYPE = b"application/problem+json"
-_RETRY_SECONDS = b"1"
-# Details of these are for the log alone: they name hosts, files and what a database driver says.
+_RETRY_AFTER_SECONDS = b"1"
+# The messages of these errors name hosts, files and database drivers: they are logged, not sent.
 _INTERNAL_DETAIL = "internal error; feedback is safe to repeat, other requests may have taken effect"
 _UNAVAILABLE_DETAIL = (
     "the store is unavailable; feedback is safe to repeat, other requests may have taken effect"
@@ -30,41 +30,51 @@ _UNAVAILABLE_DETAIL = (
 
 @dataclass(frozen=True)
 class HttpErrorType:
-    """A kind of problem: its name is stable, its title is for people."""
+    """A type of HTTP error.
+
+    Attributes
+    ----------
+    name
+        Stable name, for programs.
+    status
+        HTTP status.
+    title
+        Short description, for people.
+    """
 
     name: str
     status: int
     title: str
 
     @property
-    def type(self) -> str:
-        """What tells this kind from others in a document."""
+    def urn(self) -> str:
+        """Value of ``type`` in the problem details."""
         return f"urn:banditrank:problem:{self.name}"
 
 
 MALFORMED = HttpErrorType("malformed", 400, "The body is not valid JSON")
-NO_KEY = HttpErrorType("no-key", 401, "A valid API key is needed")
+NO_KEY = HttpErrorType("no-key", 401, "A valid API key is required")
 NO_RIGHT = HttpErrorType("no-right", 403, "The API key does not have this right")
-NOT_FOUND = HttpErrorType("not-found", 404, "There is nothing here")
-UNKNOWN_SURFACE = HttpErrorType("unknown-surface", 404, "There is no such surface")
-UNKNOWN_RANKING = HttpErrorType("unknown-ranking", 404, "There is no such ranking")
-WRONG_METHOD = HttpErrorType("wrong-method", 405, "This cannot be done here")
+NOT_FOUND = HttpErrorType("not-found", 404, "Not found")
+UNKNOWN_SURFACE = HttpErrorType("unknown-surface", 404, "Surface not found")
+UNKNOWN_RANKING = HttpErrorType("unknown-ranking", 404, "Ranking not found")
+WRONG_METHOD = HttpErrorType("wrong-method", 405, "Method not allowed")
 TOO_SLOW = HttpErrorType("too-slow", 408, "The body did not arrive in time")
-NAME_TAKEN = HttpErrorType("name-taken", 409, "The name is taken")
-CONTRADICTION = HttpErrorType("contradiction", 409, "Another feedback was counted before")
-FORGOTTEN = HttpErrorType("forgotten", 410, "It was thrown away since")
+NAME_TAKEN = HttpErrorType("name-taken", 409, "The name already exists")
+CONTRADICTION = HttpErrorType("contradiction", 409, "Different feedback was counted before")
+FORGOTTEN = HttpErrorType("forgotten", 410, "The ranking was purged")
 LAPSED = HttpErrorType("lapsed", 410, "The attribution window has closed")
 TOO_LARGE = HttpErrorType("too-large", 413, "The body is too large")
 WRONG_CONTENT_TYPE = HttpErrorType("wrong-content-type", 415, "The body must be JSON")
-WRONG_HOST = HttpErrorType("wrong-host", 421, "The service cannot be asked by this name")
-INVALID = HttpErrorType("invalid", 422, "A value breaks a rule")
+WRONG_HOST = HttpErrorType("wrong-host", 421, "The host is not allowed")
+INVALID = HttpErrorType("invalid", 422, "Invalid value")
 CLIENT_DISCONNECTED = HttpErrorType("client-disconnected", 499, "The client disconnected")
-INTERNAL = HttpErrorType("internal", 500, "The service made a mistake")
-UNAVAILABLE = HttpErrorType("unavailable", 503, "The store cannot be used at present")
-OVERLOADED = HttpErrorType("overloaded", 503, "Too many requests are waiting")
-TOO_MANY_STREAMS = HttpErrorType("too-many-streams", 503, "As many streams are open as there may be")
+INTERNAL = HttpErrorType("internal", 500, "Internal error")
+UNAVAILABLE = HttpErrorType("unavailable", 503, "The store is unavailable")
+OVERLOADED = HttpErrorType("overloaded", 503, "Too many requests are queued")
+TOO_MANY_STREAMS = HttpErrorType("too-many-streams", 503, "Too many streams are open")
 
-_KINDS: tuple[tuple[type[BanditRankError], HttpErrorType], ...] = (
+_ERROR_TYPES: tuple[tuple[type[BanditRankError], HttpErrorType], ...] = (
     (NameTakenError, NAME_TAKEN),
     (UnknownSurfaceError, UNKNOWN_SURFACE),
     (InvalidInputError, INVALID),
@@ -78,46 +88,58 @@ _KINDS: tuple[tuple[type[BanditRankError], HttpErrorType], ...] = (
 
 
 class HttpError(Exception):
-    """Ends the handling of a request with a problem document."""
+    """An error that is sent to the client.
 
-    def __init__(self, kind: HttpErrorType, detail: str, headers: Headers = ()) -> None:
+    Parameters
+    ----------
+    error_type
+        Type of the error.
+    detail
+        Message for this request.
+    headers
+        Additional headers of the response.
+    """
+
+    def __init__(self, error_type: HttpErrorType, detail: str, headers: Headers = ()) -> None:
         super().__init__(detail)
-        self.kind = kind
+        self.error_type = error_type
         self.detail = detail
         self.headers = headers
 
 
 def problem_details(error: Exception, request_id: str) -> ProblemDetails:
-    """Return the problem document for an error."""
+    """Return the problem details of an error, without messages that are internal."""
     if isinstance(error, HttpError):
-        return _document(error.kind, error.detail, request_id)
-    kind = _kind_of(error)
-    if kind is INTERNAL:
-        return _document(kind, _INTERNAL_DETAIL, request_id)
-    if kind is UNAVAILABLE:
-        return _document(kind, _UNAVAILABLE_DETAIL, request_id)
-    if isinstance(error, UnknownSurfaceError):  # whose message lists the surfaces there are
-        return _document(kind, f"there is no surface {str(error.value)[:80]!r}", request_id)
-    return _document(kind, str(error), request_id, getattr(error, "field", None))
+        return _details(error.error_type, error.detail, request_id)
+    error_type = _error_type(error)
+    if error_type is INTERNAL:
+        return _details(error_type, _INTERNAL_DETAIL, request_id)
+    if error_type is UNAVAILABLE:
+        return _details(error_type, _UNAVAILABLE_DETAIL, request_id)
+    if isinstance(error, UnknownSurfaceError):  # its message lists all surfaces
+        return _details(error_type, f"surface {str(error.value)[:80]!r} does not exist", request_id)
+    return _details(error_type, str(error), request_id, getattr(error, "field", None))
 
 
 def is_internal(error: Exception) -> bool:
-    """Return whether the details of an error are kept from clients, and therefore logged."""
-    return not isinstance(error, HttpError) and _kind_of(error) in (INTERNAL, UNAVAILABLE)
+    """Return whether the message of an error is logged and not sent to the client."""
+    return not isinstance(error, HttpError) and _error_type(error) in (INTERNAL, UNAVAILABLE)
 
 
 def error_response(error: Exception, request_id: str) -> Response:
-    """Return the response to a request that ended with an error."""
-    problem = problem_details(error, request_id)
+    """Return the response for an error that a handler raised."""
+    details = problem_details(error, request_id)
     headers = error.headers if isinstance(error, HttpError) else ()
-    if problem.status == UNAVAILABLE.status:
-        headers = (*headers, (b"retry-after", _RETRY_SECONDS))
-    return Response(problem.status, msgspec.json.encode(problem), CONTENT_TYPE, headers)
+    if details.status == UNAVAILABLE.status:
+        headers = (*headers, (b"retry-after", _RETRY_AFTER_SECONDS))
+    return Response(details.status, msgspec.json.encode(details), CONTENT_TYPE, headers)
 
 
-def _kind_of(error: Exception) -> HttpErrorType:
-    return next((kind for cause, kind in _KINDS if isinstance(error, cause)), INTERNAL)
+def _error_type(error: Exception) -> HttpErrorType:
+    return next((http for python, http in _ERROR_TYPES if isinstance(error, python)), INTERNAL)
 
 
-def _document(kind: HttpErrorType, detail: str, request_id: str, field: str | None = None) -> ProblemDetails:
-    return ProblemDetails(kind.type, kind.title, kind.status, detail, request_id, field)
+def _details(
+    error_type: HttpErrorType, detail: str, request_id: str, field: str | None = None
+) -> ProblemDetails:
+    return ProblemDetails(error_type.urn, error_type.title, error_type.status, detail, request_id, field)

@@ -1,4 +1,4 @@
-"""Work that is done again and again, and goes on whatever comes of it."""
+"""Periodic background tasks."""
 
 import asyncio
 import logging
@@ -7,25 +7,25 @@ from collections.abc import Awaitable, Callable
 logger = logging.getLogger(__name__)
 
 
-async def run_periodically(what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    """Do some work every so many seconds; if it fails, say so once, until it succeeds again.
+async def run_periodically(name: str, task: Callable[[], Awaitable[None]], interval_seconds: float) -> None:
+    """Run a task forever; log the first of consecutive failures and retry at the next interval.
 
     Parameters
     ----------
-    what
-        For the log.
-    work
-        What is done.
-    seconds
-        Between its end and its next beginning.
+    name
+        Name of the task, for the log.
+    task
+        Coroutine function to run.
+    interval_seconds
+        Seconds between the end of a run and the start of the next.
     """
-    failing = False
+    is_failing = False
     while True:
         try:
-            await work()
-            failing = False
+            await task()
+            is_failing = False
         except Exception:
-            if not failing:
-                logger.exception("%s failed, and is tried again", what)
-            failing = True
-        await asyncio.sleep(seconds)
+            if not is_failing:
+                logger.exception("periodic task failed", extra={"task": name})
+            is_failing = True
+        await asyncio.sleep(interval_seconds)

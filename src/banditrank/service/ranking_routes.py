@@ -1,4 +1,4 @@
-"""Routes that pages call all the time: rankings and feedback."""
+"""Routes of rankings and feedback."""
 
 import asyncio
 import time
@@ -37,8 +37,8 @@ from banditrank.service.schemas import (
 if TYPE_CHECKING:
     from banditrank.service.application import Application
 
-_AT_ONCE = 64  # rankings
-_TURN_SECONDS = 0.005  # that a batch may take of one turn of the event loop
+_CHUNK_SIZE = 64  # rankings
+_MAX_BLOCKING_SECONDS = 0.005  # of the event loop, by the rankings of a batch
 
 _encode = msgspec.json.Encoder().encode
 
@@ -59,14 +59,14 @@ async def _rankings(
     """Return a ranking for a user of each type, all of them or none."""
     live = await application.surface(request)
     _check_user_types(live, user_types, request.principal)
-    if live.surface.refresh_seconds == 0:  # the latest counts are added up first, which takes long
-        return await application.pools.store.run(lambda: _ranked(live, user_types))
-    rankings, yielded = _ranked(live, user_types[:_AT_ONCE]), time.perf_counter()
-    for start in range(_AT_ONCE, len(user_types), _AT_ONCE):
-        if time.perf_counter() - yielded > _TURN_SECONDS:
+    if live.surface.refresh_seconds == 0:  # the latest counts are added up first, which is slow
+        return await application.pools.store.run(lambda: _rank_chunk(live, user_types))
+    rankings, yielded_at = _rank_chunk(live, user_types[:_CHUNK_SIZE]), time.perf_counter()
+    for start in range(_CHUNK_SIZE, len(user_types), _CHUNK_SIZE):
+        if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
             await asyncio.sleep(0)  # other requests do not wait for a large batch
-            yielded = time.perf_counter()
-        rankings += _ranked(live, user_types[start : start + _AT_ONCE])
+            yielded_at = time.perf_counter()
+        rankings += _rank_chunk(live, user_types[start : start + _CHUNK_SIZE])
     return rankings
 
 
@@ -77,14 +77,14 @@ def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: P
             continue
         if "read" in principal.rights:
             raise UnknownNameError("user_type", user_type, known)
-        # A key that may only rank is not told which types there are.
+        # The message with all user types needs the right to read.
         raise HttpError(INVALID, f"unknown user_type {user_type[:80]!r}")
 
 
-def _ranked(live: LiveSurface, user_types: Sequence[str]) -> list[RankingResponse]:
-    shown = live.rank_batch(user_types)
-    expires = datetime.fromtimestamp(shown[0].expires, UTC)
-    return [RankingResponse(one.id, one.items, expires) for one in shown]
+def _rank_chunk(live: LiveSurface, user_types: Sequence[str]) -> list[RankingResponse]:
+    rankings = live.rank_batch(user_types)
+    expires = datetime.fromtimestamp(rankings[0].expires, UTC)
+    return [RankingResponse(one.id, one.items, expires) for one in rankings]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
@@ -97,10 +97,10 @@ async def _feedback(application: "Application", request: Request) -> Response:
 async def _feedback_batch(application: "Application", request: Request) -> Response:
     results = await _commit(application, request.principal, request.body.feedback)
     failures = {str(one): one for one in results if isinstance(one, Exception)}
-    for failure in failures.values():  # once each, however many feedbacks it concerns
+    for failure in failures.values():  # one log line per message
         application.log_failure(request.id, "feedbackBatch", failure)
-    answers = [_feedback_result(one, request.id) for one in results]
-    return Response(200, _encode(FeedbackBatchResponse(answers)))
+    response = FeedbackBatchResponse([_feedback_result(one, request.id) for one in results])
+    return Response(200, _encode(response))
 
 
 def _feedback_result(result: str | Exception, request_id: str) -> FeedbackResult:
@@ -112,16 +112,16 @@ def _feedback_result(result: str | Exception, request_id: str) -> FeedbackResult
 async def _commit(
     application: "Application", principal: Principal, feedback: Sequence[FeedbackRequest]
 ) -> list[str | Exception]:
-    """Return for each feedback ``counted`` or ``repeated`` once it is durable, or why it was rejected."""
+    """Return ``counted``, ``repeated`` or an error for each feedback, after a durable commit."""
     submissions = [_Submission(application, principal, one) for one in feedback]
-    reading = [one for one in submissions if not one.submit()]
-    if reading:  # in one call: a batch takes one place in the queue of the pool
-        await application.pools.store.run(lambda: [one.submit(may_read_store=True) for one in reading])
+    pending = [one for one in submissions if not one.submit()]
+    if pending:  # in one call: a batch takes one place in the queue of the pool
+        await application.pools.store.run(lambda: [one.submit(may_read_store=True) for one in pending])
     return [await one.result for one in submissions]
 
 
 class _Submission:
-    """One feedback on its way to a commit."""
+    """A feedback that is submitted to the engine."""
 
     def __init__(self, application: "Application", principal: Principal, feedback: FeedbackRequest) -> None:
         self.result: asyncio.Future[str | Exception] = application.loop.create_future()
@@ -166,9 +166,9 @@ ROUTES = (
         "Return a ranking for one user.",
         "rank",
         _rank,
-        body=RankingRequest,
-        answer=RankingResponse,
-        problems=(UNKNOWN_SURFACE,),
+        request_schema=RankingRequest,
+        response_schema=RankingResponse,
+        errors=(UNKNOWN_SURFACE,),
     ),
     Route(
         "POST",
@@ -177,31 +177,31 @@ ROUTES = (
         "Return a ranking for each of several users, all of them or none.",
         "rank",
         _rank_batch,
-        body=RankingBatchRequest,
-        answer=RankingBatchResponse,
-        problems=(UNKNOWN_SURFACE,),
+        request_schema=RankingBatchRequest,
+        response_schema=RankingBatchResponse,
+        errors=(UNKNOWN_SURFACE,),
     ),
     Route(
         "POST",
         "/v1/feedback",
         "feedback",
-        "Count the feedback for a ranking. Answered after a durable commit; safe to repeat.",
+        "Count the feedback for a ranking. The response follows a durable commit; safe to repeat.",
         "rank",
         _feedback,
-        body=FeedbackRequest,
-        answer=FeedbackResponse,
-        problems=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
+        request_schema=FeedbackRequest,
+        response_schema=FeedbackResponse,
+        errors=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
         scope="handler",
     ),
     Route(
         "POST",
         "/v1/feedback/batch",
         "feedbackBatch",
-        "Count the feedback for several rankings; each is counted or refused by itself. Safe to repeat.",
+        "Count the feedback for several rankings; each is counted or refused on its own. Safe to repeat.",
         "rank",
         _feedback_batch,
-        body=FeedbackBatchRequest,
-        answer=FeedbackBatchResponse,
+        request_schema=FeedbackBatchRequest,
+        response_schema=FeedbackBatchResponse,
         scope="handler",
     ),
 )

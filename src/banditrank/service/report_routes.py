@@ -1,4 +1,4 @@
-"""Operations for those who want to know what was learned, and why a ranking was made as it was."""
+"""Routes of reports: estimates, the equality report and explanations of rankings."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 _LEVEL = Parameter(
     "level",
-    "How probably each interval is to hold the truth.",
+    "Confidence level of the intervals.",
     {"type": "number", "minimum": LEAST_LEVEL, "maximum": HIGHEST_LEVEL, "default": 0.95},
 )
 
 
-def _level(request: Request) -> float:
-    given = request.query.get("level", "0.95")
+def _parse_level(request: Request) -> float:
+    value = request.query.get("level", "0.95")
     try:
-        return float(given)
+        return float(value)
     except ValueError:
-        raise InvalidInputError("level", "must be a number", given) from None
+        raise InvalidInputError("level", "must be a number", value) from None
 
 
 async def _estimates(application: "Application", request: Request) -> Response:
-    live, level = await application.surface(request), _level(request)
+    live, level = await application.surface(request), _parse_level(request)
     return await _report(application, lambda: report_estimates(live, level=level))
 
 
@@ -44,16 +44,16 @@ async def _equality(application: "Application", request: Request) -> Response:
 
 
 async def _explain(application: "Application", request: Request) -> Response:
-    def explained() -> Explanation:
+    def make() -> Explanation:
         live, _ = application.engine.ticket(request.parameters["ranking"])
         request.principal.check_surface(live.surface.name)
         return explain(application.engine, request.parameters["ranking"])
 
-    return await _report(application, explained)
+    return await _report(application, make)
 
 
 async def _report(application: "Application", make: Callable[[], Any]) -> Response:
-    """Return a report that is made and encoded in a thread."""
+    """Return a report that is computed and encoded in a thread."""
     return Response(200, await application.pools.reports.run(lambda: msgspec.json.encode(make())))
 
 
@@ -62,35 +62,35 @@ ROUTES = (
         "GET",
         "/v1/surfaces/{surface}/estimates",
         "estimates",
-        "What was learned of positions and items for each user type, with intervals.",
+        "Return the estimated position preferences and item means of each user type, with intervals.",
         "read",
         _estimates,
-        answer=EstimatesReport,
-        problems=(UNKNOWN_SURFACE,),
-        cancellable=True,
+        response_schema=EstimatesReport,
+        errors=(UNKNOWN_SURFACE,),
+        is_cancellable=True,
         query=(_LEVEL,),
     ),
     Route(
         "GET",
         "/v1/surfaces/{surface}/equality",
         "equality",
-        "What each user type gets under personalized and equal treatment, and each item's exposure.",
+        "Return the value of personalized and equal treatment for each user type, and the exposure of items.",
         "read",
         _equality,
-        answer=TreatmentReport,
-        problems=(UNKNOWN_SURFACE,),
-        cancellable=True,
+        response_schema=TreatmentReport,
+        errors=(UNKNOWN_SURFACE,),
+        is_cancellable=True,
     ),
     Route(
         "GET",
         "/v1/rankings/{ranking}",
         "explain",
-        "One ranking explained: the counts it was made of, and why this order.",
+        "Explain a ranking: the counts that it was made from, and the reasons for its order.",
         "read",
         _explain,
-        answer=Explanation,
-        problems=(UNKNOWN_RANKING, FORGOTTEN),
+        response_schema=Explanation,
+        errors=(UNKNOWN_RANKING, FORGOTTEN),
         scope="handler",
-        cancellable=True,
+        is_cancellable=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Bodies of requests: read within limits, and decoded as the types that operations ask for."""
+"""Reading and decoding of request bodies."""
 
 import asyncio
 from collections.abc import Generator, Iterable
@@ -23,24 +23,24 @@ B = TypeVar("B", bytes, bytearray)
 
 
 class BodyReader:
-    """Reads bodies, and raises a problem for those that cannot be.
+    """Reads JSON bodies within limits of size and time, and decodes them.
 
     Parameters
     ----------
-    operations
-        Which ask for them.
-    largest
-        Bytes that a body may have.
-    seconds
-        Within which it must come.
+    routes
+        Routes whose bodies are decoded.
+    max_bytes
+        Maximum size of a body.
+    timeout_seconds
+        Time within which a body must arrive.
     """
 
-    def __init__(self, operations: Iterable[Route], *, largest: int, seconds: float) -> None:
-        self._largest, self._seconds = largest, seconds
+    def __init__(self, routes: Iterable[Route], *, max_bytes: int, timeout_seconds: float) -> None:
+        self._max_bytes, self._timeout_seconds = max_bytes, timeout_seconds
         self._decoders = {
-            operation.name: msgspec.json.Decoder(operation.body)
-            for operation in operations
-            if operation.body is not None
+            route.operation_id: msgspec.json.Decoder(route.request_schema)
+            for route in routes
+            if route.request_schema is not None
         }
 
     async def read(self, headers: RequestHeaders, receive: Receive) -> bytes:
@@ -48,45 +48,53 @@ class BodyReader:
 
         Raises
         ------
-        ProblemError
+        HttpError
             A 408 if it arrives too slowly, a 413 if it is too large, a 415 if it is not JSON.
         """
-        _check_type(headers)
+        _check_content_type(headers)
         receiving = receive().__await__()
         try:
-            waiting = next(receiving)
+            pending = next(receiving)
         except StopIteration as received:
             message = received.value
-            if message["type"] == "http.request" and _is_last(message):  # nearly always: without a timer
-                return self._limited(bytes(message.get("body", b"")))
+            if message["type"] == "http.request" and _is_last(message):  # the usual case needs no timer
+                return self._check_size(bytes(message.get("body", b"")))
         else:
             message = None
         content = bytearray()
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._timeout_seconds):
                 if message is None:
-                    message = await _resume(receiving, waiting)
+                    message = await _resume(receiving, pending)
                 while True:
                     if message["type"] == "http.disconnect":
-                        raise HttpError(CLIENT_DISCONNECTED, "the client left before its body arrived")
+                        raise HttpError(
+                            CLIENT_DISCONNECTED, "the client disconnected before its body arrived"
+                        )
                     content += message.get("body", b"")
-                    self._limited(content)
+                    self._check_size(content)
                     if _is_last(message):
                         return bytes(content)
                     message = await receive()
         except TimeoutError:
-            late = f"a body must arrive within {self._seconds:g} seconds"
-            raise HttpError(TOO_SLOW, late) from None
+            detail = f"a body must arrive within {self._timeout_seconds:g} seconds"
+            raise HttpError(TOO_SLOW, detail) from None
 
-    def _limited(self, content: B) -> B:
-        if len(content) > self._largest:
-            raise HttpError(TOO_LARGE, f"a body must be at most {self._largest:,} bytes")
+    def _check_size(self, content: B) -> B:
+        if len(content) > self._max_bytes:
+            raise HttpError(TOO_LARGE, f"a body must be at most {self._max_bytes:,} bytes")
         return content
 
-    def decode(self, operation: Route, content: bytes) -> Any:
-        """Return a body as the type that the operation declares, or raise a 400 or 422."""
+    def decode(self, route: Route, content: bytes) -> Any:
+        """Return the body as an instance of the route's `request_schema`.
+
+        Raises
+        ------
+        HttpError
+            A 400 if it is not valid JSON, a 422 if it does not conform to the schema.
+        """
         try:
-            return self._decoders[operation.name].decode(content)
+            return self._decoders[route.operation_id].decode(content)
         except msgspec.ValidationError as error:
             raise HttpError(INVALID, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -95,11 +103,11 @@ class BodyReader:
             raise HttpError(MALFORMED, "the body is nested too deeply") from None
 
 
-def _check_type(headers: RequestHeaders) -> None:
+def _check_content_type(headers: RequestHeaders) -> None:
     content_type = headers.get(b"content-type", b"")
     if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
-        got = content_type.decode("latin-1")[:80]
-        raise HttpError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {got!r}")
+        received = content_type.decode("latin-1")[:80]
+        raise HttpError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {received!r}")
 
 
 def _is_last(message: Any) -> bool:
@@ -107,7 +115,7 @@ def _is_last(message: Any) -> bool:
 
 
 @coroutine
-def _resume(receiving: Any, waiting: Any) -> Generator[Any, Any, Any]:
-    """Await what was started by hand, and yielded what it waits for."""
-    yield waiting
+def _resume(receiving: Any, pending: Any) -> Generator[Any, Any, Any]:
+    """Await an iterator of ``__await__`` that has yielded its first future already."""
+    yield pending
     return (yield from receiving)

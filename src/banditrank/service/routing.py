@@ -1,4 +1,4 @@
-"""What can be asked: a table from which requests are routed and the OpenAPI document is made."""
+"""Routes and the router."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,121 +15,143 @@ if TYPE_CHECKING:
 
 Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | StreamingResponse]]
 
-_MAX_CACHED_PATHS = 10_000  # paths whose operations are not looked for again
-_MAX_CACHED_PATH_LENGTH = (
-    128  # characters of such a path: whoever sends longer ones shall not fill the memory
-)
+_MAX_CACHED_PATHS = 10_000
+_MAX_CACHED_PATH_LENGTH = 128  # bounds the memory that clients can fill
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a path or a query."""
+    """A parameter of a path, a query string or a header.
+
+    Attributes
+    ----------
+    name
+        Name of the parameter.
+    description
+        One sentence, for the API reference.
+    schema
+        JSON Schema of the value.
+    """
 
     name: str
     description: str
     schema: dict[str, Any]
-    example: Any = None
 
 
 @dataclass(frozen=True)
 class Route:
-    """One thing that can be asked.
+    """A route: the handler of a method and a path, and its OpenAPI description.
 
     Attributes
     ----------
     method, path
-        Where; ``{name}`` in a path stands for a parameter, a segment of its own.
-    name, summary
-        For programs and for people.
+        HTTP method and path; ``{name}`` in the path is a parameter that spans one segment.
+    operation_id
+        OpenAPI operation id, also the label of the route in metrics and log lines.
+    summary
+        One sentence, for the API reference.
     right
-        What an API key must allow; None if no key is needed.
+        Right that the API key must have; None for routes without authentication.
     handler
-        Gives the response.
-    body, answer
-        Types of the request's and the response's JSON; None without any.
+        Coroutine function that returns the response.
+    request_schema, response_schema
+        Types of the JSON bodies; None without a body.
     status
-        Of the response if all goes well.
-    problems
-        What else may come of it, beside what may come of any request.
+        Status of a successful response.
+    errors
+        Types of errors of this route, besides those that every route may return.
     query
-        Parameters that may be given.
+        Optional query parameters.
     content_type
-        Of a response that is not JSON.
+        Content type of a successful response.
     events
-        Types of the JSON that the events of a stream hold, by their names.
-    conditional
-        Whether a client that sends the entity tag of what it has is told if that is still the same.
+        Types of the JSON data of server-sent events, by event name.
+    has_etag
+        Whether the response has an entity tag, so that ``If-None-Match`` is answered with a 304.
     scope
-        ``path`` if the path names the surface that a key must cover, or a key must cover all surfaces;
-        ``handler`` if the handler finds out which surfaces are concerned.
-    cancellable
+        ``path`` if the key must cover the surface in the path, or all surfaces if the path has none;
+        ``handler`` if the handler checks which surfaces the key must cover.
+    is_cancellable
         Whether the handler is cancelled when the client disconnects.
     """
 
     method: str
     path: str
-    name: str
+    operation_id: str
     summary: str
     right: Right | None
     handler: Handler
-    body: Any = None
-    answer: Any = None
+    request_schema: Any = None
+    response_schema: Any = None
     status: int = 200
-    problems: tuple[HttpErrorType, ...] = ()
+    errors: tuple[HttpErrorType, ...] = ()
     query: tuple[Parameter, ...] = ()
     content_type: str = "application/json"
     events: Mapping[str, Any] = field(default_factory=dict)
-    conditional: bool = False
+    has_etag: bool = False
     scope: Literal["path", "handler"] = "path"
-    cancellable: bool = False
+    is_cancellable: bool = False
 
 
 class Router:
-    """Finds operations by method and path."""
+    """Finds the route of a request.
 
-    def __init__(self, operations: tuple[Route, ...]) -> None:
+    Parameters
+    ----------
+    routes
+        All routes; the first match wins.
+    """
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
         self._methods: dict[str, dict[str, Route]] = {}
-        for operation in operations:
-            self._methods.setdefault(operation.path, {})[operation.method] = operation
-        self._found: dict[str, tuple[dict[str, Route], dict[str, str]]] = {}
+        for route in routes:
+            self._methods.setdefault(route.path, {})[route.method] = route
+        self._cache: dict[str, tuple[dict[str, Route], dict[str, str]]] = {}
 
     def find(self, method: str, raw_path: str) -> tuple[Route, dict[str, str]]:
-        """Return an operation and the parameters in the path, or raise a problem.
+        """Return the route of a request and the parameters in its path.
 
         Parameters
         ----------
         method
-            HEAD stands for GET.
+            HTTP method; HEAD finds the route of GET.
         raw_path
-            As it was sent: a slash within a parameter is written %2F.
+            Percent-encoded path: a slash within a parameter is ``%2F``.
+
+        Raises
+        ------
+        HttpError
+            A 404 if no route has this path, a 405 if none of them has this method.
         """
-        found = self._found.get(raw_path)
-        if found is None:
-            found = self._match(raw_path.split("/"))
-            if len(raw_path) <= _MAX_CACHED_PATH_LENGTH:  # pages ask for the same few paths over and over
-                if len(self._found) >= _MAX_CACHED_PATHS:  # of which most may be asked for once
-                    self._found.clear()
-                self._found[raw_path] = found
-        methods, parameters = found
-        operation = methods.get("GET" if method == "HEAD" else method)
-        if operation is None:
+        match = self._cache.get(raw_path)
+        if match is None:
+            match = self._match(raw_path.split("/"))
+            if len(raw_path) <= _MAX_CACHED_PATH_LENGTH:
+                if len(self._cache) >= _MAX_CACHED_PATHS:
+                    self._cache.clear()
+                self._cache[raw_path] = match
+        methods, parameters = match
+        route = methods.get("GET" if method == "HEAD" else method)
+        if route is None:
             allowed = ", ".join(sorted(methods))
             raise HttpError(
-                WRONG_METHOD, f"it can be {allowed}, not {method}", ((b"allow", allowed.encode()),)
+                WRONG_METHOD,
+                f"method {method} is not allowed, only {allowed}",
+                ((b"allow", allowed.encode()),),
             )
-        return operation, parameters
+        return route, parameters
 
     def _match(self, segments: list[str]) -> tuple[dict[str, Route], dict[str, str]]:
         for path, methods in self._methods.items():
             pattern = path.split("/")
-            if len(pattern) == len(segments) and all(map(_fits, pattern, segments)):
+            if len(pattern) == len(segments) and all(map(_matches, pattern, segments)):
                 return methods, {
-                    name[1:-1]: unquote(given)
-                    for name, given in zip(pattern, segments, strict=True)
+                    name[1:-1]: unquote(segment)
+                    for name, segment in zip(pattern, segments, strict=True)
                     if name.startswith("{")
                 }
-        raise HttpError(NOT_FOUND, "the API begins at /v1, its description is at /docs")
+        raise HttpError(NOT_FOUND, "no such path; the API is at /v1, its reference at /docs")
 
 
-def _fits(expected: str, given: str) -> bool:
-    return expected == given or (expected.startswith("{") and bool(given))
+def _matches(pattern: str, segment: str) -> bool:
+    return pattern == segment or (pattern.startswith("{") and bool(segment))

@@ -1,11 +1,11 @@
-"""The dashboard's files: part of the package, without data, the same for everybody."""
+"""Static files of the dashboard: HTML, scripts and styles; they contain no data and need no key."""
 
 import hashlib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from banditrank.service.http import REVALIDATED, Headers, Request, Response
+from banditrank.service.http import REVALIDATE, Headers, Request, Response
 from banditrank.service.http_errors import NOT_FOUND, HttpError
 from banditrank.service.routing import Route
 
@@ -13,58 +13,61 @@ if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 _HTML = b"text/html; charset=utf-8"
-_KINDS = {
+_CONTENT_TYPES = {
     "css": b"text/css; charset=utf-8",
     "js": b"text/javascript; charset=utf-8",
     "svg": b"image/svg+xml",
 }
-_POLICY = (
+_CONTENT_SECURITY_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS: Headers = ((b"content-security-policy", _POLICY), (b"referrer-policy", b"no-referrer"))
-
+_HEADERS: Headers = (
+    (b"content-security-policy", _CONTENT_SECURITY_POLICY),
+    (b"referrer-policy", b"no-referrer"),
+)
 
 DIRECTORY = files("banditrank.service") / "static"
+"""Directory of the files."""
 
 
 class _File(NamedTuple):
     content: bytes
     content_type: bytes
-    tag: bytes
+    etag: bytes
 
 
 @cache
 def _files() -> dict[str, _File]:
-    """Return the files by name: only what is listed here can be asked for."""
-    found = {}
+    """Return the files by name; no other file is served."""
+    result = {}
     for file in DIRECTORY.iterdir():
-        ending = file.name.rpartition(".")[2]
-        kind = _HTML if ending == "html" else _KINDS.get(ending)
-        if kind is not None:
+        suffix = file.name.rpartition(".")[2]
+        content_type = _HTML if suffix == "html" else _CONTENT_TYPES.get(suffix)
+        if content_type is not None:
             content = file.read_bytes()
-            tag = b'"%s"' % hashlib.blake2s(content, digest_size=12).hexdigest().encode()
-            found[file.name] = _File(content, kind, tag)
-    return found
+            etag = b'"%s"' % hashlib.blake2s(content, digest_size=12).hexdigest().encode()
+            result[file.name] = _File(content, content_type, etag)
+    return result
 
 
 def _response(request: Request, file: _File) -> Response:
-    response = Response(200, file.content, file.content_type, _HEADERS, REVALIDATED)
-    return request.if_changed(response, file.tag)
+    response = Response(200, file.content, file.content_type, _HEADERS, REVALIDATE)
+    return request.conditional(response, file.etag)
 
 
-async def _surfaces(_application: "Application", request: Request) -> Response:
+async def _surfaces_page(_application: "Application", request: Request) -> Response:
     return _response(request, _files()["index.html"])
 
 
-async def _surface(_application: "Application", request: Request) -> Response:
+async def _surface_page(_application: "Application", request: Request) -> Response:
     return _response(request, _files()["surface.html"])
 
 
 async def _asset(_application: "Application", request: Request) -> Response:
     file = _files().get(request.parameters["file"])
     if file is None or file.content_type == _HTML:
-        raise HttpError(NOT_FOUND, "the dashboard has no such file")
+        raise HttpError(NOT_FOUND, "no such file")
     return _response(request, file)
 
 
@@ -73,31 +76,31 @@ ROUTES = (
         "GET",
         "/",
         "surfacesPage",
-        "The dashboard: all surfaces.",
+        "Return the page that lists all surfaces.",
         None,
-        _surfaces,
+        _surfaces_page,
         content_type="text/html",
-        conditional=True,
+        has_etag=True,
     ),
     Route(
         "GET",
         "/surfaces/{surface}",
         "surfacePage",
-        "The dashboard: one surface. The page itself finds out whether there is one of this name.",
+        "Return the dashboard page of a surface; it is the same for every name.",
         None,
-        _surface,
+        _surface_page,
         content_type="text/html",
-        conditional=True,
+        has_etag=True,
     ),
     Route(
         "GET",
         "/assets/{file}",
         "asset",
-        "Scripts, styles and pictures of the dashboard.",
+        "Return a script, style sheet or image of the dashboard.",
         None,
         _asset,
         content_type="*/*",
-        problems=(NOT_FOUND,),
-        conditional=True,
+        errors=(NOT_FOUND,),
+        has_etag=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Operations on surfaces."""
+"""Routes of surfaces and their items."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,29 +21,31 @@ if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 
-def _answer(live: LiveSurface) -> SurfaceResponse:
-    return SurfaceResponse.of(live.surface, revision=live.revision, version=live.version, rounds=live.rounds)
+def _surface_response(live: LiveSurface) -> SurfaceResponse:
+    return SurfaceResponse.from_surface(
+        live.surface, revision=live.revision, version=live.version, rounds=live.rounds
+    )
 
 
 def _response(live: LiveSurface, status: int = 200) -> Response:
-    return Response(status, msgspec.json.encode(_answer(live)))
+    return Response(status, msgspec.json.encode(_surface_response(live)))
 
 
-def _given(body: Any) -> dict[str, Any]:
-    """Return what was given of a body's fields."""
+def _present_fields(body: Any) -> dict[str, Any]:
+    """Return the fields that the client sent."""
     values: dict[str, Any] = msgspec.structs.asdict(body)
     return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
 
 async def _list(application: "Application", request: Request) -> Response:
     covered = [live for live in application.engine.surfaces() if request.principal.covers(live.surface.name)]
-    answers = [_answer(live) for live in covered]
-    return Response(200, msgspec.json.encode(SurfaceListResponse(answers)))
+    surfaces = [_surface_response(live) for live in covered]
+    return Response(200, msgspec.json.encode(SurfaceListResponse(surfaces)))
 
 
 async def _create(application: "Application", request: Request) -> Response:
     request.principal.check_surface(request.body.name)
-    surface = await application.pools.administration.run(Surface.from_dict, _given(request.body))
+    surface = await application.pools.administration.run(Surface.from_dict, _present_fields(request.body))
     live = await application.pools.administration.run(application.engine.create, surface)
     application.log_action(request, "surface created", surface=surface.name)
     return _response(live, 201)
@@ -55,18 +57,18 @@ async def _read(application: "Application", request: Request) -> Response:
 
 async def _change(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
-    given = _given(request.body)
+    settings = _present_fields(request.body)
 
     def changed(surface: Surface) -> Surface:
-        return Surface.from_dict(surface.to_dict() | given)
+        return Surface.from_dict(surface.to_dict() | settings)
 
     live = await application.pools.administration.run(application.engine.change, live.surface.name, changed)
-    application.log_action(request, "surface changed", surface=live.surface.name, settings=sorted(given))
+    application.log_action(request, "surface changed", surface=live.surface.name, settings=sorted(settings))
     return _response(live)
 
 
 async def _delete(application: "Application", request: Request) -> Response:
-    name = request.parameters["surface"]  # it may be one that cannot be read
+    name = request.parameters["surface"]  # also one whose settings this version cannot read
     await application.pools.administration.run(application.engine.delete, name)
     application.log_action(request, "surface deleted", surface=name)
     return Response(204, b"")
@@ -78,7 +80,7 @@ async def _add_items(application: "Application", request: Request) -> Response:
     live = await application.pools.administration.run(
         application.engine.change, live.surface.name, lambda surface: surface.with_items(names)
     )
-    application.log_action(request, "items added", surface=live.surface.name, items=len(names))
+    application.log_action(request, "items added", surface=live.surface.name, n_items=len(names))
     return _response(live)
 
 
@@ -97,10 +99,10 @@ ROUTES = (
         "GET",
         "/v1/surfaces",
         "listSurfaces",
-        "List the surfaces that the key covers.",
+        "Return all surfaces that the key covers.",
         "read",
         _list,
-        answer=SurfaceListResponse,
+        response_schema=SurfaceListResponse,
         scope="handler",
     ),
     Route(
@@ -110,62 +112,62 @@ ROUTES = (
         "Create a surface.",
         "administer",
         _create,
-        body=CreateSurfaceRequest,
-        answer=SurfaceResponse,
+        request_schema=CreateSurfaceRequest,
+        response_schema=SurfaceResponse,
         status=201,
-        problems=(NAME_TAKEN,),
+        errors=(NAME_TAKEN,),
         scope="handler",
     ),
     Route(
         "GET",
         "/v1/surfaces/{surface}",
         "readSurface",
-        "One surface.",
+        "Return a surface.",
         "read",
         _read,
-        answer=SurfaceResponse,
-        problems=(UNKNOWN_SURFACE,),
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
     ),
     Route(
         "PATCH",
         "/v1/surfaces/{surface}",
         "changeSurface",
-        "Change settings of a surface; what was learned stays.",
+        "Change settings of a surface; its counts are kept.",
         "administer",
         _change,
-        body=UpdateSurfaceRequest,
-        answer=SurfaceResponse,
-        problems=(UNKNOWN_SURFACE,),
+        request_schema=UpdateSurfaceRequest,
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
     ),
     Route(
         "DELETE",
         "/v1/surfaces/{surface}",
         "deleteSurface",
-        "Delete a surface and all that was learned.",
+        "Delete a surface and its counts.",
         "administer",
         _delete,
         status=204,
-        problems=(UNKNOWN_SURFACE,),
+        errors=(UNKNOWN_SURFACE,),
     ),
     Route(
         "POST",
         "/v1/surfaces/{surface}/items",
         "addItems",
-        "Show items from now on: new ones, or such as were retired.",
+        "Add items to a surface; retired items are restored.",
         "administer",
         _add_items,
-        body=AddItemsRequest,
-        answer=SurfaceResponse,
-        problems=(UNKNOWN_SURFACE,),
+        request_schema=AddItemsRequest,
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
     ),
     Route(
         "DELETE",
         "/v1/surfaces/{surface}/items/{item}",
         "retireItem",
-        "Show an item no more; what was learned of it stays.",
+        "Retire an item, so that it is no longer ranked; its counts are kept.",
         "administer",
         _retire_item,
-        answer=SurfaceResponse,
-        problems=(UNKNOWN_SURFACE,),
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
     ),
 )

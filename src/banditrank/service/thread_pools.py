@@ -1,8 +1,8 @@
-"""Bounded thread pools, so that slow work of one kind never delays work of another.
+"""Bounded thread pools, one for each kind of blocking work.
 
-Reports may take seconds and a client may send many; reading API keys and answering health checks must not
-wait behind them. Each kind of work therefore has threads and a queue of its own, and a full queue is an error
-that the client can retry.
+A report may take seconds, and a client may request many; API keys and health checks must not wait behind
+them. Each kind of work therefore has its own threads and queue, and a full queue is an error that the client
+can retry.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 REFUSAL_SECONDS = 1.0
-"""How long a refused request is held: answers to a client that retries at once would take time as well."""
+"""Seconds by which a refusal is delayed, since a client that retries at once would cost time as well."""
 
 MAX_PAUSE_SECONDS = 5.0
-"""Longest pause after a call of a pool with a duty cycle."""
+"""Maximum pause after a call of a pool with a duty cycle."""
 
 
 class ThreadPool:
@@ -31,12 +31,12 @@ class ThreadPool:
     Parameters
     ----------
     name
-        For the names of the threads, and for clients that are turned away.
+        Name of the threads, also in error messages.
     threads
         Maximum number of calls that run at once.
     max_queued
-        Maximum number of calls that wait for a thread; None for no limit, where callers are bounded
-        otherwise.
+        Maximum number of calls that wait for a thread; None for no limit, where something else limits the
+        number of callers.
     duty_cycle
         Share of a thread's time that calls may take in the long run. Below 1 a thread pauses after a call,
         which leaves the processor and the interpreter lock to others however many calls are queued.
@@ -64,14 +64,14 @@ class ThreadPool:
         self.calls = 0  # queued or running; changed by the event loop's thread only
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a function in a thread, and return its result.
+        """Run a function in a thread and return its result.
 
-        A call that is cancelled before a thread took it up does not run.
+        A call that is cancelled before a thread runs it does not run.
 
         Raises
         ------
         ProblemError
-            A 503 with Retry-After after `REFUSAL_SECONDS`, if the queue is full.
+            A 503 with Retry-After if the queue is full, after `REFUSAL_SECONDS`.
         """
         if self._max_calls is not None and self.calls >= self._max_calls:
             await asyncio.sleep(REFUSAL_SECONDS)
@@ -88,7 +88,7 @@ class ThreadPool:
             raise
 
     def close(self) -> None:
-        """Drop what is queued, and wait for the calls that run."""
+        """Cancel queued calls and wait for running ones."""
         self._closing.set()
         self._executor.shutdown(cancel_futures=True)
 
@@ -122,22 +122,22 @@ def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> N
 
 
 class ThreadPools:
-    """The pools of a service.
+    """The thread pools of a service.
 
     Attributes
     ----------
     control
-        API keys, readiness and shared metrics: at most one call of each at a time.
+        API keys, readiness and sharing of metrics: at most one call of each at a time.
     store
-        Rankings, feedback and surfaces for which the store must be read first.
+        Rankings, feedback and surfaces that need a read of the store.
     administration
-        Changes of surfaces, which may have to be compiled.
+        Changes of surfaces, which may compile code.
     reports
         Estimates, the equality report and explanations.
     dashboards
-        Documents of open dashboards: at most one call for each surface.
+        Dashboard documents: at most one call for each surface.
     metrics
-        Metrics for Prometheus.
+        Exposition of metrics.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""What processes counted: each for itself, and all workers of a service together.
+"""Counters of one worker process, and their sum over all workers of a service.
 
-A request for metrics reaches one worker. So each writes what it counted to a file of its own, and whichever
-is asked adds up all files. Those of workers that are gone stay: what is counted never becomes less.
+A request for metrics reaches one worker. Each worker therefore writes its counters to a file in a shared
+directory, and the worker that is asked adds up all files. Files of workers that exited are kept, so that
+counters never decrease.
 """
 
 import contextlib
@@ -15,45 +16,65 @@ import msgspec
 
 from banditrank.files import replacing
 
-SHARING_SECONDS = 1.0
-"""Between two writings of what a worker counted."""
+SHARE_INTERVAL_SECONDS = 1.0
+"""Seconds between two writes of a worker's counters."""
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Seconds within which requests are answered; there is one more, for all others."""
+"""Upper bounds of the latency buckets in seconds; the last bucket has no bound."""
 
 
 class RequestHistogram(msgspec.Struct):
-    """Requests of one operation that ended with the same status.
+    """Latency histogram of the requests with one operation id and status.
 
-    Prometheus' own counters and histograms take as long for a request as all else that is done about it.
+    The metric classes of ``prometheus_client`` would take as long per request as all other work.
+
+    Attributes
+    ----------
+    seconds
+        Sum of the durations.
+    buckets
+        Number of requests in each of `BUCKETS`, and beyond the last.
     """
 
     seconds: float = 0.0
     buckets: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
 
     def add(self, other: "RequestHistogram") -> None:
-        """Count others, too."""
+        """Add the requests of another histogram."""
         self.seconds += other.seconds
         self.buckets = [own + more for own, more in zip(self.buckets, other.buckets, strict=True)]
 
 
-RequestHistograms: TypeAlias = dict[tuple[str, int], RequestHistogram]  # by operation and status
+RequestHistograms: TypeAlias = dict[tuple[str, int], RequestHistogram]
+"""Histograms by operation id and status."""
 
 
 class WorkerMetrics(msgspec.Struct):
-    """What was counted since processes began: requests, and what a journal says of itself."""
+    """Counters of a worker since it started.
+
+    Attributes
+    ----------
+    requests
+        Latency histograms of requests.
+    commits
+        Number of group commits.
+    events
+        Number of events in these commits.
+    dropped
+        Number of impressions that were not recorded, because the commit queue was full.
+    """
 
     requests: RequestHistograms = msgspec.field(default_factory=dict)
-    groups: int = 0
-    entries: int = 0
+    commits: int = 0
+    events: int = 0
     dropped: int = 0
 
     def add(self, other: "WorkerMetrics") -> None:
-        """Count what others counted, too."""
-        for kind, alike in list(other.requests.items()):
-            self.requests.setdefault(kind, RequestHistogram()).add(alike)
-        self.groups += other.groups
-        self.entries += other.entries
+        """Add the counters of another worker."""
+        for labels, histogram in list(other.requests.items()):
+            self.requests.setdefault(labels, RequestHistogram()).add(histogram)
+        self.commits += other.commits
+        self.events += other.events
         self.dropped += other.dropped
 
 
@@ -62,39 +83,45 @@ _decode = msgspec.msgpack.Decoder(WorkerMetrics).decode
 
 
 class SharedWorkerMetrics:
-    """What all workers counted, in a directory that they share.
+    """Counters of all workers, in a directory that they share.
 
     Parameters
     ----------
     directory
-        Where files are; nobody else's.
+        Directory that contains nothing else.
     own
-        Tells what this worker counted.
+        Returns the counters of this worker.
     """
 
     def __init__(self, directory: Path, own: Callable[[], WorkerMetrics]) -> None:
         self._directory = directory
-        self._file = directory / f"{token_hex(16)}.tally"  # a worker that comes later may get the same number
+        self._file = directory / f"{token_hex(16)}.metrics"  # random: process ids are reused
         self._own = own
         self._lock = threading.Lock()
 
     def write(self) -> None:
-        """Tell the other workers what this one counted."""
-        with self._lock:  # what was counted before is not written after
+        """Write the counters of this worker for the others.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        with self._lock:  # older counters must not replace newer ones
             self._write(_encode(self._own()))
 
     def total(self) -> WorkerMetrics:
-        """Return what all workers counted: this one up to now, others when they wrote it last."""
+        """Return the sum over all workers: this one's current counters and the last written of the others."""
         with self._lock:
             own = _encode(self._own())
-            with contextlib.suppress(OSError):  # it is logged by whoever writes every second
-                self._write(own)  # what is told now is not to become less when another worker is asked
+            with contextlib.suppress(OSError):  # the periodic task logs it
+                self._write(own)  # so that the total does not decrease when another worker is asked next
         total = _decode(own)
-        for file in self._directory.glob("*.tally"):
+        for file in self._directory.glob("*.metrics"):
             if file != self._file:
                 total.add(_decode(file.read_bytes()))
         return total
 
-    def _write(self, own: bytes) -> None:
+    def _write(self, content: bytes) -> None:
         with replacing(self._file) as file:
-            file.write_bytes(own)
+            file.write_bytes(content)
