@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from banditrank import __version__
 from banditrank.engine.engine import Engine
 from banditrank.service.metrics import Metrics
 from banditrank.storage.memory import MemoryStore
@@ -35,13 +36,16 @@ def test_counters_of_workers_add_up(engine: Engine, tmp_path: Path) -> None:
     for _ in range(2):
         figures = told(one)
         assert figures["banditrank_requests_total" + RANKED] == 2
-        assert figures["banditrank_request_seconds_sum" + RANKED] == 0.75
-        assert figures['banditrank_request_seconds_bucket{le="0.25",operation="rank",status="200"}'] == 1
+        assert figures["banditrank_request_duration_seconds_sum" + RANKED] == 0.75
+        assert (
+            figures['banditrank_request_duration_seconds_bucket{le="0.25",operation="rank",status="200"}']
+            == 1
+        )
         assert figures['banditrank_requests_total{operation="feedback",status="503"}'] == 1
-        assert figures["banditrank_journal_groups"] == 6
-        assert figures["banditrank_journal_entries"] == 40
-        assert figures["banditrank_journal_dropped"] == 2
-        assert figures["banditrank_info"] == 1
+        assert figures["banditrank_commits_total"] == 6
+        assert figures["banditrank_committed_events_total"] == 40
+        assert figures["banditrank_dropped_impressions_total"] == 2
+        assert figures[f'banditrank_build_info{{version="{__version__}"}}'] == 1
 
 
 def test_what_was_told_does_not_become_less(engine: Engine, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    InfoMetricFamily,
     Metric,
 )
 from prometheus_client.registry import Collector
@@ -142,7 +143,7 @@ class _Collector(Collector):
 
     def _process_metrics(self) -> Iterator[Metric]:
         engine, counters = self._engine, self._counters
-        yield GaugeMetricFamily("banditrank_info", "1, for version " + __version__, value=1)
+        yield InfoMetricFamily("banditrank_build", "Version of banditrank.", value={"version": __version__})
         yield GaugeMetricFamily(
             "banditrank_store_sync_age_seconds",
             "Time since the last sync with the store.",
@@ -153,13 +154,18 @@ class _Collector(Collector):
             "Surfaces in the store that this version cannot read.",
             value=len(engine.unreadable),
         )
-        for name, text, value in (
-            ("groups", "Group commits.", counters.commits),
-            ("entries", "Rankings and feedback in group commits.", counters.events),
-            ("dropped", "Impressions that were not recorded.", counters.dropped),
-            ("waiting", "Events that wait for a commit.", engine.journal.waiting),
-        ):
-            yield GaugeMetricFamily(f"banditrank_journal_{name}", text, value=value)
+        yield GaugeMetricFamily(
+            "banditrank_commit_queue_length", "Events that wait for a commit.", value=engine.journal.waiting
+        )
+        yield CounterMetricFamily("banditrank_commits", "Group commits.", value=counters.commits)
+        yield CounterMetricFamily(
+            "banditrank_committed_events", "Rankings and feedback in group commits.", value=counters.events
+        )
+        yield CounterMetricFamily(
+            "banditrank_dropped_impressions",
+            "Impressions that were not recorded because the commit queue was full.",
+            value=counters.dropped,
+        )
 
     def _surface_metrics(self) -> Iterator[Metric]:
         age = GaugeMetricFamily(
@@ -170,7 +176,7 @@ class _Collector(Collector):
         version = GaugeMetricFamily(
             "banditrank_counts_version", "Version of the counts in this process.", labels=["surface"]
         )
-        rounds = GaugeMetricFamily(
+        rounds = CounterMetricFamily(
             "banditrank_rounds", "Counted rankings of the surface, over all replicas.", labels=["surface"]
         )
         for live in self._engine.surfaces():
@@ -186,7 +192,7 @@ class _Collector(Collector):
             "banditrank_requests", "HTTP requests by operation id and status.", labels=labels
         )
         durations = HistogramMetricFamily(
-            "banditrank_request_seconds",
+            "banditrank_request_duration_seconds",
             "Duration of HTTP requests by operation id and status.",
             labels=labels,
         )
