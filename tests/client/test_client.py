@@ -1,4 +1,4 @@
-"""The client: what it asks, what it makes of answers, and when it asks again."""
+"""Clients: requests, results, errors and retries."""
 
 import asyncio
 import inspect
@@ -8,16 +8,15 @@ import httpx
 import pytest
 from running_service import Running, running
 
-from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
-from banditrank.client import retries as client_attempts
+from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, retries, synchronous
 from banditrank.errors import ContradictionError, InvalidInputError, LapsedRankingError, UnknownRankingError
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_attempts, "wait_after", lambda *_: 0.0)
+def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "backoff_seconds", lambda *_: 0.0)
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def service() -> Iterator[Running]:
 
 
 def test_everything_can_be_asked(service: Running) -> None:
-    with Client(service.address, timeout=120) as client:
+    with Client(service.address, timeout_seconds=120) as client:
         assert client.create_surface("ads", **ADS)["rounds"] == 0
         shown = client.rank("ads", "new")
         assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "counted"
@@ -45,7 +44,7 @@ def test_everything_can_be_asked(service: Running) -> None:
         results = client.feedback_batch([{"ranking": second.id}, {"ranking": "forged"}])
         assert [result["status"] for result in results] == ["counted", "refused"]
         assert client.add_items("ads", ["ad-4"])["items"][3] == {"name": "ad-4", "retired": False}
-        assert client.retire_item("ads", "ad/2")["items"][1] == {"name": "ad/2", "retired": True}
+        assert client.retire_items("ads", ["ad/2"])["items"][1] == {"name": "ad/2", "retired": True}
         assert client.change_surface("ads", policy="ucb-rank")["policy"] == "ucb-rank"
         assert client.surface("ads") in client.surfaces()
         assert client.estimates("ads", level=0.8)["level"] == 0.8
@@ -55,13 +54,13 @@ def test_everything_can_be_asked(service: Running) -> None:
         client.delete_surface("ads")
         with pytest.raises(ServiceError, match="Surface not found") as refused:
             client.surface("ads")
-        assert (refused.value.status, refused.value.kind) == (404, "unknown-surface")
+        assert (refused.value.status, refused.value.error_type) == (404, "unknown-surface")
         assert refused.value.request_id
 
 
 def test_everything_can_be_awaited(service: Running) -> None:
     async def ask() -> list[str]:
-        async with AsyncClient(service.address, timeout=120) as client:
+        async with AsyncClient(service.address, timeout_seconds=120) as client:
             await client.create_surface("ads", **ADS)
             shown = await asyncio.gather(*(client.rank("ads", "new") for _ in range(20)))
             return await asyncio.gather(*(client.feedback(one.id, clicked=one.items[0]) for one in shown))
@@ -74,7 +73,7 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
         asked.append(request)
         return answer(len(asked))
 
-    return Client("http://service", retries=3, transport=httpx.MockTransport(handle))
+    return Client("http://service", max_retries=3, transport=httpx.MockTransport(handle))
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
@@ -86,8 +85,8 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
         ("change_surface", ()),
         ("delete_surface", ()),
         ("add_items", ()),
-        ("retire_item", ()),
-        ("retire_item", ("ads",)),
+        ("retire_items", ()),
+        ("retire_items", ("ads",)),
         ("estimates", ()),
         ("equality", ()),
         ("explain", ()),
@@ -95,12 +94,13 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
 )
 def test_names_that_stand_for_other_places_are_not_sent(call: str, before: tuple, name: str) -> None:
     asked: list[httpx.Request] = []
-    after = ("x",) if call in ("rank", "add_items") or (call == "retire_item" and not before) else ()
+    after = ("x",) if call in ("rank", "add_items") or (call == "retire_items" and not before) else ()
+    invalid = [name] if before else name  # retire_items takes a list
     with (
         client_of(lambda _: httpx.Response(200, json={}), asked) as client,
         pytest.raises(InvalidInputError, match=r"must not be empty, \. or \.\., got"),
     ):
-        getattr(client, call)(*before, name, *after)
+        getattr(client, call)(*before, invalid, *after)
     assert asked == []
 
 
@@ -118,7 +118,7 @@ ONCE = [  # a second one is refused
     ("create_surface", ("ads",)),
     ("delete_surface", ("ads",)),
     ("add_items", ("ads", ["ad-4"])),
-    ("retire_item", ("ads", "ad-3")),
+    ("retire_items", ("ads", ["ad-3"])),
 ]
 
 
@@ -166,7 +166,7 @@ def test_what_may_have_to_be_compiled_is_waited_for(timeout: float, waited: floa
         asked.append(request)
         return httpx.Response(200, json={})
 
-    with Client("http://service", timeout=timeout, transport=httpx.MockTransport(handle)) as client:
+    with Client("http://service", timeout_seconds=timeout, transport=httpx.MockTransport(handle)) as client:
         client.create_surface("ads")
         client.change_surface("ads")
         client.surface("ads")
@@ -192,7 +192,7 @@ def test_the_key_is_sent_and_not_shown() -> None:
         return httpx.Response(401, text="no")
 
     with (
-        Client("http://service", key="br_secret", transport=httpx.MockTransport(handle)) as client,
+        Client("http://service", api_key="br_secret", transport=httpx.MockTransport(handle)) as client,
         pytest.raises(ServiceError) as refused,
     ):
         client.surfaces()
@@ -202,37 +202,57 @@ def test_the_key_is_sent_and_not_shown() -> None:
 
 def test_waiting_grows_and_heeds_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    waits = [client_attempts.wait_after(attempt, None) for attempt in range(1, 11)]
-    assert all(0.04 < wait <= 5 for wait in waits)
-    assert max(waits) > 2
-    assert client_attempts.wait_after(1, "3") >= 1.5
+    delays = [retries.backoff_seconds(attempt, None) for attempt in range(1, 11)]
+    assert all(0.04 < delay <= 5 for delay in delays)
+    assert max(delays) > 2
+    assert retries.backoff_seconds(1, "3") >= 1.5
+
+
+AWAITS = {
+    "    def close": "    async def aclose",
+    "_http.close()": "_http.aclose()",
+    "self.close()": "await self.aclose()",
+    "    def __enter__": "    async def __aenter__",
+    "    def __exit__": "    async def __aexit__",
+    "    def ": "    async def ",
+    "    async def __init__": "    def __init__",
+    "self._send(": "await self._send(",
+    "self._http.": "await self._http.",
+    "time.sleep": "await asyncio.sleep",
+    "import time": "import asyncio",
+    "httpx.BaseTransport": "httpx.AsyncBaseTransport",
+    "httpx.Client": "httpx.AsyncClient",
+    '"""Synchronous client': '"""Asynchronous client',
+    """    >>> with Client(transport=httpx.MockTransport(handle)) as client:
+    ...     client.feedback("id", clicked="ad-1")
+""": """    >>> async def send() -> str:
+    ...     async with AsyncClient(transport=httpx.MockTransport(handle)) as client:
+    ...         return await client.feedback("id", clicked="ad-1")
+    >>> asyncio.run(send())
+""",
+    "class Client": "class AsyncClient",
+}
 
 
 def test_both_clients_are_the_same_but_for_awaiting() -> None:
-    awaits = {
-        "    def close": "    async def aclose",
-        "_http.close()": "_http.aclose()",
-        "self.close()": "await self.aclose()",
-        "    def __enter__": "    async def __aenter__",
-        "    def __exit__": "    async def __aexit__",
-        "    def ": "    async def ",
-        "    async def __init__": "    def __init__",
-        "self._send(": "await self._send(",
-        "self._http.": "await self._http.",
-        "time.sleep": "await asyncio.sleep",
-        "import time": "import asyncio",
-        "class Client": "class AsyncClient",
-        "httpx.BaseTransport": "httpx.AsyncBaseTransport",
-        "httpx.Client": "httpx.AsyncClient",
-        'service."""': 'service, for programs with an event loop."""',
-    }
     expected = inspect.getsource(synchronous)
-    for plain, awaited in awaits.items():
-        expected = expected.replace(plain, awaited)
+    for synchronous_code, asynchronous_code in AWAITS.items():
+        assert synchronous_code in expected
+        expected = expected.replace(synchronous_code, asynchronous_code)
     assert inspect.getsource(asynchronous) == expected
 
 
-@pytest.mark.parametrize("retries", [-1, 101])
-def test_retries_are_bounded(retries: int) -> None:
-    with pytest.raises(InvalidInputError, match="retries must be a whole number from 0 to 100"):
-        Client("http://service", retries=retries)
+def test_no_items_cannot_be_retired() -> None:
+    asked: list[httpx.Request] = []
+    with (
+        client_of(lambda _: httpx.Response(200, json={}), asked) as client,
+        pytest.raises(InvalidInputError, match="items must not be empty"),
+    ):
+        client.retire_items("ads", [])
+    assert asked == []
+
+
+@pytest.mark.parametrize("max_retries", [-1, 101])
+def test_retries_are_bounded(max_retries: int) -> None:
+    with pytest.raises(InvalidInputError, match="max_retries must be a whole number from 0 to 100"):
+        Client("http://service", max_retries=max_retries)

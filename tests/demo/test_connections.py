@@ -59,7 +59,9 @@ def test_a_service_that_does_not_answer_is_given_up() -> None:
     async def ask() -> None:
         async with await asyncio.start_server(only_listen, "127.0.0.1", 0) as server:
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with AsyncClient(address, timeout=0.05, retries=0, transport=KeptConnections()) as client:
+            async with AsyncClient(
+                address, timeout_seconds=0.05, max_retries=0, transport=KeptConnections()
+            ) as client:
                 with pytest.raises(ServiceError, match=r"cannot be reached: no answer within 0\.05 s"):
                     await client.surfaces()
             await asyncio.gather(*ended)
@@ -69,7 +71,7 @@ def test_a_service_that_does_not_answer_is_given_up() -> None:
 
 def test_a_service_that_is_not_there_is_an_error_as_any() -> None:
     async def ask() -> None:
-        async with AsyncClient("http://127.0.0.1:9", retries=0, transport=KeptConnections()) as client:
+        async with AsyncClient("http://127.0.0.1:9", max_retries=0, transport=KeptConnections()) as client:
             await client.surfaces()
 
     with pytest.raises(ServiceError, match="the service cannot be reached"):

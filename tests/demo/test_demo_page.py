@@ -34,7 +34,7 @@ def visit(address: str, known: KnownSurface, first: int, number: int) -> Account
     """Let some of a surface's users come; the first of all find it made."""
 
     async def come() -> Account:
-        async with AsyncClient(address, timeout=COMPILING, transport=KeptConnections()) as client:
+        async with AsyncClient(address, timeout_seconds=COMPILING, transport=KeptConnections()) as client:
             if not first:
                 await client.create_surface(**known.definition)
             account = Account(known)

@@ -1,4 +1,4 @@
-"""A client of the ranking service, for programs with and without an event loop.
+"""Synchronous and asynchronous clients of the ranking service.
 
 >>> from banditrank.client import Client
 >>> with Client("http://127.0.0.1:8420") as client:  # doctest: +SKIP

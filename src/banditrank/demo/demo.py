@@ -109,7 +109,7 @@ def run_demo(
         check_whole("rounds", rounds, 1, MOST_ROUNDS)
 
     async def play(address: str) -> DemoResult:
-        async with AsyncClient(address, timeout=_PATIENCE, transport=KeptConnections()) as client:
+        async with AsyncClient(address, timeout_seconds=_PATIENCE, transport=KeptConnections()) as client:
             accounts: list[Account] = []
             users = _let_users_come(
                 client, accounts, store, lambda: ready(address), rounds=rounds, seed=seed, speed=speed
@@ -177,7 +177,7 @@ async def _open(client: AsyncClient, known: KnownSurface, store: str | None) -> 
     try:
         await client.create_surface(**definition)
     except ServiceError as error:
-        if error.kind != "name-taken":
+        if error.error_type != "name-taken":
             raise
         there = await client.surface(known.name)
         names = [item["name"] for item in there["items"]]

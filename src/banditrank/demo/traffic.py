@@ -75,7 +75,7 @@ class Traffic:
         except UnknownRankingError:
             self._account.deleted = True
         except ServiceError as error:
-            if error.kind != "unknown-surface":
+            if error.error_type != "unknown-surface":
                 raise
             self._account.deleted = True
         finally:
