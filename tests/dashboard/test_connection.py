@@ -38,14 +38,14 @@ def test_silence_is_shown_and_ends(page: Page, server: Fixture) -> None:
     expect(page.locator("#updated")).to_contain_text("Live")
     pass_time(page, 12)
     expect(page.locator("#updated")).to_contain_text("no answer for")
-    expect(page.locator("#healthy .a")).to_contain_text("Not known: the service has not answered")
+    expect(page.locator("#healthy .a")).to_contain_text("Unknown: the service has not responded")
     expect(page.locator(".sum .v").last).to_have_text("Unknown")
     assert set(page.locator("#healthy .st").all_inner_texts()) == {"Unknown"}
     expect(page.locator(".banner")).to_have_count(0)
     pass_time(page, 25)
     expect(page.locator(".banner")).to_contain_text("The service does not answer.")
-    expect(page.locator(".banner")).to_contain_text("Showing the state of 14:30:07")
-    expect(page.locator(".banner")).to_contain_text("Trying again")
+    expect(page.locator(".banner")).to_contain_text("Showing data from 14:30:07")
+    expect(page.locator(".banner")).to_contain_text("Retrying")
     expect(page.locator("#announcement")).to_have_text("The service does not answer.")
     assert page.locator("#shown tfoot b").first.inner_text() == value  # figures stay
     server.start()
@@ -53,7 +53,7 @@ def test_silence_is_shown_and_ends(page: Page, server: Fixture) -> None:
     expect(page.locator(".banner")).to_have_count(0)
     expect(page.locator("#updated")).to_contain_text("Live")
     expect(page.locator("#announcement")).to_have_text("")
-    expect(page.locator("#healthy .a")).not_to_contain_text("Not known")
+    expect(page.locator("#healthy .a")).not_to_contain_text("Unknown:")
 
 
 def test_a_short_restart_is_not_worth_a_banner(page: Page, server: Fixture) -> None:
@@ -75,7 +75,7 @@ def test_a_restart_is_told_for_some_minutes(page: Page, server: Fixture) -> None
     pass_time(page, 1)
     server.start()
     pass_time(page, 4)
-    words = "The service restarted at 14:29:50. All acknowledged feedback is here."
+    words = "The service restarted at 14:29:50. No acknowledged feedback was lost."
     expect(page.locator(".banner")).to_contain_text(words)
     expect(page.locator("#announcement")).to_have_text("The service restarted.")
     server.change("ads", as_of="2026-03-03T14:34:49Z")
@@ -220,7 +220,7 @@ def test_slow_answers_are_said_to_be_slow(page: Page, server: Fixture) -> None:
     assert page.locator("h2").count() == 5
     assert page.locator(".sk").first.evaluate("frame => frame.clientHeight") >= 200
     pass_time(page, 11)
-    expect(page.locator("main")).to_contain_text("The service answers slowly.")
+    expect(page.locator("main")).to_contain_text("The service is slow to respond.")
     server.slow.clear()
     expect(page.locator("#updated")).to_contain_text("Live")
 
@@ -246,14 +246,14 @@ def test_a_document_that_makes_no_sense_breaks_one_panel(server: Fixture, open_p
 def test_an_unknown_surface_is_said_to_be_unknown(page: Page, server: Fixture) -> None:
     page.goto(server.page("nowhere"))
     expect(page.locator("h1")).to_have_text("nowhere")
-    expect(page.locator("main")).to_contain_text("There is no such surface.")
+    expect(page.locator("main")).to_contain_text("This surface does not exist.")
     page.get_by_role("link", name="All surfaces").click()
     expect(page.locator("h1")).to_have_text("Surfaces")
 
 
 def test_a_surface_that_comes_later_is_found(page: Page, server: Fixture) -> None:
     page.goto(server.page("later"))
-    expect(page.locator("main")).to_contain_text("There is no such surface.")
+    expect(page.locator("main")).to_contain_text("This surface does not exist.")
     server.made["later"] = make("later")
     pass_time(page, 31)
     settled(page)

@@ -30,7 +30,7 @@ def test_slow_answers_are_said_to_be_slow(page: Page, server: Fixture) -> None:
     page.goto(server.address)
     expect(page.locator("main")).to_contain_text("Loading…")
     pass_time(page, 11)
-    expect(page.locator("main")).to_contain_text("The service answers slowly.")
+    expect(page.locator("main")).to_contain_text("The service is slow to respond.")
     server.held.clear()
     expect(page.locator(".surfaces tbody tr")).to_have_count(1)
 
@@ -41,10 +41,10 @@ def test_silence_is_said_once_while_a_question_hangs_and_ends(page: Page, server
     server.held.add("/v1/access")
     pass_time(page, 17)
     expect(page.locator("#updated")).to_contain_text("no answer for")
-    expect(page.locator("#announcement")).to_have_text("The service is silent.")
+    expect(page.locator("#announcement")).to_have_text("No response from the service.")
     expect(page.locator(".banner")).to_have_count(0)
     pass_time(page, 20)
-    expect(page.locator(".banner")).to_contain_text("Showing the state of")
+    expect(page.locator(".banner")).to_contain_text("Showing data from")
     expect(page.locator("#announcement")).to_have_text("The service does not answer.")
     page.evaluate(
         """() => {

@@ -29,7 +29,7 @@ def give_key(page: Page, key: str) -> None:
 def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) -> None:
     server.rights = {"br_reader": ("read",), "br_pages": ("rank",)}
     page.goto(server.page("ads"))
-    expect(page.locator("h1")).to_have_text("An API key is needed")
+    expect(page.locator("h1")).to_have_text("API key required")
     give_key(page, "br_wrong")
     expect(page.get_by_role("alert")).to_contain_text("does not have the right to read")
     give_key(page, "br_pages")
@@ -43,8 +43,8 @@ def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) ->
     assert page.get_by_role("link", name="Create a surface").count() == 0
     page.goto(f"{server.address}/#create")
     expect(page.locator("h1")).to_have_text("Surfaces")
-    page.get_by_role("button", name="Forget the key").click()
-    expect(page.locator("h1")).to_have_text("An API key is needed")
+    page.get_by_role("button", name="Remove the API key").click()
+    expect(page.locator("h1")).to_have_text("API key required")
 
 
 def test_a_page_whose_key_was_revoked_goes_on_with_another(page: Page, server: Fixture) -> None:
@@ -56,7 +56,7 @@ def test_a_page_whose_key_was_revoked_goes_on_with_another(page: Page, server: F
     server.stop()
     server.start()
     pass_time(page, 3)
-    expect(page.locator("h1")).to_have_text("An API key is needed")
+    expect(page.locator("h1")).to_have_text("API key required")
     give_key(page, "br_new")
     server.change("ads", rounds=77_777)
     expect(page.locator(".facts")).to_contain_text("77,777 visits")

@@ -60,8 +60,8 @@ def test_the_page_follows_what_is_learned(service: Running, open_page: OpenPage)
     play(service, "shelf", 20)
     expect(page.locator(".facts")).to_contain_text(f"{before + 20} visits counted", timeout=30_000)
     page.locator(".latest a").first.click()
-    expect(page.locator("main")).to_contain_text("did not enter: everyone would have got this ranking")
-    expect(page.locator("main")).to_contain_text("from the same counts, the same ranking comes out")
+    expect(page.locator("main")).to_contain_text("not used: all users would have got this ranking")
+    expect(page.locator("main")).to_contain_text("the same counts give the same ranking")
 
 
 def test_a_surface_is_created_and_its_items_changed(service: Running, open_page: OpenPage) -> None:
@@ -69,15 +69,15 @@ def test_a_surface_is_created_and_its_items_changed(service: Running, open_page:
     page.get_by_label("Name", exact=True).fill("made-here")
     page.get_by_label("Items").fill("x\ny\nz")
     page.get_by_label("Positions").fill("2")
-    page.get_by_label("Equal: everyone").check()
-    page.get_by_role("button", name="Create the surface").click()
+    page.get_by_label("Equal: all users").check()
+    page.get_by_role("button", name="Create surface").click()
     page.wait_for_url(f"{service.address}/surfaces/made-here")
-    expect(page.locator("#shown .a")).to_have_text("No ranking has been asked for.")
+    expect(page.locator("#shown .a")).to_have_text("No ranking has been requested yet.")
     page.get_by_role("link", name="Add or retire items").click()
     page.get_by_role("button", name="Retire x").click()
-    expect(page.locator("main")).to_contain_text("x is retired; what was learned of it stays.")
+    expect(page.locator("main")).to_contain_text("x was retired; its counts are kept.")
     page.get_by_label("Names").fill("w")
-    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add items").click()
     expect(page.locator("main")).to_contain_text("Added w.")
     told = service.ask("GET", "/v1/surfaces/made-here").json()
     assert [item["name"] for item in told["items"] if not item["retired"]] == ["y", "z", "w"]
@@ -102,8 +102,8 @@ def test_a_key_opens_the_page(open_page: OpenPage) -> None:
     with running(require_keys=True) as service:
         key = create_key(service.application.engine.store, "reader", ["read"])
         page = open_page(service.address)
-        expect(page.locator("h1")).to_have_text("An API key is needed")
+        expect(page.locator("h1")).to_have_text("API key required")
         page.get_by_label("Key").fill(key)
         page.get_by_role("button", name="Use this key").click()
-        expect(page.locator("main")).to_contain_text("There is no surface yet.", timeout=30_000)
+        expect(page.locator("main")).to_contain_text("There are no surfaces yet.", timeout=30_000)
         assert page.get_by_role("link", name="Create a surface").count() == 0

@@ -126,7 +126,7 @@ def test_what_is_typed_and_chosen_stays(server: Fixture, open_page: OpenPage) ->
 
 @pytest.mark.parametrize(
     ("place", "label"),
-    [("items", "Names"), ("ranking=", "Id of a ranking"), ("ranking={}", "Id of a ranking")],
+    [("items", "Names"), ("ranking=", "Ranking id"), ("ranking={}", "Ranking id")],
 )
 def test_forms_keep_the_focus_and_what_was_typed(
     place: str, label: str, server: Fixture, open_page: OpenPage
@@ -164,7 +164,7 @@ def test_the_latest_rankings_stand_still_under_the_hand(server: Fixture, open_pa
     update(server, page, "ads", recent=fresh)
     expect(link).to_be_focused()
     assert link.get_attribute("href") == address
-    assert "held while you are in the table" in page.inner_text("#shown")
+    assert "paused while you use the table" in page.inner_text("#shown")
     page.get_by_role("button", name="Pause").focus()
     update(server, page, "ads")
     assert page.locator(".latest a").first.get_attribute("href") == "#ranking=fresh-ranking-0"
@@ -191,7 +191,7 @@ def test_buckets_that_closed_are_added(server: Fixture, open_page: OpenPage) -> 
     page = open_page(server.address)
 
     def merge(added: dict[str, object]) -> dict[str, object] | None:
-        return evaluate_module(page, "series.js", "m.merge(...a)", [SERIES, added])
+        return evaluate_module(page, "time-series.js", "m.merge(...a)", [SERIES, added])
 
     later = {
         "start": "2026-03-02T14:02:00Z",
@@ -228,7 +228,7 @@ def test_events_arrive_in_pieces_of_any_size(size: int, server: Fixture, open_pa
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     events = evaluate_module(
         open_page(server.address),
-        "stream.js",
+        "event-stream.js",
         "(() => { const all = []; const parse = m.eventParser((...event) => all.push(event));"
         " a.forEach(parse); return all; })()",
         pieces,

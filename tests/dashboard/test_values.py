@@ -246,7 +246,7 @@ def test_the_strip_says_what_the_sections_say(server: Fixture, open_page: OpenPa
     ]
     visits, clicks = (sum(map(sum, TWO.series[name][-2:])) for name in ("visits", "clicks"))
     assert strip.nth(2).locator(".v").inner_text() == f"{clicks / visits:.3f}"
-    assert f"The last hour brought {clicks / visits:.3f} clicks per visit." in page.inner_text("#working")
+    assert f"The last hour had {clicks / visits:.3f} clicks per visit." in page.inner_text("#working")
     price = TWO.dashboard["fair"][1]["price"]["m"]
     assert strip.nth(3).locator(".v").inner_text() == f"{100 * price:.{1 if price >= 0.01 else 2}f}%"
     assert "would be the price of equality (utilitarian)" in strip.nth(3).inner_text()

@@ -48,7 +48,7 @@ def test_the_list_leads_to_each_surface(server: Fixture, open_page: OpenPage) ->
 def test_an_empty_list_says_how_to_begin(open_page: OpenPage) -> None:
     with serving() as server:
         page = open_page(server.address)
-        expect(page.locator("main")).to_contain_text("There is no surface yet.")
+        expect(page.locator("main")).to_contain_text("There are no surfaces yet.")
         assert f"curl -X POST {server.address}/v1/surfaces" in page.inner_text("main pre")
 
 
@@ -95,10 +95,10 @@ def test_a_surface_is_created(server: Fixture, open_page: OpenPage) -> None:
     page.get_by_label("Items").fill("a\n\n b \nc\nd")
     page.get_by_label("Positions").fill("2")
     page.get_by_label("User types").fill("new\nold")
-    page.get_by_label("Equal: everyone").check()
-    page.get_by_label("What equal treatment maximises").select_option("Nash")
+    page.get_by_label("Equal: all users").check()
+    page.get_by_label("Utility of equal treatment").select_option("Nash")
     with page.expect_request(lambda request: request.method == "POST") as sent:
-        page.get_by_role("button", name="Create the surface").click()
+        page.get_by_role("button", name="Create surface").click()
     assert sent.value.post_data_json == {
         "name": "front-page",
         "items": ["a", "b", "c", "d"],
@@ -132,10 +132,10 @@ def test_what_is_refused_is_said_in_the_form(page: Page, server: Fixture) -> Non
     page.goto(f"{server.address}/#create")
     page.get_by_label("Name", exact=True).fill("ads")
     page.get_by_label("Items").fill("a\nb\nc")
-    page.get_by_role("button", name="Create the surface").click()
+    page.get_by_role("button", name="Create surface").click()
     expect(page.locator(".outcome")).to_have_text("there is a surface 'ads' already")
     assert page.get_by_label("Items").input_value() == "a\nb\nc"
-    expect(page.get_by_role("button", name="Create the surface")).to_be_enabled()
+    expect(page.get_by_role("button", name="Create surface")).to_be_enabled()
 
 
 def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
@@ -144,14 +144,14 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
     page.get_by_role("link", name="Add or retire items").click()
     expect(page.locator("h1")).to_have_text("Items")
     page.get_by_role("button", name="Retire Ad 1").click()
-    expect(page.locator("main")).to_contain_text("Ad 1 is retired; what was learned of it stays.")
+    expect(page.locator("main")).to_contain_text("Ad 1 was retired; its counts are kept.")
     row = page.locator(".items tr", has_text="Ad 1")
     expect(row).to_contain_text("Retired")
     expect(row.get_by_role("button")).to_be_focused()
-    page.get_by_role("button", name="Bring back Ad 5").click()
-    expect(page.locator("main")).to_contain_text("Ad 5 is shown again.")
+    page.get_by_role("button", name="Restore Ad 5").click()
+    expect(page.locator("main")).to_contain_text("Ad 5 was restored.")
     page.get_by_label("Names").fill("Ad 6\nAd 7")
-    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add items").click()
     expect(page.locator("main")).to_contain_text("Added Ad 6 and Ad 7.")
     assert [item["name"] for item in server.made["ads"].surface["items"] if not item["retired"]] == [
         "Ad 2",
@@ -162,7 +162,7 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
         "Ad 7",
     ]
     page.get_by_label("Names").fill("Ad 6")
-    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add items").click()
     expect(page.locator("main")).to_contain_text("items must not be shown already")
     page.get_by_role("link", name="Back to ads").click()
     expect(page.locator("#shown")).to_be_visible()
@@ -184,7 +184,7 @@ def test_no_more_items_can_be_retired_than_positions_leave(page: Page, server: F
     for name in ("Ad 1", "Ad 2"):
         page.get_by_role("button", name=f"Retire {name}").click()
         expect(page.locator(".items tr", has_text=name)).to_contain_text("Retired")
-    expect(page.locator("main")).to_contain_text("none can be retired before one is added")
+    expect(page.locator("main")).to_contain_text("add an item before you retire another")
     expect(page.get_by_role("button", name="Retire Ad 3")).to_be_disabled()
 
 
@@ -196,9 +196,9 @@ def test_a_ranking_is_explained_from_the_list(page: Page, server: Fixture) -> No
     expect(page.locator("h1")).to_have_text("Why this ranking?")
     expect(page.locator("main")).to_contain_text(ranking)
     expect(page.locator("main")).to_contain_text(
-        "did not enter: everyone would have got this ranking from these counts"
+        "not used: all users would have got this ranking from these counts"
     )
-    expect(page.locator("main")).to_contain_text("from the same counts, the same ranking comes out")
+    expect(page.locator("main")).to_contain_text("the same counts give the same ranking")
     assert page.locator("main table").count() == 3
     page.go_back()
     expect(page.locator("#shown")).to_be_visible()
@@ -208,21 +208,21 @@ def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads"))
     settled(page)
     page.get_by_role("link", name="Explain a ranking").click()
-    page.get_by_label("Id of a ranking").fill("made-up")
-    page.get_by_role("button", name="Explain it").click()
+    page.get_by_label("Ranking id").fill("made-up")
+    page.get_by_role("button", name="Explain").click()
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
-    page.get_by_label("Id of a ranking").fill(server.made["ads"].dashboard["recent"][0]["id"])
-    page.get_by_role("button", name="Explain it").click()
-    expect(page.locator("main")).to_contain_text("mattered: it was made for this type")
+    page.get_by_label("Ranking id").fill(server.made["ads"].dashboard["recent"][0]["id"])
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator("main")).to_contain_text("used: the ranking was made for this type")
 
 
 @pytest.mark.parametrize(
     ("name", "told", "words"),
     [
-        ("ads", {}, "mattered: it was made for this type"),
-        ("ads", {"type_entered": False}, "did not enter"),
-        ("shelf", {}, "did not enter: everyone would have got this ranking from these counts"),
-        ("shelf", {"reproduced": False}, "did not enter"),
+        ("ads", {}, "used: the ranking was made for this type"),
+        ("ads", {"type_entered": False}, "not used"),
+        ("shelf", {}, "not used: all users would have got this ranking from these counts"),
+        ("shelf", {"reproduced": False}, "not used"),
     ],
 )
 def test_who_asked_is_told_as_far_as_it_is_known(
@@ -230,7 +230,7 @@ def test_who_asked_is_told_as_far_as_it_is_known(
 ) -> None:
     server.explained = told
     page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['recent'][0]['id']}")
-    fact = page.locator(".facts-list > div", has_text="Who asked")
+    fact = page.locator(".facts-list > div", has_text="User type")
     expect(fact.locator("dd")).to_have_text(words)
 
 
@@ -239,9 +239,9 @@ def test_a_ranking_is_asked_for_again_when_somebody_asks_again(page: Page, serve
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
     server.made["ads"].dashboard["recent"][0]["id"] = "made-up"
     server.explained = {"outcome": {"state": "open"}}
-    page.get_by_label("Id of a ranking").fill("made-up")
-    page.get_by_role("button", name="Explain it").click()
-    expect(page.locator("main")).to_contain_text("Feedback is awaited.")
+    page.get_by_label("Ranking id").fill("made-up")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator("main")).to_contain_text("No feedback yet.")
     server.explained = {}
     page.get_by_role("link", name="Back to ads").click()
     page.go_back()

@@ -1,15 +1,15 @@
-// Requests to the service that served this page, and to no other.
+// Requests to the API of the service that served this page.
 
-import { key } from "./key.js";
+import { apiKey } from "./api-key.js";
 
-// The address of the service: assets lie one step below it, also behind a proxy that puts it under a path.
-export const SERVICE = new URL("..", import.meta.url);
+// URL of the service: scripts are one level below it, also behind a proxy with a path prefix.
+export const BASE_URL = new URL("..", import.meta.url);
 
-// Seconds to wait for an answer: creating a surface may take a minute, the first of its kind is compiled.
-const PATIENCE = { GET: 30, POST: 180, DELETE: 180 };
+// Timeouts by method: creating the first surface of its kind compiles code, which may take a minute.
+const TIMEOUT_SECONDS = { GET: 30, POST: 180, DELETE: 180 };
 
-// What went wrong, in the words of the service if it had any.
-export class Problem extends Error {
+// A failed request; status is 0 without a response.
+export class ApiError extends Error {
   constructor(message, { status = 0, requestId = null } = {}) {
     super(message);
     this.status = status;
@@ -26,63 +26,66 @@ export class Problem extends Error {
 }
 
 export const surfacePath = (name, rest = "") => `v1/surfaces/${encodeURIComponent(name)}${rest}`;
-export const surfacePage = (name) => new URL(`surfaces/${encodeURIComponent(name)}`, SERVICE).href;
+export const surfacePage = (name) => new URL(`surfaces/${encodeURIComponent(name)}`, BASE_URL).href;
 
-// Returns the response if it is a good one or says that nothing changed, and throws a Problem if not. What is
-// endless is ended by its signal alone.
-export async function request(path, { method = "GET", body, headers = {}, signal, endless = false } = {}) {
-  const sent = { ...headers };
-  if (key.get()) sent.authorization = `Bearer ${key.get()}`;
-  if (body !== undefined) sent["content-type"] = "application/json";
-  const late = endless ? null : AbortSignal.timeout(1000 * PATIENCE[method]);
+// Returns a response with a 2xx status or 304, and throws an ApiError otherwise. A streaming response has no
+// timeout.
+export async function request(
+  path,
+  { method = "GET", body, headers = {}, signal, isStreaming = false } = {},
+) {
+  const allHeaders = { ...headers };
+  if (apiKey.get()) allHeaders.authorization = `Bearer ${apiKey.get()}`;
+  if (body !== undefined) allHeaders["content-type"] = "application/json";
+  const timeout = isStreaming ? null : AbortSignal.timeout(1000 * TIMEOUT_SECONDS[method]);
   let response;
   try {
-    response = await fetch(new URL(path, SERVICE), {
+    response = await fetch(new URL(path, BASE_URL), {
       method,
-      headers: sent,
+      headers: allHeaders,
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal: AbortSignal.any([signal, late].filter(Boolean)),
+      signal: AbortSignal.any([signal, timeout].filter(Boolean)),
       cache: "no-store",
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem("The service does not answer.");
+    throw new ApiError("The service does not answer.");
   }
   if (response.ok || response.status === 304) return response;
-  throw await problemOf(response);
+  throw await toApiError(response);
 }
 
-async function problemOf(response) {
+async function toApiError(response) {
   const requestId = response.headers.get("x-request-id");
-  let told = `The service answered with status ${response.status}.`;
+  let message = `The service returned status ${response.status}.`;
   try {
     const document = await response.json();
-    told = document.detail ?? document.title ?? told;
+    message = document.detail ?? document.title ?? message;
   } catch {
-    // Something between this page and the service answered: it has no problem document.
+    // The response of a proxy has no problem details.
   }
-  return new Problem(told, { status: response.status, requestId });
+  return new ApiError(message, { status: response.status, requestId });
 }
 
-// The document of a response, which may still stop halfway.
-export async function contentOf(response, signal) {
+// Returns the JSON of a response, whose body may be incomplete.
+export async function readJson(response, signal) {
   try {
     return await response.json();
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem("The answer of the service cannot be read.");
+    throw new ApiError("The response of the service cannot be read.");
   }
 }
 
-export async function read(path, options) {
-  return contentOf(await request(path, options), options?.signal);
+export async function fetchJson(path, options) {
+  return readJson(await request(path, options), options?.signal);
 }
 
-export const access = () => read("v1/access");
-export const surfaces = async () => (await read("v1/surfaces")).surfaces;
-export const createSurface = (body) => read("v1/surfaces", { method: "POST", body });
+export const fetchAccess = () => fetchJson("v1/access");
+export const fetchSurfaces = async () => (await fetchJson("v1/surfaces")).surfaces;
+export const createSurface = (body) => fetchJson("v1/surfaces", { method: "POST", body });
 export const addItems = (name, items) =>
-  read(surfacePath(name, "/items"), { method: "POST", body: { items } });
+  fetchJson(surfacePath(name, "/items"), { method: "POST", body: { items } });
 export const retireItem = (name, item) =>
-  read(surfacePath(name, `/items/${encodeURIComponent(item)}`), { method: "DELETE" });
-export const explanation = (id) => read(`v1/rankings/${encodeURIComponent(id)}`);
+  fetchJson(surfacePath(name, `/items/${encodeURIComponent(item)}`), { method: "DELETE" });
+export const fetchExplanation = (id) => fetchJson(`v1/rankings/${encodeURIComponent(id)}`);

@@ -1,17 +1,17 @@
-// Round numbers and round times for axes.
+// Ticks of axes: round numbers and round times.
 
 export function ticks(low, high, count) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9));
-  const found = [];
+  const values = [];
   for (let tick = Math.ceil(low / step - 1e-9); tick * step <= high + step * 1e-9; tick++) {
-    found.push(Number((tick * step).toPrecision(12)));
+    values.push(Number((tick * step).toPrecision(12)));
   }
-  return found;
+  return values;
 }
 
-// A range that begins and ends at round numbers around some values.
+// The smallest range with round ends that contains all values.
 export function roundRange(values, count, { floor = -Infinity, ceiling = Infinity } = {}) {
   let [low, high] = [Math.min(...values), Math.max(...values)];
   if (high - low < 1e-9) [low, high] = [low - 0.05, high + 0.05];
@@ -23,17 +23,16 @@ export function roundRange(values, count, { floor = -Infinity, ceiling = Infinit
   };
 }
 
-// As many decimals as tell the ticks apart.
-export function decimalsOf(found) {
-  const text = found.map((tick) => String(tick).split(".")[1]?.length ?? 0);
-  return Math.max(0, ...text);
+// The number of decimal places that distinguishes all ticks.
+export function decimalPlaces(ticks) {
+  return Math.max(0, ...ticks.map((tick) => String(tick).split(".")[1]?.length ?? 0));
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
 const DAY = 86_400;
 
-// Seconds between labels, so that there are at most so many.
+// Seconds between labels, for at most `count` labels.
 export function timeStep(seconds, count) {
-  const least = seconds / Math.max(1, count);
-  return STEPS.find((step) => step >= least) ?? Math.ceil(least / DAY) * DAY;
+  const minimum = seconds / Math.max(1, count);
+  return STEPS.find((step) => step >= minimum) ?? Math.ceil(minimum / DAY) * DAY;
 }

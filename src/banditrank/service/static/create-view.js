@@ -1,13 +1,13 @@
-// Creating a surface: a form, made once and kept as it is while its fields are being filled in.
+// The form that creates a surface; created once, so that updates keep its input.
 
 import { createSurface, surfacePage } from "./api.js";
 import { h } from "./element.js";
-import { field, lines, outcome, submitting } from "./form.js";
+import { field, lines, outcomeMessage, submitForm } from "./form.js";
 
-let made = null;
+let form = null;
 
 export function createView() {
-  made ??= h(
+  form ??= h(
     "form",
     { class: "form", "data-key": "create", on: { submit } },
     field(
@@ -28,38 +28,38 @@ export function createView() {
       "items",
       "Items",
       h("textarea", { name: "items", rows: 6, required: true }),
-      "One a line. More can be added later.",
+      "One per line. More can be added later.",
     ),
     field(
       "positions",
       "Positions",
       h("input", { type: "number", name: "positions", min: 1, max: 100, value: 3, required: true }),
-      "How many items are shown at once; it cannot be changed later.",
+      "Number of items in a ranking; it cannot be changed later.",
     ),
     field(
       "types",
       "User types",
       h("textarea", { name: "types", rows: 3 }, "everybody"),
-      "One a line: the kinds of users that pages tell apart.",
+      "One per line: the types of users that your pages distinguish.",
     ),
     treatmentChoice(),
     field(
       "utility",
-      "What equal treatment maximises",
+      "Utility of equal treatment",
       utilityChoice(),
-      "Nash weighs a gain by how little a type has; maximin looks at the worst-off type alone.",
+      "Nash favours gains of types that have little; maximin considers only the worst-off type.",
     ),
     field(
       "window",
       "Attribution window in minutes",
       h("input", { type: "number", name: "window", min: 1, max: 129600, value: 30, required: true }),
-      "For how long a click is awaited.",
+      "Time for which feedback is accepted.",
     ),
-    outcome(),
+    outcomeMessage(),
     h(
       "div",
       { class: "actions" },
-      h("button", { type: "submit", class: "main" }, "Create the surface"),
+      h("button", { type: "submit", class: "main" }, "Create surface"),
       h("a", { href: "#" }, "Back to all surfaces"),
     ),
   );
@@ -70,24 +70,24 @@ export function createView() {
       h("h1", null, "Create a surface"),
       h("p", { class: "m" }, "A surface is one place where items are ranked."),
     ),
-    made,
+    form,
   ];
 }
 
 function treatmentChoice() {
-  const option = (value, words, checked) =>
+  const option = (value, label, checked) =>
     h(
       "label",
       { class: "option" },
       h("input", { type: "radio", name: "treatment", value, checked }),
-      h("span", null, words),
+      h("span", null, label),
     );
   return h(
     "fieldset",
     { class: "field" },
     h("legend", null, "Treatment"),
     option("personalized", "Personalized: each user type gets the ranking that is best for it.", true),
-    option("equal", "Equal: everyone gets one ranking, whoever asks.", false),
+    option("equal", "Equal: all users get the same ranking.", false),
   );
 }
 
@@ -100,20 +100,20 @@ const utilityChoice = () =>
 
 function submit(event) {
   event.preventDefault();
-  const form = event.currentTarget;
-  const given = new FormData(form);
-  const equal = given.get("treatment") === "equal";
-  const types = lines(given.get("types"));
+  const sent = event.currentTarget;
+  const data = new FormData(sent);
+  const equal = data.get("treatment") === "equal";
+  const types = lines(data.get("types"));
   const body = {
-    name: given.get("name"),
-    items: lines(given.get("items")),
-    n_positions: Number(given.get("positions")),
-    treatment: given.get("treatment"),
-    attribution_seconds: 60 * Number(given.get("window")),
-    ...(equal ? { utility: given.get("utility") } : {}),
+    name: data.get("name"),
+    items: lines(data.get("items")),
+    n_positions: Number(data.get("positions")),
+    treatment: data.get("treatment"),
+    attribution_seconds: 60 * Number(data.get("window")),
+    ...(equal ? { utility: data.get("utility") } : {}),
     ...(types.length ? { user_types: types } : {}),
   };
-  submitting(form, async () => {
+  submitForm(sent, async () => {
     const created = await createSurface(body);
     location.href = surfacePage(created.name);
   });

@@ -1,16 +1,16 @@
-// Elements made in script: text is always text, so that no name from the service is ever taken for markup.
+// Creation of DOM elements; strings become text nodes and never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const OF_SVG = new Set("svg g line circle rect path polyline polygon text title".split(" "));
+const SVG_TAGS = new Set("svg g line circle rect path polyline polygon text title".split(" "));
 
-// What morph.js carries over from a new element to the one that is on the page.
+// Properties that morph.js copies from a new element to the existing one.
 export const HANDLERS = Symbol("handlers");
 export const CHART = Symbol("chart");
 
-// h("td", {class: "r", on: {click: f}}, "text", element, [more], null): attributes that are null or false are
-// left out, and so are children.
+// h("td", {class: "r", on: {click: f}}, "text", element, [more], null); attributes and children that are
+// null, undefined or false are omitted.
 export function h(tag, attributes, ...children) {
-  const element = OF_SVG.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  const element = SVG_TAGS.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") listen(element, value);
@@ -22,7 +22,7 @@ export function h(tag, attributes, ...children) {
   return element;
 }
 
-// Handlers stand in a table that an update can replace; the element listens once for each kind of event.
+// Adds one listener per type of event, which looks up its handler, so that an update can replace handlers.
 export function listen(element, handlers) {
   const present = element[HANDLERS] ?? {};
   for (const kind of Object.keys(handlers)) {

@@ -1,20 +1,20 @@
-// One ranking explained: what it was made of, why it came out so, and what became of it. Under equal
-// treatment it is the proof that who asked did not matter.
+// The explanation of one ranking: its inputs, its reasons and its outcome. Under equal treatment it proves
+// that the user type was not used.
 
-import { explanation } from "./api.js";
+import { fetchExplanation } from "./api.js";
 import { h } from "./element.js";
 import { field } from "./form.js";
-import { nothing, panelProblem } from "./section.js";
+import { emptyState, panelError } from "./section.js";
 import { table } from "./tables.js";
-import { capital, moment, number, percent, plural, signed, utilityName, whole } from "./words.js";
+import { capitalize, moment, number, percent, plural, signed, utilityName, whole } from "./format.js";
 
-let asked = null; // {id, answer, problem}
+let current = null; // {id, explanation, error}
 let form = null;
 
 export function explainView(id, back, redraw) {
-  if (id && asked?.id !== id) ask(id, redraw);
-  if (!id) asked = null;
-  form ??= askForm(redraw); // always a child of the page itself: one that was moved would lose the focus
+  if (id && current?.id !== id) load(id, redraw);
+  if (!id) current = null;
+  form ??= idForm(redraw); // always a direct child of the page: an element that moves loses the focus
   const head = h(
     "div",
     { class: "title" },
@@ -23,37 +23,37 @@ export function explainView(id, back, redraw) {
     id && h("p", { class: "m mono wrap-any" }, id),
   );
   if (!id) return [head, form];
-  if (asked.problem) return [head, panelProblem(asked.problem), form];
-  if (!asked.answer) return [head, nothing("Loading…"), form];
-  return [head, ...explained(asked.answer), form];
+  if (current.error) return [head, panelError(current.error), form];
+  if (!current.explanation) return [head, emptyState("Loading…"), form];
+  return [head, ...sections(current.explanation), form];
 }
 
-// What was told may have changed when somebody asks again: feedback comes, and services come back.
-export function forgetExplanation() {
-  asked = null;
+// Drops the cached explanation, which changes when feedback arrives.
+export function clearExplanation() {
+  current = null;
 }
 
-async function ask(id, redraw) {
-  const mine = { id };
-  asked = mine;
+async function load(id, redraw) {
+  const request = { id };
+  current = request;
   try {
-    mine.answer = await explanation(id);
-  } catch (problem) {
-    mine.problem = problem;
+    request.explanation = await fetchExplanation(id);
+  } catch (error) {
+    request.error = error;
   }
-  if (asked === mine) redraw();
+  if (current === request) redraw();
 }
 
-function askForm(redraw) {
+function idForm(redraw) {
   const submit = (event) => {
     event.preventDefault();
     const id = event.currentTarget.querySelector("input").value.trim();
-    const place = `#ranking=${encodeURIComponent(id)}`;
-    if (id && location.hash !== place) location.hash = place;
-    else if (id) again();
+    const hash = `#ranking=${encodeURIComponent(id)}`;
+    if (id && location.hash !== hash) location.hash = hash;
+    else if (id) reload();
   };
-  const again = () => {
-    forgetExplanation();
+  const reload = () => {
+    clearExplanation();
     redraw();
   };
   return h(
@@ -61,62 +61,62 @@ function askForm(redraw) {
     { class: "form narrow", "data-key": "ask", on: { submit } },
     field(
       "ranking-id",
-      "Id of a ranking",
+      "Ranking id",
       h("input", { type: "text", required: true, autocomplete: "off", spellcheck: "false" }),
-      "It came with the ranking, and is in the list of the latest.",
+      "Returned with the ranking, and listed under the latest rankings.",
     ),
-    h("div", { class: "actions" }, h("button", { type: "submit" }, "Explain it")),
+    h("div", { class: "actions" }, h("button", { type: "submit" }, "Explain")),
   );
 }
 
 const OUTCOMES = {
-  open: "Feedback is awaited.",
-  "not-clicked": "Nothing was clicked.",
-  discarded: "Its window closed without feedback; it counts for nothing.",
-  forgotten: "It is so old that it is only known as part of the counts.",
+  open: "No feedback yet.",
+  "not-clicked": "No click.",
+  discarded: "The attribution window closed without feedback; the ranking was discarded.",
+  forgotten: "The ranking was purged; it is only part of the counts.",
 };
 
-// What follows from who asked, and no more: a policy may ignore types by itself, and a ranking that does not
-// come out again proves nothing.
-function whoWords({ type_entered: entered, treatment, reproduced }) {
-  if (entered) return "mattered: it was made for this type";
+// Whether the user type was used. Only a ranking that was reproduced proves what other users would have got.
+function userTypeText({ type_entered: wasUsed, treatment, reproduced }) {
+  if (wasUsed) return "used: the ranking was made for this type";
   return treatment === "equal" && reproduced
-    ? "did not enter: everyone would have got this ranking from these counts"
-    : "did not enter";
+    ? "not used: all users would have got this ranking from these counts"
+    : "not used";
 }
 
-const outcomeWords = ({ state, item, reward }) =>
+const outcomeText = ({ state, item, reward }) =>
   state === "clicked"
     ? `${item} was clicked${reward === 1 ? "" : `, worth ${number(reward, 2)}`}.`
     : (OUTCOMES[state] ?? state);
 
-function explained(answer) {
-  const equal = answer.treatment === "equal";
+function sections(explanation) {
+  const equal = explanation.treatment === "equal";
   const facts = [
-    ["Shown to", `a user of type ${answer.user_type}`],
-    ["When", `${moment(answer.issued * 1000)} UTC`],
-    ["Treatment", equal ? `equal, ${utilityName(answer.utility)}` : "personalized"],
-    ["Who asked", whoWords(answer)],
+    ["Shown to", `a user of type ${explanation.user_type}`],
+    ["When", `${moment(explanation.issued * 1000)} UTC`],
+    ["Treatment", equal ? `equal, ${utilityName(explanation.utility)}` : "personalized"],
+    ["User type", userTypeText(explanation)],
     [
       "Made by",
-      `${answer.policy}, from ${plural(answer.rounds, "ranking")} counted (version ${whole(answer.version)})`,
+      `${explanation.policy}, from ${plural(explanation.rounds, "counted ranking")} ` +
+        `(version ${whole(explanation.version)})`,
     ],
     [
-      "Made again",
-      answer.reproduced
-        ? "from the same counts, the same ranking comes out"
-        : "from the same counts, another ranking comes out",
+      "Reproduced",
+      explanation.reproduced
+        ? "yes: the same counts give the same ranking"
+        : "no: the same counts give another ranking",
     ],
-    ["Outcome", outcomeWords(answer.outcome)],
+    ["Outcome", outcomeText(explanation.outcome)],
   ];
-  const world =
-    answer.basis === "draw" ? "in the world that the policy drew" : "by the estimates of the time";
+  const basis =
+    explanation.basis === "draw" ? "in the problem that the policy sampled" : "by the estimates at the time";
   return [
-    h("p", { class: "reason" }, capital(answer.reason)),
+    h("p", { class: "reason" }, capitalize(explanation.reason)),
     h(
       "dl",
       { class: "facts-list" },
-      facts.map(([name, words]) => h("div", null, h("dt", null, name), h("dd", null, words))),
+      facts.map(([name, text]) => h("div", null, h("dt", null, name), h("dd", null, text))),
     ),
     h(
       "div",
@@ -124,11 +124,11 @@ function explained(answer) {
       h(
         "figure",
         null,
-        h("figcaption", null, h("h2", null, "What was shown"), h("span", { class: "m" }, world)),
+        h("figcaption", null, h("h2", null, "Shown items"), h("span", { class: "m" }, basis)),
         table(
           "Items shown, by position",
           ["Item", "Position", "Looks", "If seen", "Clicks"],
-          answer.shown.map((one) => [
+          explanation.shown.map((one) => [
             one.item,
             one.position,
             percent(one.look, 1),
@@ -137,35 +137,35 @@ function explained(answer) {
           ]),
         ),
       ),
-      answer.left_out.length > 0 &&
+      explanation.left_out.length > 0 &&
         h(
           "figure",
           null,
           h(
             "figcaption",
             null,
-            h("h2", null, "What came nearest"),
-            h("span", { class: "m" }, "where it would have done best"),
+            h("h2", null, "Closest alternatives"),
+            h("span", { class: "m" }, "each at its best position"),
           ),
           table(
-            "Items left out",
+            "Items that were not shown",
             ["Item", "If seen", "Instead of", "Change"],
-            answer.left_out.map((one) => [
+            explanation.left_out.map((one) => [
               one.item,
               number(one.mean),
               one.instead_of,
-              one.gain === null ? "not known" : signed(one.gain, 4),
+              one.gain === null ? "unknown" : signed(one.gain, 4),
             ]),
           ),
         ),
       h(
         "figure",
         null,
-        h("figcaption", null, h("h2", null, "Who counted"), h("span", { class: "m" }, world)),
+        h("figcaption", null, h("h2", null, "User types"), h("span", { class: "m" }, basis)),
         table(
-          "User types that counted",
+          "User types and their weights",
           ["User type", "Weight", "Looks by position", "Clicks per visit"],
-          answer.beliefs.map((one) => [
+          explanation.beliefs.map((one) => [
             one.user_type,
             percent(one.weight, 1),
             one.position_preferences.map((look) => percent(look)).join(", "),

@@ -1,26 +1,26 @@
-// How much was explored over time: by showing another item, or the same items in another order.
+// The share of displays that explored over time: another item, or the same items in another order.
 
 import { roundRange } from "./axis.js";
 import { path, readout } from "./chart.js";
 import { h } from "./element.js";
 import { figure } from "./section.js";
-import { behind } from "./tables.js";
-import { bucketWords, timeChart } from "./time-chart.js";
-import { percent } from "./words.js";
+import { chartTable } from "./tables.js";
+import { formatBucket, timeChart } from "./time-chart.js";
+import { percent } from "./format.js";
 
 export function explorationFigure(series) {
   const label = "Share of displays that explored";
   const both = series.other_item.map((share, bucket) =>
     share === null ? null : share + series.other_order[bucket],
   );
-  const told = {
+  const spec = {
     key: "exploration",
     label,
     series,
     height: 160,
     range: roundRange([0, 0.05, ...both.filter((share) => share !== null)], 4, { floor: 0, ceiling: 1 }),
     format: (value) => percent(value),
-    readings: series.other_item.map((item, bucket) =>
+    values: series.other_item.map((item, bucket) =>
       item === null
         ? "no visits"
         : `${percent(item, 1)} other item, ${percent(series.other_order[bucket], 1)} other order`,
@@ -38,17 +38,17 @@ export function explorationFigure(series) {
     );
   return figure(
     "Exploration share",
-    readout({ key: told.key, idle: "" }),
-    timeChart(told),
+    readout({ key: spec.key, idle: "" }),
+    timeChart(spec),
     h(
       "ul",
       { class: "key" },
       h("li", null, swatch("e1"), "another item"),
       h("li", null, swatch("e2"), "same items, another order"),
     ),
-    behind("exploration", label, ["From", "Another item", "Another order"], () =>
+    chartTable("exploration", label, ["From", "Another item", "Another order"], () =>
       series.other_item.map((item, bucket) => [
-        bucketWords(series, bucket),
+        formatBucket(series, bucket),
         item === null ? "–" : percent(item, 1),
         item === null ? "–" : percent(series.other_order[bucket], 1),
       ]),
@@ -56,7 +56,7 @@ export function explorationFigure(series) {
   );
 }
 
-// What lies between two lines, over the whole width of buckets that have values: nothing where nobody came.
+// The areas between two lines, over the whole width of buckets with visits.
 function areas(lower, upper, kind, x, y) {
   const runs = [[]];
   upper.forEach((value, bucket) => (value === null ? runs.push([]) : runs.at(-1).push(bucket)));

@@ -1,70 +1,70 @@
-// What keeps a page up to date: a stream of events, polling where there is none, nothing while nobody looks.
+// Live updates of a surface: server-sent events, or polling if they fail; none while the page is hidden.
 
-import { contentOf, Problem, read, request, surfacePath } from "./api.js";
-import { merge } from "./series.js";
-import { readStream } from "./stream.js";
+import { ApiError, fetchJson, readJson, request, surfacePath } from "./api.js";
+import { readEventStream } from "./event-stream.js";
+import { merge } from "./time-series.js";
 
-export const STALE_SECONDS = 10; // without a sign of the service: what is shown may be old
-export const BANNER_SECONDS = 30; // then the page says so in large
-const POLLING = [5, 10, 30, 60]; // seconds between questions while nothing changes
-const TRYING = [2, 5, 10, 30]; // seconds between tries while nothing answers
-const SILENCE = 15; // seconds after which a stream that says nothing is given up: it says something every 5
-const STREAM_AGAIN = 600; // seconds of polling after which a stream is tried again
+export const STALE_SECONDS = 10; // without a sign of the service, until the data is called stale
+export const BANNER_SECONDS = 30; // without a sign of the service, until there is a banner
+const POLL_SECONDS = [5, 10, 30, 60]; // between polls while nothing changes
+const RETRY_SECONDS = [2, 5, 10, 30]; // between retries while the service does not respond
+const STREAM_TIMEOUT_SECONDS = 15; // without data; the service sends a heartbeat every 5 seconds
+const STREAM_RETRY_SECONDS = 600; // of polling, until the stream is retried
 
 export class Feed {
-  // onChange() is called whenever state, series or status changed.
+  // onChange() is called after each change of the state, the time series or the status.
   constructor(name, onChange) {
     this.name = name;
     this.onChange = onChange;
     this.state = null;
     this.series = null;
-    this.seriesProblem = null;
-    this.problem = null; // of the last try, null once an answer came
+    this.seriesError = null;
+    this.error = null; // of the last request; null after a response
     this.paused = false;
     this.started = Date.now();
-    this.lastSign = null; // when the service was last heard of
-    this.due = null; // until when silence means nothing
-    this.nextTry = null;
+    this.lastHeardAt = null; // time of the last sign of the service
+    this.dueAt = null; // time at which the next sign is due
+    this.nextRetryAt = null;
     this.etag = null;
     this.abort = null;
-    document.addEventListener("visibilitychange", () => this.#attend());
+    document.addEventListener("visibilitychange", () => this.#startOrStop());
   }
 
   start() {
-    this.#attend();
+    this.#startOrStop();
   }
 
   pause(paused) {
     this.paused = paused;
-    this.#attend();
+    this.#startOrStop();
     this.onChange();
   }
 
-  // For how many seconds the service has been silent when it should have said something.
+  // Seconds since the last sign of the service; 0 before the next one is due.
   silentFor(now = Date.now()) {
-    if (this.paused || !this.state || this.due === null) return 0;
-    return now <= this.due ? 0 : (now - this.lastSign) / 1000;
+    if (this.paused || !this.state || this.dueAt === null) return 0;
+    return now <= this.dueAt ? 0 : (now - this.lastHeardAt) / 1000;
   }
 
-  #attend() {
-    const wanted = !this.paused && document.visibilityState === "visible";
-    if (wanted && !this.abort) {
+  #startOrStop() {
+    const shouldRun = !this.paused && document.visibilityState === "visible";
+    if (shouldRun && !this.abort) {
       const running = new AbortController();
       this.abort = running;
-      // Time spent paused or hidden is no silence of the service.
-      this.due = Date.now() + STALE_SECONDS * 1000;
-      this.lastSign = this.lastSign === null ? null : Date.now();
+      // The time while the page was paused or hidden does not count as silence.
+      this.dueAt = Date.now() + STALE_SECONDS * 1000;
+      this.lastHeardAt = this.lastHeardAt === null ? null : Date.now();
       this.#run(running.signal).then(() => {
-        if (this.abort === running) this.abort = null; // it gave up by itself, and can be started again
+        if (this.abort === running) this.abort = null; // it ended by itself and can be restarted
       });
-    } else if (!wanted && this.abort) {
+    } else if (!shouldRun && this.abort) {
       this.abort.abort();
       this.abort = null;
-      this.nextTry = null;
+      this.nextRetryAt = null;
     }
   }
 
-  // Goes on until the signal aborts it or the service wants another key.
+  // Runs until the signal aborts it or the service requires another key.
   async #run(signal) {
     let failures = 0;
     while (!signal.aborted) {
@@ -73,74 +73,75 @@ export class Feed {
         else await this.#poll(signal);
       } catch (error) {
         if (signal.aborted) return;
-        this.problem = error instanceof Problem ? error : new Problem(`The page failed: ${error.message}`);
+        this.error = error instanceof ApiError ? error : new ApiError(`The page failed: ${error.message}`);
         this.onChange();
         if (error.needsKey) return;
-        if (error.isUnknown) failures = TRYING.length; // whatever is not there will not be there at once
+        if (error.isUnknown) failures = RETRY_SECONDS.length; // wait longest for a surface to be created
       }
-      await this.#wait(TRYING[Math.min(failures++, TRYING.length - 1)], signal);
+      await this.#wait(RETRY_SECONDS[Math.min(failures++, RETRY_SECONDS.length - 1)], signal);
     }
   }
 
-  // Returns whether the stream said anything before it ended.
+  // Returns whether the stream had a state event before it ended.
   async #stream(signal) {
-    const ending = new AbortController();
-    const end = () => ending.abort();
+    const controller = new AbortController();
+    const end = () => controller.abort();
     signal.addEventListener("abort", end, { once: true });
-    let said = false;
-    let watch = setTimeout(end, SILENCE * 1000);
+    let hasState = false;
+    let timeout = setTimeout(end, STREAM_TIMEOUT_SECONDS * 1000);
     try {
-      await readStream(surfacePath(this.name, "/events"), {
-        signal: ending.signal,
-        onSign: () => {
-          clearTimeout(watch);
-          watch = setTimeout(end, SILENCE * 1000);
-          this.#heard(STALE_SECONDS);
+      await readEventStream(surfacePath(this.name, "/events"), {
+        signal: controller.signal,
+        onData: () => {
+          clearTimeout(timeout);
+          timeout = setTimeout(end, STREAM_TIMEOUT_SECONDS * 1000);
+          this.#recordSign(STALE_SECONDS);
         },
-        onEvent: (kind, document) => {
-          if (kind === "state") {
-            if (!said) this.#readSeries(signal); // what closed while nobody listened
-            said = true;
+        onEvent: (type, document) => {
+          if (type === "state") {
+            if (!hasState) this.#fetchSeries(signal); // buckets that closed before the stream
+            hasState = true;
             this.#show(document);
-          } else if (kind === "series") {
+          } else if (type === "series") {
             this.#add(document, signal);
           }
         },
       });
     } catch (error) {
       if (error.needsKey || error.isUnknown) throw error;
-      if (!said && error instanceof Problem && error.status === 0) throw error; // nobody there to poll either
+      // Without any response, polling would fail as well.
+      if (!hasState && error instanceof ApiError && error.status === 0) throw error;
     } finally {
-      clearTimeout(watch);
+      clearTimeout(timeout);
       signal.removeEventListener("abort", end);
-      end(); // also if it was an event that failed, and the service goes on telling
+      end(); // also after an event that cannot be parsed
     }
-    return said;
+    return hasState;
   }
 
   async #poll(signal) {
-    const until = Date.now() + STREAM_AGAIN * 1000;
+    const end = Date.now() + STREAM_RETRY_SECONDS * 1000;
     let unchanged = 0;
-    while (!signal.aborted && Date.now() < until) {
+    while (!signal.aborted && Date.now() < end) {
       const headers = this.etag && this.state ? { "if-none-match": this.etag } : {};
       const response = await request(surfacePath(this.name, "/dashboard"), { headers, signal });
       unchanged = response.status === 304 ? unchanged + 1 : 0;
-      const delay = POLLING[Math.min(unchanged, POLLING.length - 1)];
-      this.#heard(delay + STALE_SECONDS);
+      const delay = POLL_SECONDS[Math.min(unchanged, POLL_SECONDS.length - 1)];
+      this.#recordSign(delay + STALE_SECONDS);
       if (response.status !== 304) {
         this.etag = response.headers.get("etag");
-        this.#show(await contentOf(response, signal));
-        await this.#readSeries(signal);
+        this.#show(await readJson(response, signal));
+        await this.#fetchSeries(signal);
       }
       await this.#wait(delay, signal);
     }
   }
 
-  #heard(seconds) {
-    this.lastSign = Date.now();
-    this.due = this.lastSign + seconds * 1000;
-    if (this.problem) {
-      this.problem = null;
+  #recordSign(seconds) {
+    this.lastHeardAt = Date.now();
+    this.dueAt = this.lastHeardAt + seconds * 1000;
+    if (this.error) {
+      this.error = null;
       this.onChange();
     }
   }
@@ -153,33 +154,33 @@ export class Feed {
   #add(document, signal) {
     const merged = merge(this.series, document);
     if (merged === null) {
-      this.#readSeries(signal);
+      this.#fetchSeries(signal);
     } else {
       this.series = merged;
-      this.seriesProblem = null;
+      this.seriesError = null;
       this.onChange();
     }
   }
 
-  // The series may fail by itself: then its panel says so, and the others stay as they are.
-  async #readSeries(signal) {
+  // An error of the time series is shown in its panel only.
+  async #fetchSeries(signal) {
     const last = this.series?.visits.length;
-    const since = last ? `?since=${encodeURIComponent(sinceOf(this.series, last))}` : "";
+    const since = last ? `?since=${encodeURIComponent(sinceParameter(this.series, last))}` : "";
     try {
-      const added = await read(surfacePath(this.name, `/series${since}`), { signal });
-      const merged = merge(this.series, added); // with what the stream brought meanwhile
-      this.series = merged ?? (await read(surfacePath(this.name, "/series"), { signal }));
-      this.seriesProblem = null;
+      const added = await fetchJson(surfacePath(this.name, `/series${since}`), { signal });
+      const merged = merge(this.series, added); // with buckets that the stream added meanwhile
+      this.series = merged ?? (await fetchJson(surfacePath(this.name, "/series"), { signal }));
+      this.seriesError = null;
     } catch (error) {
       if (signal.aborted) return;
-      this.seriesProblem = error;
+      this.seriesError = error;
     }
     this.onChange();
   }
 
   #wait(seconds, signal) {
     if (signal.aborted) return Promise.resolve();
-    this.nextTry = Date.now() + seconds * 1000;
+    this.nextRetryAt = Date.now() + seconds * 1000;
     this.onChange();
     return new Promise((resolve) => {
       const done = () => {
@@ -193,6 +194,6 @@ export class Feed {
   }
 }
 
-// The last bucket is asked for again: it may not have been closed.
-const sinceOf = (series, count) =>
+// The start of the last bucket, which is fetched again because it may not have been closed.
+const sinceParameter = (series, count) =>
   new Date(Date.parse(series.start) + (count - 1) * series.bucket_s * 1000).toISOString();

@@ -1,5 +1,4 @@
-// Fields of forms, and sending them: while a form is sent its button waits, and what is refused is said above
-// it.
+// Form fields and submission.
 
 import { h } from "./element.js";
 
@@ -21,23 +20,23 @@ export const lines = (value) =>
     .map((line) => line.trim())
     .filter(Boolean);
 
-// Runs send() once at a time; says what went wrong in the form's own place for that.
-export async function submitting(form, send) {
+// Calls send() with the button disabled, and shows its message or error in the form.
+export async function submitForm(form, send) {
   const button = form.querySelector("button[type=submit]");
-  const place = form.querySelector(".outcome");
+  const message = form.querySelector(".outcome");
   button.disabled = true;
-  place.className = "outcome";
-  place.textContent = "Sending…";
+  message.className = "outcome";
+  message.textContent = "Sending…";
   try {
-    place.textContent = (await send()) ?? "";
+    message.textContent = (await send()) ?? "";
     return true;
   } catch (error) {
-    place.className = "outcome refused";
-    place.textContent = error.message;
+    message.className = "outcome refused";
+    message.textContent = error.message;
     return false;
   } finally {
     button.disabled = false;
   }
 }
 
-export const outcome = () => h("p", { class: "outcome", role: "status", "data-key": "outcome" });
+export const outcomeMessage = () => h("p", { class: "outcome", role: "status", "data-key": "outcome" });

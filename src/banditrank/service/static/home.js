@@ -1,48 +1,50 @@
-// The list of surfaces, and creating one.
+// The page that lists all surfaces, and creates one.
 
-import { SERVICE, surfacePage } from "./api.js";
+import { BASE_URL, surfacePage } from "./api.js";
 import { showStatus } from "./banner.js";
-import { postCommand } from "./command.js";
+import { curlPost } from "./curl-command.js";
 import { createView } from "./create-view.js";
 import { h } from "./element.js";
-import { keyView } from "./key-view.js";
-import { key } from "./key.js";
-import { Listing } from "./listing.js";
+import { apiKeyView } from "./api-key-view.js";
+import { apiKey } from "./api-key.js";
+import { SurfaceList } from "./surface-list.js";
 import { morphChildren } from "./morph.js";
-import { nothing, panelProblem } from "./section.js";
-import { markScrollBoxes, scrollBox } from "./tables.js";
-import { plural, utilityName, whole } from "./words.js";
+import { emptyState, panelError } from "./section.js";
+import { updateScrollBoxes, scrollBox } from "./tables.js";
+import { plural, utilityName, whole } from "./format.js";
 
 const SLOW_SECONDS = 10;
 const byId = (id) => document.getElementById(id);
 
-const listing = new Listing(() => render());
+const surfaceList = new SurfaceList(() => render());
 
 function render() {
   morphChildren(byId("main"), view().flat(Infinity).filter(Boolean));
   morphChildren(byId("footer"), footer());
-  markScrollBoxes(byId("main"));
-  showStatus(listing);
+  updateScrollBoxes(byId("main"));
+  showStatus(surfaceList);
 }
 
-const mayAdminister = () => listing.allowed?.rights.includes("administer") ?? false;
+const mayAdminister = () => surfaceList.access?.rights.includes("administer") ?? false;
 
 function view() {
-  const { allowed, problem, started, surfaces } = listing;
-  if ((allowed && !allowed.rights.includes("read")) || problem?.needsKey)
-    return keyView(key.get() !== null, () => listing.ask());
+  const { access, error, started, surfaces } = surfaceList;
+  if ((access && !access.rights.includes("read")) || error?.needsKey)
+    return apiKeyView(apiKey.get() !== null, () => surfaceList.refresh());
   if (location.hash === "#create" && mayAdminister()) return createView();
   const head = h(
     "div",
     { class: "title" },
     h("h1", null, "Surfaces"),
-    h("p", { class: "m" }, "Each is one place where items are ranked, and learns by itself."),
+    h("p", { class: "m" }, "Each surface is one place where items are ranked."),
   );
-  if (!surfaces && problem) return [head, panelProblem(problem)];
+  if (!surfaces && error) return [head, panelError(error)];
   if (!surfaces)
     return [
       head,
-      nothing(Date.now() - started > SLOW_SECONDS * 1000 ? "The service answers slowly." : "Loading…"),
+      emptyState(
+        Date.now() - started > SLOW_SECONDS * 1000 ? "The service is slow to respond." : "Loading…",
+      ),
     ];
   return [
     head,
@@ -53,9 +55,9 @@ function view() {
 }
 
 const empty = () =>
-  nothing(
-    "There is no surface yet. The list shows each with its treatment and its visits.",
-    postCommand("v1/surfaces", {
+  emptyState(
+    "There are no surfaces yet. Create the first one:",
+    curlPost("v1/surfaces", {
       name: "ads",
       items: ["ad-1", "ad-2", "ad-3"],
       n_positions: 2,
@@ -64,7 +66,7 @@ const empty = () =>
   );
 
 function list(surfaces) {
-  const head = ["Surface", "Treatment", "Items", "Positions", "User types", "Policy", "Visits counted"];
+  const head = ["Surface", "Treatment", "Items", "Positions", "User types", "Policy", "Counted visits"];
   const numeric = [2, 3, 4, 6];
   return scrollBox(
     "Surfaces",
@@ -106,21 +108,22 @@ function list(surfaces) {
   );
 }
 
-// On a narrow page there is no head to say what a number counts.
-const cell = (count, what) =>
+// A number with its unit, which is shown on narrow pages, where the table has no head.
+const cell = (count, unit) =>
   h(
     "td",
     { class: "r" },
     whole(count),
-    h("span", { class: "on-narrow" }, plural(count, what).replace(/^[\d,]+/, "")),
+    h("span", { class: "on-narrow" }, plural(count, unit).replace(/^[\d,]+/, "")),
   );
 
 function footer() {
-  const forget = () => (key.forget(), location.reload());
+  const removeKey = () => (apiKey.remove(), location.reload());
   return [
     h("span", null, "Times are UTC."),
-    h("a", { href: new URL("docs", SERVICE).href }, "API reference"),
-    key.get() && h("button", { type: "button", class: "plain", on: { click: forget } }, "Forget the key"),
+    h("a", { href: new URL("docs", BASE_URL).href }, "API reference"),
+    apiKey.get() &&
+      h("button", { type: "button", class: "plain", on: { click: removeKey } }, "Remove the API key"),
   ].filter(Boolean);
 }
 
@@ -129,12 +132,12 @@ addEventListener("hashchange", () => {
   scrollTo(0, 0);
   byId("main").focus({ preventScroll: true });
 });
-new ResizeObserver(() => markScrollBoxes(byId("main"))).observe(byId("main"));
+new ResizeObserver(() => updateScrollBoxes(byId("main"))).observe(byId("main"));
 
-// Every second: how long ago, and whether it takes long.
+// Updates ages and the loading text every second.
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
-  if (listing.surfaces || listing.problem) showStatus(listing);
+  if (surfaceList.surfaces || surfaceList.error) showStatus(surfaceList);
   else render();
 }, 1000);
 

@@ -1,39 +1,39 @@
-// Adding and retiring items of a surface. What was learned of a retired item stays, and it can come back.
+// Adds, retires and restores items of a surface.
 
 import { addItems, retireItem } from "./api.js";
 import { h } from "./element.js";
-import { field, lines, outcome, submitting } from "./form.js";
+import { field, lines, outcomeMessage, submitForm } from "./form.js";
 import { morphChildren } from "./morph.js";
 import { scrollBox } from "./tables.js";
-import { list, plural, whole } from "./words.js";
+import { list, plural, whole } from "./format.js";
 
-let said = { words: "", refused: false };
-let waiting = false;
-let halves = null; // the table and the form, made once: a form that is moved loses the focus
+let message = { text: "", isError: false };
+let isBusy = false;
+let columns = null; // the table and the form, created once: a form that moves loses the focus
 
 export function itemsView(surface, onSurface, redraw) {
-  const shown = surface.items.filter((item) => !item.retired);
-  const spare = shown.length - surface.n_positions;
-  const stuck = spare ? "" : ": none can be retired before one is added";
-  const act = async (work, words) => {
-    if (waiting) return;
-    waiting = true;
+  const active = surface.items.filter((item) => !item.retired);
+  const spare = active.length - surface.n_positions;
+  const hint = spare ? "" : "; add an item before you retire another";
+  const act = async (request, success) => {
+    if (isBusy) return;
+    isBusy = true;
     try {
-      onSurface(await work());
-      said = { words, refused: false };
+      onSurface(await request());
+      message = { text: success, isError: false };
     } catch (error) {
-      said = { words: error.message, refused: true };
+      message = { text: error.message, isError: true };
     }
-    waiting = false;
+    isBusy = false;
     redraw();
   };
-  halves ??= h(
+  columns ??= h(
     "div",
     { class: "two", "data-key": "items" },
     h("div"),
     addForm(surface.name, (changed) => (onSurface(changed), redraw())),
   );
-  morphChildren(halves.firstChild, [itemsTable(surface, spare, act)]);
+  morphChildren(columns.firstChild, [itemsTable(surface, spare, act)]);
   return [
     h(
       "div",
@@ -43,11 +43,11 @@ export function itemsView(surface, onSurface, redraw) {
       h(
         "p",
         { class: "m" },
-        `${plural(shown.length, "item")} for ${plural(surface.n_positions, "position")}${stuck}.`,
+        `${plural(active.length, "item")} for ${plural(surface.n_positions, "position")}${hint}.`,
       ),
     ),
-    h("p", { class: said.refused ? "outcome refused" : "outcome", role: "status" }, said.words),
-    halves,
+    h("p", { class: message.isError ? "outcome refused" : "outcome", role: "status" }, message.text),
+    columns,
   ];
 }
 
@@ -84,9 +84,9 @@ function row(surface, item, spare, act) {
         "button",
         {
           type: "button",
-          on: { click: () => act(() => addItems(surface.name, [item.name]), `${item.name} is shown again.`) },
+          on: { click: () => act(() => addItems(surface.name, [item.name]), `${item.name} was restored.`) },
         },
-        "Bring back",
+        "Restore",
         hidden,
       )
     : h(
@@ -98,7 +98,7 @@ function row(surface, item, spare, act) {
             click: () =>
               act(
                 () => retireItem(surface.name, item.name),
-                `${item.name} is retired; what was learned of it stays.`,
+                `${item.name} was retired; its counts are kept.`,
               ),
           },
         },
@@ -109,7 +109,7 @@ function row(surface, item, spare, act) {
     "tr",
     { "data-key": `item-${item.name}` },
     h("th", { scope: "row", class: "wrap-any" }, item.name),
-    h("td", { class: item.retired ? "m" : null }, item.retired ? "Retired" : "Shown"),
+    h("td", { class: item.retired ? "m" : null }, item.retired ? "Retired" : "Active"),
     h("td", { class: "r" }, button),
   );
 }
@@ -119,7 +119,7 @@ function addForm(name, onSurface) {
     event.preventDefault();
     const sent = event.currentTarget;
     const items = lines(new FormData(sent).get("added"));
-    submitting(sent, async () => {
+    submitForm(sent, async () => {
       onSurface(await addItems(name, items));
       sent.reset();
       return items.length <= 3 ? `Added ${list(items)}.` : `Added ${whole(items.length)} items.`;
@@ -133,9 +133,9 @@ function addForm(name, onSurface) {
       "added",
       "Names",
       h("textarea", { name: "added", rows: 6, required: true }),
-      "One a line. They are shown from now on; the first clicks tell how good they are.",
+      "One per line. New items are explored at once.",
     ),
-    outcome(),
-    h("div", { class: "actions" }, h("button", { type: "submit", class: "main" }, "Add them")),
+    outcomeMessage(),
+    h("div", { class: "actions" }, h("button", { type: "submit", class: "main" }, "Add items")),
   );
 }

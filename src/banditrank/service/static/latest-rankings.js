@@ -1,23 +1,23 @@
-// The latest rankings: to whom, what, why, and what became of them.
+// The table of the latest rankings, with their reasons and feedback.
 
 import { h } from "./element.js";
-import { typeName } from "./marks.js";
-import { feedbackWords, rankingWords, reasonWords } from "./sentences.js";
+import { typeName } from "./markers.js";
+import { feedbackText, formatRanking, reasonText } from "./sentences.js";
 import { scrollBox } from "./tables.js";
-import { moment, number } from "./words.js";
+import { moment, number } from "./format.js";
 
 const ROWS = 6;
 
-// While someone is in the table it stands still: a link that runs away cannot be followed.
-let held = null;
+// The rows that are shown; they do not change while the table is used, so that links stay in place.
+let shown = null;
 
 export function latestRankings(state) {
   const recent = state.recent ?? [];
   if (!recent.length) return null;
   const box = document.querySelector("[data-key=latest]");
-  const within = box?.matches(":hover, :focus-within") ?? false;
-  if (!within || !held || held.surface !== state.surface.name)
-    held = { surface: state.surface.name, recent, age: state.counts_age_s };
+  const isInUse = box?.matches(":hover, :focus-within") ?? false;
+  if (!isInUse || !shown || shown.surface !== state.surface.name)
+    shown = { surface: state.surface.name, recent, age: state.counts_age_s };
   const head = ["Time", "User type", "Shown, position 1 first", "Reason", "Id", "Feedback"];
   return h(
     "div",
@@ -29,7 +29,7 @@ export function latestRankings(state) {
       h(
         "span",
         { class: "m s" },
-        within ? "held while you are in the table" : `made from counts ${number(held.age ?? 0, 1)} s old`,
+        isInUse ? "paused while you use the table" : `made from counts ${number(shown.age ?? 0, 1)} s old`,
       ),
     ),
     scrollBox(
@@ -50,7 +50,7 @@ export function latestRankings(state) {
         h(
           "tbody",
           null,
-          held.recent.slice(0, ROWS).map((one) => latestRow(state, one)),
+          shown.recent.slice(0, ROWS).map((one) => latestRow(state, one)),
         ),
       ),
     ),
@@ -63,8 +63,8 @@ function latestRow(state, one) {
     { "data-key": `r-${one.id}` },
     h("td", { class: "m nw" }, h("time", { datetime: one.at }, moment(Date.parse(one.at)))),
     h("td", null, typeName(state, one.type, true)),
-    h("td", { class: "w" }, rankingWords(state, one.ranking)),
-    h("td", { class: one.why === "best" ? "m" : null }, reasonWords(state, one)),
+    h("td", { class: "w" }, formatRanking(state, one.ranking)),
+    h("td", { class: one.why === "best" ? "m" : null }, reasonText(state, one)),
     h(
       "td",
       { class: "id" },
@@ -78,9 +78,9 @@ function latestRow(state, one) {
         shortId(one.id),
       ),
     ),
-    h("td", { class: one.feedback === "waiting" ? "m" : null }, feedbackWords(state, one)),
+    h("td", { class: one.feedback === "waiting" ? "m" : null }, feedbackText(state, one)),
   );
 }
 
-// Ids are long, and those of one moment begin alike.
+// The end of a long id; ids of the same time have the same beginning.
 const shortId = (id) => (id.length > 12 ? `…${id.slice(-8)}` : id);

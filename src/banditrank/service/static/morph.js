@@ -1,16 +1,15 @@
-// Updating in place: what is on the page becomes like what was rendered anew, and elements stay the same
-// ones. Focus, scroll positions, selections, open tables and what was typed survive because nothing is
-// replaced.
+// Updates the DOM in place from newly rendered elements. Existing elements are kept, and with them focus,
+// scroll positions, selections, open tables and input.
 
 import { CHART, HANDLERS, listen } from "./element.js";
 
-// Attributes that belong to whoever uses the page.
-const USERS = new Set(["open", "value", "checked"]);
+// Attributes that the user changes.
+const USER_ATTRIBUTES = new Set(["open", "value", "checked"]);
 
 function morph(present, wanted) {
   if (wanted[HANDLERS]) listen(present, wanted[HANDLERS]);
   if (wanted[CHART]) {
-    present[CHART] = wanted[CHART]; // what it shows; chart.js draws it when its width is known
+    present[CHART] = wanted[CHART]; // chart.js draws it when its width is known
     return;
   }
   morphAttributes(present, wanted);
@@ -18,12 +17,12 @@ function morph(present, wanted) {
 }
 
 function morphAttributes(present, wanted) {
-  if (present.classList.contains("tw")) return; // tables.js says of a box whether it scrolls
+  if (present.classList.contains("tw")) return; // tables.js sets the attributes of scroll boxes
   for (const { name } of [...present.attributes]) {
-    if (!wanted.hasAttribute(name) && !USERS.has(name)) present.removeAttribute(name);
+    if (!wanted.hasAttribute(name) && !USER_ATTRIBUTES.has(name)) present.removeAttribute(name);
   }
   for (const { name, value } of wanted.attributes) {
-    if (!USERS.has(name) && present.getAttribute(name) !== value) present.setAttribute(name, value);
+    if (!USER_ATTRIBUTES.has(name) && present.getAttribute(name) !== value) present.setAttribute(name, value);
   }
 }
 
@@ -37,12 +36,13 @@ export function morphChildren(parent, wanted) {
   }
   let next = parent.firstChild;
   for (const child of wanted) {
-    const match = keyed.get(keyOf(child)) ?? (next && !keyOf(next) && alike(next, child) ? next : null);
-    if (match && alike(match, child)) {
-      // An element that moves loses the focus, so it only moves if the order really changed.
+    const unkeyed = next && !keyOf(next) && isSameElement(next, child) ? next : null;
+    const match = keyed.get(keyOf(child)) ?? unkeyed;
+    if (match && isSameElement(match, child)) {
+      // An element that moves loses the focus, so it moves only if the order changed.
       if (match === next) next = next.nextSibling;
       else parent.insertBefore(match, next);
-      if (match === child) continue; // a form that is made once and kept
+      if (match === child) continue; // an element that is created once and reused
       if (match.nodeType === Node.TEXT_NODE) {
         if (match.data !== child.data) match.data = child.data;
       } else {
@@ -67,7 +67,7 @@ function keyOf(node) {
   return node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("data-key") || node.id : "";
 }
 
-function alike(present, wanted) {
+function isSameElement(present, wanted) {
   return (
     present.nodeType === wanted.nodeType &&
     present.nodeName === wanted.nodeName &&

@@ -1,44 +1,52 @@
-// Is it fair: what each type gets under each treatment, what equality costs, and which items are seen at all.
+// Is it fair: the value of each treatment for each user type, the price of equality, and exposure.
 
 import { roundRange } from "./axis.js";
 import { readout } from "./chart.js";
-import { MOST_TYPES } from "./choices.js";
+import { MAX_TYPES } from "./ui-state.js";
 import { h } from "./element.js";
-import { changeFor, isEmpty, liveTreatment, looksOf, rankingsOf, sum, treatments } from "./facts.js";
-import { typeClass, typeName } from "./marks.js";
+import {
+  currentTreatment,
+  isEmpty,
+  looksOf,
+  rankingsOf,
+  sum,
+  treatmentEffect,
+  treatments,
+} from "./selectors.js";
+import { typeClass, typeName } from "./markers.js";
 import { chosenItems } from "./section-learned.js";
-import { figure, nothing, note, section } from "./section.js";
-import { fairAnswer, priceWords, rankingWords } from "./sentences.js";
-import { behind, scrollBox } from "./tables.js";
+import { figure, emptyState, note, section } from "./section.js";
+import { fairAnswer, priceText, formatRanking } from "./sentences.js";
+import { chartTable, scrollBox } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { cut, difference, number, percent, utilityName } from "./words.js";
+import { shorten, difference, number, percent, utilityName } from "./format.js";
 
 const TITLE = "Is it fair?";
-const TOGETHER = 3;
+const MAX_TYPES_PER_CHART = 3;
 
-export function fair(state) {
+export function fairSection(state) {
   if (isEmpty(state) || !state.fair?.length) {
     return section(
       "fair",
       TITLE,
       "Not known yet.",
       null,
-      nothing("The price of equality needs an estimate for every user type."),
+      emptyState("The price of equality needs an estimate for every user type."),
     );
   }
-  const explained = note(
-    "The price of equality is the share of all clicks given up by showing everyone one ranking.",
+  const definition = note(
+    "The price of equality is the share of all clicks that is lost if all users see the same ranking.",
   );
   const exposure = exposureFigure(state);
-  const value = state.surface.types.length > 1 && valueFigure(state); // one type alone has nothing to compare
-  const wide = state.surface.types.length > TOGETHER;
+  const value = state.surface.types.length > 1 && valueFigure(state);
+  const isFaceted = state.surface.types.length > MAX_TYPES_PER_CHART;
   return section(
     "fair",
     TITLE,
     fairAnswer(state),
-    explained,
+    definition,
     state.surface.types.length > 1 && prices(state),
-    wide ? [value, exposure] : h("div", { class: "two ba" }, value, exposure),
+    isFaceted ? [value, exposure] : h("div", { class: "two ba" }, value, exposure),
   );
 }
 
@@ -46,23 +54,27 @@ const treatmentName = (one) =>
   one.treatment === "equal" ? `Equal, ${utilityName(one.utility)}` : "Personalized";
 
 function prices(state) {
-  const live = liveTreatment(state);
+  const current = currentTreatment(state);
   return h(
     "dl",
     { class: "price" },
     treatments(state).flatMap((one, index) => {
       if (one.treatment !== "equal") return [];
-      const { shown, between } = priceWords(state, index);
+      const { shown, between } = priceText(state, index);
       return h(
         "div",
         null,
-        h("dt", null, `Price of equality, ${utilityName(one.utility)}${index === live ? " (live)" : ""}`),
+        h(
+          "dt",
+          null,
+          `Price of equality, ${utilityName(one.utility)}${index === current ? " (current)" : ""}`,
+        ),
         h(
           "dd",
           null,
           shown,
           between && h("span", null, between),
-          h("span", null, `everyone sees ${rankingWords(state, one.rankings[0])}`),
+          h("span", null, `ranking: ${formatRanking(state, one.rankings[0])}`),
         ),
       );
     }),
@@ -71,18 +83,18 @@ function prices(state) {
 
 function valueFigure(state) {
   const all = treatments(state);
-  const live = liveTreatment(state);
+  const current = currentTreatment(state);
   const { types } = state.surface;
   const label = "Value to each user type under each treatment, in clicks per visit";
   const ends = all.flatMap((one) => [...one.lo, ...one.hi, ...(state.truth ? one.true : [])]);
-  const told = {
+  const spec = {
     key: "treatments",
     label,
-    idle: "clicks per visit; bold is live",
+    idle: "clicks per visit; bold: current treatment",
     range: roundRange(ends, 4, { floor: 0, ceiling: 1 }),
     format: (value) => number(value),
     axisFormat: (value) => number(value, 2),
-    rows: types.slice(0, MOST_TYPES).map((name, type) => ({
+    rows: types.slice(0, MAX_TYPES).map((name, type) => ({
       label: name,
       head: type,
       reference: all[0].value[type],
@@ -90,8 +102,8 @@ function valueFigure(state) {
         key: `treatments-${type}-${index}`,
         type,
         name: treatmentName(one),
-        words: `${treatmentName(one)}, ${cut(name)}`,
-        bold: index === live,
+        text: `${treatmentName(one)}, ${shorten(name)}`,
+        bold: index === current,
         m: one.value[type],
         lo: one.lo[type],
         hi: one.hi[type],
@@ -105,21 +117,21 @@ function valueFigure(state) {
     "Value",
     `${percent(state.level ?? 0.95)} interval`,
     "Against personalized",
-    "Told apart",
+    "Significant",
     ...(state.truth ? ["True"] : []),
   ];
   return figure(
     "Value by treatment",
-    readout(told),
-    whiskerChart(told),
-    behind("treatments", label, head, () =>
+    readout(spec),
+    whiskerChart(spec),
+    chartTable("treatments", label, head, () =>
       all.flatMap((one, index) =>
         types.map((name, type) => [
           `${treatmentName(one)}, ${name}`,
           number(one.value[type]),
           `${number(one.lo[type])}–${number(one.hi[type])}`,
           index ? difference(one.value[type] - all[0].value[type]) : "reference",
-          index ? (changeFor(state, index, type).told ? "yes" : "no") : "–",
+          index ? (treatmentEffect(state, index, type).isSignificant ? "yes" : "no") : "–",
           ...(state.truth ? [number(one.true[type])] : []),
         ]),
       ),
@@ -127,50 +139,50 @@ function valueFigure(state) {
   );
 }
 
-// A heat map that is a table already: the numbers stand in it.
+// A heat map of exposure, as a table.
 function exposureFigure(state) {
   const { types } = state.surface;
-  const apart = types.length > TOGETHER;
-  const all = types.slice(0, MOST_TYPES).map((_, type) => type);
-  const wide = !apart && types.length * state.surface.n_positions > 6;
+  const isFaceted = types.length > MAX_TYPES_PER_CHART;
+  const all = types.slice(0, MAX_TYPES).map((_, type) => type);
+  const isCompact = !isFaceted && types.length * state.surface.n_positions > 6;
   const caption = "Share of each user type's rankings that showed an item at a position";
-  const maps = apart
-    ? all.map((type) => heat(state, [type], `${caption}: ${types[type]}`, false))
-    : heat(state, all, caption, wide);
+  const maps = isFaceted
+    ? all.map((type) => heatMap(state, [type], `${caption}: ${types[type]}`, false))
+    : heatMap(state, all, caption, isCompact);
   const hidden = state.surface.items.length > chosenItems(state).length;
   return figure(
     "Exposure",
-    h("span", { class: "m" }, `${wide ? "% of rankings" : "share of rankings"}, by position`),
-    apart ? h("div", { class: "facets" }, maps) : maps,
-    hidden && note("Items that are on show; search for others above at item means."),
-    !apart && heatNote(),
+    h("span", { class: "m" }, `${isCompact ? "% of rankings" : "share of rankings"}, by position`),
+    isFaceted ? h("div", { class: "facets" }, maps) : maps,
+    hidden && note("Only items in the current rankings; search for others under Item means."),
+    !isFaceted && heatNote(),
   );
 }
 
-const heatNote = () => note("All looks: the share of an item in what all users looked at.");
+const heatNote = () => note("All looks: the share of all looks that an item received.");
 
-function heat(state, types, caption, wide) {
+function heatMap(state, types, caption, isCompact) {
   const { items, n_positions: count } = state.surface;
-  const shown = types.map((type) => rankingsOf(state, type));
+  const counts = types.map((type) => rankingsOf(state, type));
   const looks = items.map((_, item) => sum(state.surface.types.map((_, type) => looksOf(state, type, item))));
   const total = sum(looks) || 1;
-  const one = types.length === 1 && state.surface.types.length > TOGETHER;
+  const isFacet = types.length === 1 && state.surface.types.length > MAX_TYPES_PER_CHART;
   const columns = types.flatMap((type) =>
     Array.from({ length: count }, (_, position) => ({ type, position })),
   );
-  const opens = ({ type, position }) => position === 0 && type !== types[0]; // a gap stands before it
+  const startsGroup = ({ type, position }) => position === 0 && type !== types[0]; // with a gap before it
   return scrollBox(
     caption,
     h(
       "table",
-      { class: wide ? "heat tight" : "heat" },
+      { class: isCompact ? "heat tight" : "heat" },
       h("caption", { class: "vh" }, caption),
       h(
         "colgroup",
         null,
-        h("col", { width: wide ? 68 : 88 }),
-        columns.map((column) => h("col", { width: (wide ? 22 : 38) + (opens(column) ? 5 : 0) })),
-        !one && h("col", { width: wide ? 48 : 58 }),
+        h("col", { width: isCompact ? 68 : 88 }),
+        columns.map((column) => h("col", { width: (isCompact ? 22 : 38) + (startsGroup(column) ? 5 : 0) })),
+        !isFacet && h("col", { width: isCompact ? 48 : 58 }),
       ),
       h(
         "thead",
@@ -180,7 +192,7 @@ function heat(state, types, caption, wide) {
           null,
           h("td"),
           types.map((type) => h("th", { colspan: count, scope: "colgroup" }, typeName(state, type, true))),
-          !one && h("td"),
+          !isFacet && h("td"),
         ),
         h(
           "tr",
@@ -194,7 +206,7 @@ function heat(state, types, caption, wide) {
               position + 1,
             ),
           ),
-          !one && h("th", { scope: "col", class: "r" }, "All looks"),
+          !isFacet && h("th", { scope: "col", class: "r" }, "All looks"),
         ),
       ),
       h(
@@ -207,16 +219,16 @@ function heat(state, types, caption, wide) {
             h("th", { scope: "row" }, items[item]),
             columns.map((column) => {
               const { type, position } = column;
-              const rankings = shown[types.indexOf(type)];
+              const rankings = counts[types.indexOf(type)];
               const share = rankings ? state.displays[type][position][item] / rankings : 0;
-              const gap = opens(column) ? " gf" : "";
+              const gap = startsGroup(column) ? " gf" : "";
               return h(
                 "td",
                 { class: `${typeClass(type)} p${Math.round(share * 20)}${gap}` },
-                wide ? bare(share) : percent(share),
+                isCompact ? withoutSign(share) : percent(share),
               );
             }),
-            !one && h("td", { class: "sh" }, percent(looks[item] / total)),
+            !isFacet && h("td", { class: "sh" }, percent(looks[item] / total)),
           ),
         ),
       ),
@@ -224,4 +236,4 @@ function heat(state, types, caption, wide) {
   );
 }
 
-const bare = (share) => percent(share).replace("%", "");
+const withoutSign = (share) => percent(share).replace("%", "");

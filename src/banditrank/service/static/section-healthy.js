@@ -1,8 +1,8 @@
-// Is it healthy: each check's present figure, its limit, the last hour and a verdict.
+// Is it healthy: the value, the limit, the last hour and the status of each health check.
 
-import { SERVICE } from "./api.js";
+import { BASE_URL } from "./api.js";
 import { h } from "./element.js";
-import { key } from "./key.js";
+import { apiKey } from "./api-key.js";
 import { section } from "./section.js";
 import { healthyAnswer } from "./sentences.js";
 import { checkStatus } from "./status.js";
@@ -10,11 +10,11 @@ import { scrollBox } from "./tables.js";
 
 const TITLE = "Is it healthy?";
 
-export function healthy(state, silent) {
-  const metrics = key.get()
-    ? [h("code", { class: "mono" }, "/metrics"), ", for keys with the right to read."] // a link sends no key
-    : [h("a", { href: new URL("metrics", SERVICE).href, class: "mono" }, "/metrics"), "."];
-  const link = h("p", { class: "m s" }, "Counters behind most of these figures are at ", metrics);
+export function healthySection(state, silent) {
+  const metrics = apiKey.get()
+    ? [h("code", { class: "mono" }, "/metrics"), ", for keys with the right to read."] // links send no key
+    : [h("a", { href: new URL("metrics", BASE_URL).href, class: "mono" }, "/metrics"), "."];
+  const link = h("p", { class: "m s" }, "Most of these metrics are also at ", metrics);
   return section(
     "healthy",
     TITLE,
@@ -52,13 +52,13 @@ function row(check, silent) {
     h("th", { scope: "row" }, check.n),
     h("td", { class: "w" }, h("span", { class: "now" }, check.v), " ", h("span", { class: "m" }, check.d)),
     h("td", { class: "m lim" }, check.l),
-    h("td", { class: "hide" }, spark(check.hour)),
+    h("td", { class: "hide" }, sparkline(check.hour)),
     h("td", { class: "stt" }, checkStatus(check, silent)),
   );
 }
 
-// The last hour without an axis: its course, from its least to its most.
-function spark(values) {
+// A sparkline of the last hour, from its minimum to its maximum.
+function sparkline(values) {
   const known = (values ?? []).filter((value) => value !== null);
   if (known.length < 2) return h("span", { class: "m" }, "–");
   const [low, high] = [Math.min(...known), Math.max(...known)];

@@ -1,41 +1,40 @@
-// What has been learned: how much each position and each item is worth to each type, with intervals.
+// What has been learned: position preferences and item means of each user type, with intervals.
 
 import { roundRange } from "./axis.js";
-import { choices, choose, MOST_ITEMS, MOST_TYPES } from "./choices.js";
+import { uiState, updateUiState, MAX_ITEMS, MAX_TYPES } from "./ui-state.js";
 import { h } from "./element.js";
-import { displaysOf, isEmpty, isRetired, liveItems, sum } from "./facts.js";
+import { displaysOf, isEmpty, isRetired, currentItems, sum } from "./selectors.js";
 import { line, readout } from "./chart.js";
-import { mark, typeClass, typeName } from "./marks.js";
-import { figure, nothing, section } from "./section.js";
+import { marker, typeClass, typeName } from "./markers.js";
+import { figure, emptyState, section } from "./section.js";
 import { learnedAnswer } from "./sentences.js";
-import { behind } from "./tables.js";
+import { chartTable } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { amount, cut, number, percent, whole } from "./words.js";
+import { amount, shorten, number, percent, whole } from "./format.js";
 
 const TITLE = "What has been learned?";
-const TOGETHER = 3; // types in one chart; with more, each has its own
+const MAX_TYPES_PER_CHART = 3; // with more, each type has a chart
 
-export function learned(state) {
+export function learnedSection(state) {
   if (isEmpty(state)) {
-    const words =
-      "The first estimates appear with the first click; intervals start wide and are drawn as such.";
-    return section("learned", TITLE, "Nothing yet.", null, nothing(words));
+    const text = "Estimates appear with the first click; their intervals start wide.";
+    return section("learned", TITLE, "Nothing yet.", null, emptyState(text));
   }
   return section(
     "learned",
     TITLE,
     learnedAnswer(state),
-    key(state),
+    legend(state),
     h(
       "div",
-      { class: state.surface.types.length > TOGETHER ? "ev" : "two ab" },
+      { class: state.surface.types.length > MAX_TYPES_PER_CHART ? "ev" : "two ab" },
       positionsFigure(state),
       itemsFigure(state),
     ),
   );
 }
 
-function key(state) {
+function legend(state) {
   const { types } = state.surface;
   const level = percent(state.level ?? 0.95);
   const shownTypes = types.slice(0, 6);
@@ -50,7 +49,7 @@ function key(state) {
           "svg",
           { width: 36, height: 14, class: typeClass(type), "aria-hidden": "true" },
           line(2, 7, 34, 7, "wh"),
-          mark(type, 18, 7, 4, "mk"),
+          marker(type, 18, 7, 4, "mk"),
         ),
         h("span", null, `${name}, ${level} interval`),
       ),
@@ -64,7 +63,7 @@ function key(state) {
           { width: 36, height: 14, "aria-hidden": "true" },
           types
             .slice(0, 3)
-            .map((_, type, all) => mark(type, 18 + (type - (all.length - 1) / 2) * 12.5, 7, 4.5, "tr")),
+            .map((_, type, all) => marker(type, 18 + (type - (all.length - 1) / 2) * 12.5, 7, 4.5, "tr")),
         ),
         h("span", null, "True value (demo only)"),
       ),
@@ -73,15 +72,17 @@ function key(state) {
 
 const truthOf = (state, estimate) => (state.truth ? estimate.t : undefined);
 
-const markOf = (state, what, type, index, label) => {
+const markFor = (state, what, type, index, label) => {
   const estimate = state[what][type][index];
   const { types } = state.surface;
-  const words =
-    types.length > 1 && types.length <= TOGETHER ? `${cut(label)}, ${cut(types[type])}` : cut(label);
+  const text =
+    types.length > 1 && types.length <= MAX_TYPES_PER_CHART
+      ? `${shorten(label)}, ${shorten(types[type])}`
+      : shorten(label);
   return {
     key: `${what}-${type}-${index}`,
     type,
-    words,
+    text,
     m: estimate.m,
     lo: estimate.lo,
     hi: estimate.hi,
@@ -89,19 +90,19 @@ const markOf = (state, what, type, index, label) => {
   };
 };
 
-// One chart for up to three types, and one for each type beyond, all on one scale.
-function charts(state, told, rowsOf) {
+// One chart for up to three user types, or one chart per type on the same scale.
+function charts(state, spec, rowsOf) {
   const types = state.surface.types.map((_, type) => type);
-  if (types.length <= TOGETHER) return whiskerChart({ ...told, rows: rowsOf(types) });
+  if (types.length <= MAX_TYPES_PER_CHART) return whiskerChart({ ...spec, rows: rowsOf(types) });
   return h(
     "div",
     { class: "facets" },
-    types.slice(0, MOST_TYPES).map((type) => {
+    types.slice(0, MAX_TYPES).map((type) => {
       const label = state.surface.types[type];
       const one = {
-        ...told,
-        key: `${told.key}-${type}`,
-        label: `${told.label}: ${label}`,
+        ...spec,
+        key: `${spec.key}-${type}`,
+        label: `${spec.label}: ${label}`,
         idle: "",
         rows: rowsOf([type]),
       };
@@ -115,7 +116,7 @@ function charts(state, told, rowsOf) {
   );
 }
 
-const highest = (state, what, indices) =>
+const rangeFor = (state, what, indices) =>
   roundRange(
     [
       0,
@@ -133,28 +134,28 @@ const highest = (state, what, indices) =>
 function positionsFigure(state) {
   const positions = state.positions[0].map((_, position) => position);
   const label = "Share of looks each position gets, by user type";
-  const told = {
+  const spec = {
     key: "positions",
     label,
     idle: "share of looks",
-    range: highest(state, "positions", positions),
+    range: rangeFor(state, "positions", positions),
     format: (value) => percent(value, 1),
     axisFormat: (value) => percent(value),
   };
   const rowsOf = (types) =>
     positions.map((position) => {
       const name = `Position ${position + 1}`;
-      return { label: name, marks: types.map((type) => markOf(state, "positions", type, position, name)) };
+      return { label: name, marks: types.map((type) => markFor(state, "positions", type, position, name)) };
     });
   return figure(
     "Position preferences",
-    state.surface.types.length > TOGETHER ? h("span", { class: "m" }, told.idle) : readout(told),
-    charts(state, told, rowsOf),
-    behind(
+    state.surface.types.length > MAX_TYPES_PER_CHART ? h("span", { class: "m" }, spec.idle) : readout(spec),
+    charts(state, spec, rowsOf),
+    chartTable(
       "positions",
       label,
       ["Position, type", "Estimate", interval(state), ...(state.truth ? ["True"] : [])],
-      () => tableRows(state, "positions", positions, (position) => `Position ${position + 1}`, told.format),
+      () => tableRows(state, "positions", positions, (position) => `Position ${position + 1}`, spec.format),
     ),
   );
 }
@@ -163,14 +164,14 @@ const interval = (state) => `${percent(state.level ?? 0.95)} interval`;
 
 function itemsFigure(state) {
   const { surface } = state;
-  const live = liveItems(state);
-  const label = "Clicks when seen, by item and user type";
-  const items = chosenItems(state); // the scale is one for all charts
-  const told = {
+  const current = currentItems(state);
+  const label = "Clicks if seen, by item and user type";
+  const items = chosenItems(state);
+  const spec = {
     key: "items",
     label,
-    idle: "clicks when seen; bold items are on show",
-    range: highest(state, "items", items),
+    idle: "clicks if seen; bold: in the current ranking",
+    range: rangeFor(state, "items", items),
     format: (value) => number(value),
     axisFormat: (value) => number(value, 1),
   };
@@ -181,19 +182,19 @@ function itemsFigure(state) {
       const name = isRetired(state, item) ? `${surface.items[item]} (retired)` : surface.items[item];
       return {
         label: name,
-        bold: live.has(item),
+        bold: current.has(item),
         sub,
-        marks: types.map((type) => markOf(state, "items", type, item, name)),
+        marks: types.map((type) => markFor(state, "items", type, item, name)),
       };
     });
   const all = surface.items.map((_, item) => item);
-  const few = all.length * surface.types.length <= 3000 ? all : items;
+  const listed = all.length * surface.types.length <= 3000 ? all : items;
   return figure(
     "Item means",
-    surface.types.length > TOGETHER ? h("span", { class: "m" }, told.idle) : readout(told),
-    surface.items.length > MOST_ITEMS && search(state, items),
-    charts(state, told, rowsOf),
-    behind(
+    surface.types.length > MAX_TYPES_PER_CHART ? h("span", { class: "m" }, spec.idle) : readout(spec),
+    surface.items.length > MAX_ITEMS && search(state, items),
+    charts(state, spec, rowsOf),
+    chartTable(
       "items",
       label,
       [
@@ -204,27 +205,27 @@ function itemsFigure(state) {
         "Expected looks",
         "Clicks",
       ],
-      () => tableRows(state, "items", few, (item) => surface.items[item], told.format),
+      () => tableRows(state, "items", listed, (item) => surface.items[item], spec.format),
     ),
   );
 }
 
-// All items; if they are too many, those on show to some types and those searched for.
+// All items; if there are many, those in the current rankings of some user types and the search results.
 export function chosenItems(state, types = null) {
   const { items } = state.surface;
   const all = items.map((_, item) => item);
-  if (items.length <= MOST_ITEMS) return all;
-  const live = liveItems(state, types);
-  const wanted = choices.search.trim().toLowerCase();
-  const found = wanted
-    ? all.filter((item) => !live.has(item) && items[item].toLowerCase().includes(wanted))
+  if (items.length <= MAX_ITEMS) return all;
+  const current = currentItems(state, types);
+  const query = uiState.search.trim().toLowerCase();
+  const found = query
+    ? all.filter((item) => !current.has(item) && items[item].toLowerCase().includes(query))
     : [];
-  const chosen = new Set([...live, ...found.slice(0, MOST_ITEMS)]);
+  const chosen = new Set([...current, ...found.slice(0, MAX_ITEMS)]);
   return all.filter((item) => chosen.has(item));
 }
 
 function search(state, items) {
-  const typed = (event) => choose({ search: event.currentTarget.value });
+  const typed = (event) => updateUiState({ search: event.currentTarget.value });
   return h(
     "div",
     { class: "search" },
@@ -239,7 +240,7 @@ function search(state, items) {
     h(
       "span",
       { class: "m s" },
-      `${whole(items.length)} of ${whole(state.surface.items.length)} items are drawn`,
+      `showing ${whole(items.length)} of ${whole(state.surface.items.length)} items`,
     ),
   );
 }

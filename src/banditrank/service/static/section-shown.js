@@ -1,58 +1,59 @@
-// What is shown now: what each position brings, why these items, what is open, and the latest rankings.
+// What is shown now: the current rankings, their values and reasons, and the latest rankings.
 
 import { surfacePath } from "./api.js";
-import { MOST_TYPES } from "./choices.js";
-import { postCommand } from "./command.js";
+import { MAX_TYPES } from "./ui-state.js";
+import { curlPost } from "./curl-command.js";
 import { h } from "./element.js";
-import { isEmpty, isEqual, nowOf, sum, valueOf } from "./facts.js";
+import { isEmpty, isEqual, nowOf, sum, valueOf } from "./selectors.js";
 import { latestRankings } from "./latest-rankings.js";
-import { swatch, typeName } from "./marks.js";
-import { nothing, note, section } from "./section.js";
-import { oftenWords, shownAnswer, whyShown, whyShownToEveryone } from "./sentences.js";
+import { swatch, typeName } from "./markers.js";
+import { emptyState, note, section } from "./section.js";
+import { shownShareText, shownAnswer, whyShown, whyShownToAll } from "./sentences.js";
 import { scrollBox } from "./tables.js";
-import { number, percent, whole } from "./words.js";
+import { number, percent, whole } from "./format.js";
 
 const TITLE = "What is shown now?";
 
-export function shown(state) {
+export function shownSection(state) {
   const latest = latestRankings(state);
   if (isEmpty(state)) {
-    const waits = state.recent?.length;
-    const answer = waits ? "No ranking has been settled yet." : "No ranking has been asked for.";
-    const words = waits
-      ? "A ranking counts when its feedback comes or its attribution window closes."
-      : "Ask for the first one; any order is as good as another until clicks come in.";
-    return section("shown", TITLE, answer, null, nothing(words, waits ? null : askCommand(state)), latest);
+    const isWaiting = state.recent?.length;
+    const answer = isWaiting ? "No ranking has been counted yet." : "No ranking has been requested yet.";
+    const text = isWaiting
+      ? "A ranking is counted when its feedback arrives or its attribution window closes."
+      : "Request the first ranking:";
+    const command = isWaiting ? null : rankCommand(state);
+    return section("shown", TITLE, answer, null, emptyState(text, command), latest);
   }
-  const explained = note(
-    "Looks: the share of visits in which a position is looked at. If seen: clicks per look at the item. " +
-      "Their product is the clicks expected from that position.",
+  const definitions = note(
+    "Looks: the share of visits in which users look at the position. If seen: clicks per look at the item. " +
+      "Their product is the expected clicks of the position.",
   );
   return section(
     "shown",
     TITLE,
     shownAnswer(state),
-    explained,
-    isEqual(state) ? oneCard(state) : cards(state),
+    definitions,
+    isEqual(state) ? equalCard(state) : cards(state),
     latest,
   );
 }
 
-const askCommand = ({ surface }) =>
-  postCommand(surfacePath(surface.name, "/rankings"), { user_type: surface.types[0] });
+const rankCommand = ({ surface }) =>
+  curlPost(surfacePath(surface.name, "/rankings"), { user_type: surface.types[0] });
 
-const stressed = (pieces) => pieces.map((piece) => (Array.isArray(piece) ? h("b", null, piece[0]) : piece));
+const withEmphasis = (parts) => parts.map((part) => (Array.isArray(part) ? h("b", null, part[0]) : part));
 
 function cards(state) {
   const { types } = state.surface;
-  const more = types.length - MOST_TYPES;
+  const more = types.length - MAX_TYPES;
   return [
     h(
       "div",
       { class: "cards" },
-      types.slice(0, MOST_TYPES).map((_, type) => card(state, type)),
+      types.slice(0, MAX_TYPES).map((_, type) => card(state, type)),
     ),
-    more > 0 && note(`Rankings of ${whole(more)} more user types are in the JSON.`),
+    more > 0 && note(`The rankings of ${whole(more)} more user types are in the JSON.`),
   ];
 }
 
@@ -76,7 +77,7 @@ function card(state, type) {
       h(
         "caption",
         { class: "vh" },
-        `Ranking shown to ${surface.types[type]} and the clicks expected from each position`,
+        `Ranking shown to ${surface.types[type]} and the expected clicks of each position`,
       ),
       h(
         "thead",
@@ -112,39 +113,39 @@ function card(state, type) {
           "tr",
           null,
           h("td"),
-          h("td", { colspan: 3 }, "Clicks per visit ", h("span", { class: "m nw" }, intervalWords(value))),
+          h("td", { colspan: 3 }, "Clicks per visit ", h("span", { class: "m nw" }, formatInterval(value))),
           h("td", { class: "r" }, h("b", null, number(value.m))),
         ),
       ),
     ),
-    h("p", { class: "why" }, stressed(whyShown(state, type))),
+    h("p", { class: "why" }, withEmphasis(whyShown(state, type))),
   );
 }
 
-const intervalWords = (value) =>
+const formatInterval = (value) =>
   value.lo === null || value.lo === undefined ? "" : `${number(value.lo)}–${number(value.hi)}`;
 
-function oneCard(state) {
+function equalCard(state) {
   const { surface, arrivals } = state;
   const now = state.now[0];
-  const worth = (type, position) =>
+  const clicksAt = (type, position) =>
     state.positions[type][position].m * state.items[type][now.ranking[position]].m;
-  const shownTypes = surface.types.slice(0, MOST_TYPES);
+  const shownTypes = surface.types.slice(0, MAX_TYPES);
   const cell = (type, content, below) =>
     h("td", { class: "r" }, h("span", { class: "on-narrow" }, swatch(type)), content, below);
   return h(
     "div",
     { class: "card", "data-key": "card-all" },
-    h("div", { class: "ch" }, h("h3", null, "Everyone"), h("span", { class: "m s" }, oftenWords(now))),
+    h("div", { class: "ch" }, h("h3", null, "All users"), h("span", { class: "m s" }, shownShareText(now))),
     scrollBox(
-      "The one ranking by user type",
+      "The ranking by user type",
       h(
         "table",
         { class: "slots eq" },
         h(
           "caption",
           { class: "vh" },
-          "The one ranking shown, and the clicks expected from each position by user type",
+          "The ranking, and the expected clicks of each position by user type",
         ),
         h(
           "thead",
@@ -171,7 +172,7 @@ function oneCard(state) {
                 const [looks, mean] = [state.positions[type][position].m, state.items[type][item].m];
                 return cell(
                   type,
-                  number(worth(type, position)),
+                  number(clicksAt(type, position)),
                   h("span", { class: "m sub" }, `${percent(looks)} × ${number(mean, 2)}`),
                 );
               }),
@@ -179,7 +180,7 @@ function oneCard(state) {
                 "td",
                 { class: "r" },
                 h("span", { class: "on-narrow m" }, "All"),
-                number(sum(surface.types.map((_, type) => arrivals[type] * worth(type, position)))),
+                number(sum(surface.types.map((_, type) => arrivals[type] * clicksAt(type, position)))),
               ),
             ),
           ),
@@ -197,7 +198,7 @@ function oneCard(state) {
               return cell(
                 type,
                 h("b", null, number(value.m)),
-                h("span", { class: "m sub" }, intervalWords(value)),
+                h("span", { class: "m sub" }, formatInterval(value)),
               );
             }),
             h(
@@ -214,6 +215,6 @@ function oneCard(state) {
         ),
       ),
     ),
-    h("p", { class: "why" }, stressed(whyShownToEveryone(state))),
+    h("p", { class: "why" }, withEmphasis(whyShownToAll(state))),
   );
 }

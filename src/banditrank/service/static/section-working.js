@@ -1,42 +1,41 @@
-// Is it working: the click rate between random order and the optimum, how much is explored, and regret in a
-// demo.
+// Is it working: the click rate compared with random order and the optimum, exploration, and regret in demos.
 
 import { roundRange } from "./axis.js";
 import { path, readout } from "./chart.js";
-import { choices, choose } from "./choices.js";
+import { uiState, updateUiState } from "./ui-state.js";
 import { h } from "./element.js";
 import { explorationFigure } from "./exploration-figure.js";
-import { isEmpty, isEqual, optimumName, rates, references, sum } from "./facts.js";
-import { figure, nothing, note, panelProblem, section } from "./section.js";
+import { isEmpty, isEqual, optimumName, rates, referenceRates, sum } from "./selectors.js";
+import { figure, emptyState, note, panelError, section } from "./section.js";
 import { workingAnswer } from "./sentences.js";
-import { behind } from "./tables.js";
-import { bucketWords, segments, timeChart } from "./time-chart.js";
-import { amount, duration, number, plural, whole } from "./words.js";
+import { chartTable } from "./tables.js";
+import { formatBucket, segments, timeChart } from "./time-chart.js";
+import { amount, duration, number, plural, whole } from "./format.js";
 
 const TITLE = "Is it working?";
 
-export function working(state, series, problem) {
-  if (!series && problem)
-    return section("working", TITLE, "Not known at present.", null, panelProblem(problem));
+export function workingSection(state, series, error) {
+  if (!series && error)
+    return section("working", TITLE, "Not available.", null, panelError(error));
   if (!series) return section("working", TITLE, "Loading…", null, h("div", { class: "none sk" }));
   if (isEmpty(state)) {
-    const closes = duration(state.surface.window_s);
-    const words = `A visit counts when its feedback comes or its window of ${closes} closes.`;
-    return section("working", TITLE, "No visits have been counted yet.", null, nothing(words));
+    const window = duration(state.surface.window_s);
+    const text = `A visit is counted when its feedback arrives or its window of ${window} closes.`;
+    return section("working", TITLE, "No visits have been counted yet.", null, emptyState(text));
   }
   if (!series.visits.length) {
-    const words = `The first point is there when its ${duration(series.bucket_s)} are over.`;
-    return section("working", TITLE, workingAnswer(state), null, nothing(words));
+    const text = `The first point appears after ${duration(series.bucket_s)}.`;
+    return section("working", TITLE, workingAnswer(state), null, emptyState(text));
   }
-  const explained = note(
-    `Each point is ${duration(series.bucket_s)}; the band is its 95% interval. Nothing is smoothed.`,
+  const definition = note(
+    `Each point covers ${duration(series.bucket_s)}; the band is its 95% interval. No smoothing.`,
   );
   return section(
     "working",
     TITLE,
     workingAnswer(state),
-    explained,
-    problem && panelProblem(problem),
+    definition,
+    error && panelError(error),
     clickFigure(state, series),
     h(
       "div",
@@ -48,41 +47,41 @@ export function working(state, series, problem) {
 }
 
 function clickFigure(state, series) {
-  const type =
-    choices.clicksOf !== null && choices.clicksOf < state.surface.types.length ? choices.clicksOf : null;
+  const { clickChartType: selected } = uiState;
+  const type = selected !== null && selected < state.surface.types.length ? selected : null;
   const buckets = rates(series, type);
-  const best = references(state, series, type);
+  const best = referenceRates(state, series, type);
   const range = clickRange(buckets, best);
   const optimum = optimumName(state);
-  const named = (values, words, kind, above) => ({
+  const line = (values, name, kind, above) => ({
     values,
     kind,
     above,
-    words: `${words} ${number(values.at(-1))}`,
+    label: `${name} ${number(values.at(-1))}`,
   });
-  const whose = type === null ? "" : ` of ${state.surface.types[type]}`;
-  const label = `Click rate${whose} over time, with the ${optimum} and random order`;
-  const told = {
+  const suffix = type === null ? "" : ` of ${state.surface.types[type]}`;
+  const label = `Click rate${suffix} over time, with the ${optimum} and random order`;
+  const spec = {
     key: "clicks",
     label,
     series,
     height: 280,
     range,
     format: (value, decimals) => number(value, Math.max(2, decimals)),
-    readings: buckets.map(({ rate, visits }) =>
+    values: buckets.map(({ rate, visits }) =>
       rate
-        ? `${number(rate.m)} clicks per visit (${intervalOf(rate)}), ${plural(visits, "visit")}`
+        ? `${number(rate.m)} clicks per visit (${formatInterval(rate)}), ${plural(visits, "visit")}`
         : "no visits",
     ),
     references: [
-      named(best.optimum, optimum, "op", true),
-      named(best.random, state.truth ? "random" : "estimated random", "rn", false),
+      line(best.optimum, optimum, "op", true),
+      line(best.random, state.truth ? "random" : "estimated random", "rn", false),
     ],
     events: series.events,
     point: (bucket) => buckets[bucket].rate?.m ?? null,
     layers: (x, y, clamp) => clickLayers(buckets, best, x, y, clamp),
   };
-  const chart = timeChart(told);
+  const chart = timeChart(spec);
   const head = [
     "From",
     "Visits",
@@ -90,7 +89,7 @@ function clickFigure(state, series) {
     "Click rate",
     "95% interval",
     "Optimum",
-    ...(best.lo ? ["Its interval"] : []),
+    ...(best.lo ? ["Optimum interval"] : []),
     "Random order",
   ];
   return h(
@@ -100,34 +99,34 @@ function clickFigure(state, series) {
       "figcaption",
       null,
       h("h3", null, "Click rate"),
-      readout({ key: told.key, idle: "" }),
-      typeChoice(state, type),
+      readout({ key: spec.key, idle: "" }),
+      typeControl(state, type),
     ),
     chart,
     best.lo && note(`The lighter band around the dashed line is the interval of the ${optimum}.`),
-    behind("clicks", label, head, () =>
+    chartTable("clicks", label, head, () =>
       buckets.map(({ visits, clicks, rate }, bucket) => [
-        bucketWords(series, bucket),
+        formatBucket(series, bucket),
         whole(visits),
         amount(clicks),
         rate ? number(rate.m) : "–",
-        rate ? intervalOf(rate) : "–",
+        rate ? formatInterval(rate) : "–",
         number(best.optimum[bucket]),
-        ...(best.lo ? [intervalOf({ lo: best.lo[bucket], hi: best.hi[bucket] })] : []),
+        ...(best.lo ? [formatInterval({ lo: best.lo[bucket], hi: best.hi[bucket] })] : []),
         number(best.random[bucket]),
       ]),
     ),
   );
 }
 
-const intervalOf = ({ lo, hi }) => `${number(lo)}–${number(hi)}`;
+const formatInterval = ({ lo, hi }) => `${number(lo)}–${number(hi)}`;
 
-// Buckets with few visits have wide intervals: they are cut at the edge rather than flatten all others.
+// The range of the axis; wide intervals of buckets with few visits are clipped.
 function clickRange(buckets, best) {
   const counts = buckets.map(({ visits }) => visits).sort((a, b) => a - b);
-  const usual = counts[Math.floor(counts.length / 2)] / 2;
+  const threshold = counts[Math.floor(counts.length / 2)] / 2;
   const values = buckets.flatMap(({ rate, visits }) =>
-    rate ? (visits >= usual ? [rate.lo, rate.hi] : []) : [],
+    rate ? (visits >= threshold ? [rate.lo, rate.hi] : []) : [],
   );
   return roundRange([...values, best.optimum.at(-1), best.random.at(-1)], 5, { floor: 0, ceiling: 1 });
 }
@@ -145,7 +144,7 @@ function clickLayers(buckets, best, x, y, clamp) {
       const lower = run.map(([bucket, rate]) => [x(bucket), y(clamp(rate.lo))]).reverse();
       return h("path", { class: "bd", d: `${path([...upper, ...lower])}Z` });
     });
-  const lone = runs
+  const singlePoints = runs
     .filter((run) => run.length === 1)
     .flatMap(([[bucket, rate]]) => [
       h("line", {
@@ -159,7 +158,7 @@ function clickLayers(buckets, best, x, y, clamp) {
     ]);
   const values = buckets.map(({ rate }) => (rate ? clamp(rate.m) : null));
   const lines = segments(values, x, y).map((run) => h("path", { class: "ln", d: path(run) }));
-  return [...optimumBand(best, x, y, clamp), ...bands, ...lone, ...lines];
+  return [...optimumBand(best, x, y, clamp), ...bands, ...singlePoints, ...lines];
 }
 
 function optimumBand(best, x, y, clamp) {
@@ -169,12 +168,12 @@ function optimumBand(best, x, y, clamp) {
   return [h("path", { class: "ob", d: `${path([...upper, ...lower])}Z` })];
 }
 
-// Buttons while they fit in a line, a list beyond.
-function typeChoice(state, type) {
+// The control for the user type: radio buttons, or a list if they do not fit in a line.
+function typeControl(state, type) {
   const { types } = state.surface;
   if (types.length === 1) return null;
-  const pick = (event) =>
-    choose({ clicksOf: event.target.value === "all" ? null : Number(event.target.value) });
+  const select = (event) =>
+    updateUiState({ clickChartType: event.target.value === "all" ? null : Number(event.target.value) });
   const options = [["all", "All"], ...types.map((name, index) => [String(index), name])];
   const chosen = type === null ? "all" : String(type);
   if (types.length > 3 || types.join("").length > 36) {
@@ -184,14 +183,14 @@ function typeChoice(state, type) {
       h("span", { class: "vh" }, "User type in the click chart"),
       h(
         "select",
-        { "data-key": "pick", on: { change: pick } },
+        { "data-key": "pick", on: { change: select } },
         options.map(([value, name]) => h("option", { value, selected: value === chosen }, name)),
       ),
     );
   }
   return h(
     "fieldset",
-    { class: "seg", on: { change: pick } },
+    { class: "seg", on: { change: select } },
     h("legend", { class: "vh" }, "User type in the click chart"),
     options.map(([value, name]) =>
       h("label", null, h("input", { type: "radio", name: "who", value, checked: value === chosen }), name),
@@ -204,36 +203,36 @@ function regretFigure(state, series) {
   const unit = isEqual(state) ? "in utility" : "clicks";
   const visits = series.visits.map((row) => sum(row));
   let before = 0;
-  const soFar = visits.map((count) => (before += count));
-  const told = {
+  const totals = visits.map((count) => (before += count));
+  const spec = {
     key: "regret",
     label,
     series,
     height: 160,
     range: roundRange([0, 1, ...series.regret], 4, { floor: 0 }),
     format: (value) => whole(value),
-    readings: series.regret.map(
-      (value, bucket) => `${number(value, 1)} ${unit} in ${plural(soFar[bucket], "visit")}`,
+    values: series.regret.map(
+      (value, bucket) => `${number(value, 1)} ${unit} in ${plural(totals[bucket], "visit")}`,
     ),
     point: (bucket) => series.regret[bucket],
     layers: (x, y) => [
       h("path", { class: "ln", d: path(series.regret.map((value, bucket) => [x(bucket), y(value)])) }),
     ],
   };
-  const what = isEqual(state) ? "Collective utility" : "Clicks";
+  const quantity = isEqual(state) ? "Collective utility" : "Clicks";
   return figure(
     "Regret (demo)",
-    readout({ key: told.key, idle: "" }),
-    timeChart(told),
+    readout({ key: spec.key, idle: "" }),
+    timeChart(spec),
     note(
-      `${what} given up so far by not knowing the true values. ` +
-        "The flatter the end, the less there is left to learn.",
+      `${quantity} lost so far because the true values are unknown to the policy. ` +
+        "A flat end means that little is left to learn.",
     ),
-    behind("regret", label, ["Until", "Regret", "Visits"], () =>
+    chartTable("regret", label, ["Until", "Regret", "Visits"], () =>
       series.regret.map((value, bucket) => [
-        bucketWords(series, bucket),
+        formatBucket(series, bucket),
         number(value, 1),
-        whole(soFar[bucket]),
+        whole(totals[bucket]),
       ]),
     ),
   );

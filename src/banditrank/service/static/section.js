@@ -1,4 +1,4 @@
-// A section of the page: a question, its answer in words, and the evidence.
+// A section of the dashboard: a question, its answer in a sentence, and charts and tables.
 
 import { h } from "./element.js";
 
@@ -10,25 +10,25 @@ export const section = (id, title, answer, key, ...evidence) =>
     h("div", { class: "ev" }, ...evidence),
   );
 
-// What stands where there is nothing to show.
-export const nothing = (words, command) =>
-  h("div", { class: "none" }, words, command && h("pre", { class: "mono" }, command));
+// A text in place of missing data, with a command that creates some.
+export const emptyState = (text, command) =>
+  h("div", { class: "none" }, text, command && h("pre", { class: "mono" }, command));
 
-// A section that fails says so by itself, with what helps to find out why; the others stay as they are.
-export function guarded(id, title, make) {
+// Renders a section, or its error without affecting other sections.
+export function errorBoundary(id, title, render) {
   try {
-    return make();
+    return render();
   } catch (error) {
-    return section(id, title, "This part cannot be shown.", null, panelProblem(error));
+    return section(id, title, "This section cannot be shown.", null, panelError(error));
   }
 }
 
-export function panelProblem(error) {
+export function panelError(error) {
   const request = error.requestId ? ` Request ${error.requestId}.` : "";
   return h("div", { class: "none bad" }, h("b", null, "This panel failed. "), `${error.message}${request}`);
 }
 
-export const figure = (title, reading, ...children) =>
-  h("figure", null, h("figcaption", null, h("h3", null, title), reading), ...children);
+export const figure = (title, readout, ...children) =>
+  h("figure", null, h("figcaption", null, h("h3", null, title), readout), ...children);
 
-export const note = (...words) => h("p", { class: "m s" }, ...words);
+export const note = (...content) => h("p", { class: "m s" }, ...content);

@@ -1,16 +1,16 @@
-// The sentence on health.
+// The sentence about health.
 
-import { failing } from "./facts.js";
-import { duration, list } from "./words.js";
+import { failingChecks } from "./selectors.js";
+import { duration, list } from "./format.js";
 
 export function healthyAnswer(state, silent) {
   if (silent)
-    return `Not known: the service has not answered for ${duration(silent)}. These are the last figures.`;
-  const bad = failing(state);
+    return `Unknown: the service has not responded for ${duration(silent)}. These are the last values.`;
+  const failed = failingChecks(state);
   const count = state.health.length;
-  if (!bad.length) return count === 1 ? "The one check passes." : `All ${count} checks pass.`;
-  const needs = bad.length === 1 ? "One check needs" : `${bad.length} checks need`;
-  const rest = count - bad.length;
+  if (!failed.length) return count === 1 ? "The one check passes." : `All ${count} checks pass.`;
+  const needs = failed.length === 1 ? "One check needs" : `${failed.length} checks need`;
+  const rest = count - failed.length;
   const others = rest ? ` The other ${rest === 1 ? "passes" : `${rest} pass`}.` : "";
-  return `${needs} a look: ${list(bad.map((check) => check.n.toLowerCase()))}.${others}`;
+  return `${needs} attention: ${list(failed.map((check) => check.n.toLowerCase()))}.${others}`;
 }

@@ -1,8 +1,8 @@
-// Sentences on what has been learned of positions and items.
+// Sentences about the estimates of positions and items.
 
-import { contenders, presentItems, topPosition } from "./facts.js";
-import { MOST_TYPES, whoWords } from "./naming.js";
-import { capital, list, percent, shortList } from "./words.js";
+import { contenders, activeItems, topPosition } from "./selectors.js";
+import { MAX_TYPES, formatUserTypes } from "./names.js";
+import { capitalize, list, percent, shortList } from "./format.js";
 
 export function learnedAnswer(state) {
   return [positionsLearned(state), itemsLearned(state)].filter(Boolean).join(" ");
@@ -14,45 +14,46 @@ function positionsLearned(state) {
   const tops = types.map((_, type) => topPosition(state, type));
   if (tops[0] !== null && tops.every((top) => top === tops[0])) {
     const shares = types.map((name, type) => `${percent(state.positions[type][tops[0]].m)} for ${name}`);
-    const told = types.length === 1 ? percent(state.positions[0][tops[0]].m) : shortList(shares, MOST_TYPES);
-    return `Position ${tops[0] + 1} draws the most looks: ${told}.`;
+    const text = types.length === 1 ? percent(state.positions[0][tops[0]].m) : shortList(shares, MAX_TYPES);
+    return `Position ${tops[0] + 1} gets the most looks: ${text}.`;
   }
-  const told = [];
+  const clauses = [];
   for (const top of [...new Set(tops.filter((one) => one !== null))]) {
     const names = types.filter((_, type) => tops[type] === top);
-    told.push(`${whoWords(state, names)} ${told.length ? "" : "look most "}at position ${top + 1}`);
+    const verb = clauses.length ? "" : "look most ";
+    clauses.push(`${formatUserTypes(state, names)} ${verb}at position ${top + 1}`);
   }
-  const open = types.filter((_, type) => tops[type] === null);
-  const unknown = open.length
-    ? `For ${shortList(open, MOST_TYPES)}, the position that draws the most looks cannot be told yet.`
+  const uncertain = types.filter((_, type) => tops[type] === null);
+  const unknown = uncertain.length
+    ? `For ${shortList(uncertain, MAX_TYPES)}, the position with the most looks is not known yet.`
     : "";
-  return [told.length ? capital(`${list(told)}.`) : "", unknown].filter(Boolean).join(" ");
+  return [clauses.length ? capitalize(`${list(clauses)}.`) : "", unknown].filter(Boolean).join(" ");
 }
 
 function itemsLearned(state) {
   const { types, items } = state.surface;
   const groups = [];
   for (const [type, name] of types.entries()) {
-    const present = presentItems(state);
-    const best = contenders(state.items[type], present);
-    if (present.length === 1) continue;
-    const said =
+    const active = activeItems(state);
+    const best = contenders(state.items[type], active);
+    if (active.length === 1) continue;
+    const text =
       best.length === 1
         ? `${items[best[0]]} is the strongest item.`
-        : best.length === present.length && best.length > 2
-          ? `no item can be told from the others yet.`
+        : best.length === active.length && best.length > 2
+          ? `no item can be distinguished from the others yet.`
           : `${shortList(
               best.map((item) => items[item]),
               2,
-            )} cannot be told apart yet.`;
-    const group = groups.find((one) => one.said === said);
+            )} cannot be distinguished yet.`;
+    const group = groups.find((one) => one.text === text);
     if (group) group.names.push(name);
-    else groups.push({ names: [name], said });
+    else groups.push({ names: [name], text });
   }
-  const told = groups.slice(0, MOST_TYPES).map(({ names, said }) => {
-    if (types.length === 1) return capital(said);
-    return `For ${shortList(names, MOST_TYPES)}, ${said}`;
+  const sentences = groups.slice(0, MAX_TYPES).map(({ names, text }) => {
+    if (types.length === 1) return capitalize(text);
+    return `For ${shortList(names, MAX_TYPES)}, ${text}`;
   });
-  if (groups.length > MOST_TYPES) told.push("The others are below.");
-  return told.join(" ").trim();
+  if (groups.length > MAX_TYPES) sentences.push("The others are below.");
+  return sentences.join(" ").trim();
 }

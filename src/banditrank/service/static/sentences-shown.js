@@ -1,37 +1,41 @@
-// Sentences on what is shown now, to whom, and what is still open.
+// Sentences about the current rankings.
 
-import { isEqual, isSure, nowOf, topPosition } from "./facts.js";
-import { MOST_TYPES, rankingWords, sameRanking, whoWords } from "./naming.js";
+import { isEqual, isProbablyBest, nowOf, topPosition } from "./selectors.js";
+import { MAX_TYPES, formatRanking, sameRanking, formatUserTypes } from "./names.js";
 import {
-  capital,
+  capitalize,
   magnitude,
   percent,
   plural,
   shortList,
   signed,
-  sureness,
+  probability,
   utilityName,
   whole,
-} from "./words.js";
+} from "./format.js";
 
 export function shownAnswer(state) {
-  return isEqual(state) ? shownToEveryone(state) : shownToTypes(state);
+  return isEqual(state) ? shownToAll(state) : shownToTypes(state);
 }
 
-function shownToEveryone(state) {
+function shownToAll(state) {
   const now = state.now[0];
-  const ranking = rankingWords(state, now.ranking);
-  const value = `${utilityName(state.surface.utility)} value over ${typesInAll(state)}`;
-  const often = now.shown?.share;
-  const seen =
-    often >= 0.9 ? "Everyone sees" : often >= 0.5 ? "Everyone mostly sees" : "Best known for everyone is";
-  if (isSure(now.p_best))
-    return `${seen} ${ranking}. It has the best ${value}; that is ${sureness(now.p_best)} sure.`;
-  const sure = now.p_best === null ? "" : `, and is the best with ${sureness(now.p_best)} certainty`;
-  return `${seen} ${ranking}. It has the best estimated ${value}${sure}.`;
+  const ranking = formatRanking(state, now.ranking);
+  const value = `${utilityName(state.surface.utility)} value over ${allTypesText(state)}`;
+  const share = now.shown?.share;
+  const subject =
+    share >= 0.9
+      ? "All users see"
+      : share >= 0.5
+        ? "All users mostly see"
+        : "The best known ranking for all users is";
+  if (isProbablyBest(now.p_best))
+    return `${subject} ${ranking}. It has the best ${value}, with probability ${probability(now.p_best)}.`;
+  const chance = now.p_best === null ? "" : `, and is the best with probability ${probability(now.p_best)}`;
+  return `${subject} ${ranking}. It has the best estimated ${value}${chance}.`;
 }
 
-const typesInAll = (state) =>
+const allTypesText = (state) =>
   state.surface.types.length === 1
     ? "the one user type"
     : `all ${whole(state.surface.types.length)} user types`;
@@ -40,108 +44,109 @@ function shownToTypes(state) {
   const groups = [];
   for (const [type, name] of state.surface.types.entries()) {
     const now = nowOf(state, type);
-    const often = now.shown?.share;
-    const verb = often >= 0.9 ? "see" : often >= 0.5 ? "mostly see" : null;
+    const share = now.shown?.share;
+    const verb = share >= 0.9 ? "see" : share >= 0.5 ? "mostly see" : null;
     const group = groups.find((one) => one.verb === verb && sameRanking(one.ranking, now.ranking));
     if (group) group.types.push(name);
     else groups.push({ types: [name], ranking: now.ranking, verb });
   }
-  const told = groups.slice(0, MOST_TYPES).map(({ types, ranking, verb }) => {
-    const who = whoWords(state, types);
-    const what = rankingWords(state, ranking);
-    return capital(verb ? `${who} ${verb} ${what}.` : `best known for ${who} is ${what}.`);
+  const sentences = groups.slice(0, MAX_TYPES).map(({ types, ranking, verb }) => {
+    const users = formatUserTypes(state, types);
+    const items = formatRanking(state, ranking);
+    return verb
+      ? capitalize(`${users} ${verb} ${items}.`)
+      : `The best known ranking for ${users} is ${items}.`;
   });
-  const rest = groups.length - told.length;
+  const rest = groups.length - sentences.length;
   if (rest > 0)
-    told.push(`${plural(rest, "more ranking")} for the others ${rest === 1 ? "is" : "are"} below.`);
-  return [...told, topPositionWords(state)].filter(Boolean).join(" ");
+    sentences.push(`${plural(rest, "more ranking")} for the others ${rest === 1 ? "is" : "are"} below.`);
+  return [...sentences, topPositionText(state)].filter(Boolean).join(" ");
 }
 
-function topPositionWords(state) {
+function topPositionText(state) {
   const tops = state.surface.types.map((_, type) => topPosition(state, type));
   if (tops[0] === null || state.surface.n_positions === 1 || tops.some((top) => top !== tops[0])) return "";
-  const whom = tops.length === 1 ? "" : " from every type";
-  const strongestThere = state.surface.types.every((_, type) => {
+  const users = tops.length === 1 ? "" : " of every user type";
+  const hasBestItem = state.surface.types.every((_, type) => {
     const { ranking } = nowOf(state, type);
     const means = ranking.map((item) => state.items[type][item].m);
     return means[tops[0]] === Math.max(...means);
   });
-  const so = strongestThere ? ", so the item with the highest estimate goes there" : "";
-  return `Position ${tops[0] + 1} gets the most looks${whom}${so}.`;
+  const consequence = hasBestItem ? ", so the item with the highest estimate goes there" : "";
+  return `Position ${tops[0] + 1} gets the most looks${users}${consequence}.`;
 }
 
-// Why a type sees what it sees, and what is still open: pieces of text, of which those in an array are
-// stressed.
+// The reasons for the current ranking of a user type: parts of text, those in an array with emphasis.
 export function whyShown(state, type) {
   const now = nowOf(state, type);
   const top = topPosition(state, type);
-  const pieces = [];
+  const parts = [];
   if (top !== null && state.surface.n_positions > 1) {
     const looks = percent(state.positions[type][top].m);
-    pieces.push(
-      `Position ${top + 1} draws ${looks} of looks and gets ${state.surface.items[now.ranking[top]]}. `,
+    parts.push(
+      `Position ${top + 1} gets ${looks} of looks and shows ${state.surface.items[now.ranking[top]]}. `,
     );
   }
-  return [...pieces, ...openPieces(state, now), shownShare(state, type)].filter((piece) => piece !== "");
+  return [...parts, ...runnerUpText(state, now), shareSentence(state, type)].filter((part) => part !== "");
 }
 
-function openPieces(state, now) {
+function runnerUpText(state, now) {
   const next = now.runner_up;
   if (!next) return [];
-  const other = rankingWords(state, next.ranking);
+  const other = formatRanking(state, next.ranking);
   const sameItems = next.ranking.every((item) => now.ranking.includes(item));
-  const apart = magnitude(next.delta);
-  if (isTold(now))
-    return [`The next best ranking, ${other}, is estimated to bring ${apart} clicks per visit less. `];
+  const difference = magnitude(next.delta);
+  if (isSignificant(now))
+    return [`The next best ranking, ${other}, has ${difference} clicks per visit less by the estimates. `];
   return [
     ["Still open: "],
-    `${sameItems ? "the order " : ""}${other} is estimated ${apart} clicks per visit away, ` +
-      "and the two cannot be told apart yet. ",
+    `${sameItems ? "the order " : ""}${other} is estimated ${difference} clicks per visit away, ` +
+      "and the two cannot be distinguished yet. ",
   ];
 }
 
-// Whether the present ranking is told from the next best: all of the interval of what that brings more is
-// below 0. Under equal treatment it is in the utility that is maximised, and not in clicks.
-const isTold = (now) => now.runner_up.hi < 0;
+// Whether the current ranking is significantly better than the next best: in clicks, or in the utility under
+// equal treatment.
+const isSignificant = (now) => now.runner_up.hi < 0;
 
-function shownShare(state, type) {
-  const often = oftenWords(nowOf(state, type));
-  const whom = state.surface.types.length === 1 ? "" : ` for ${state.surface.types[type]}`;
-  return often && `${capital(often)}${whom}.`;
+function shareSentence(state, type) {
+  const text = shownShareText(nowOf(state, type));
+  const users = state.surface.types.length === 1 ? "" : ` for ${state.surface.types[type]}`;
+  return text && `${capitalize(text)}${users}.`;
 }
 
-// How often the present ranking is shown: shown in 99% of the last 480 rankings
-export const oftenWords = ({ shown }) =>
+// "shown in 99% of the last 480 rankings"
+export const shownShareText = ({ shown }) =>
   shown ? `shown in ${percent(shown.share)} of the last ${plural(shown.of, "ranking")}` : "";
 
-// The same under equal treatment: what the next best ranking would change for each type.
-export function whyShownToEveryone(state) {
+// The reasons under equal treatment: the effect of the next best ranking on each user type.
+export function whyShownToAll(state) {
   const now = state.now[0];
   const next = now.runner_up;
   if (!next) return [];
   const changes = state.surface.types.map((name, type) => `${name} by ${signed(next.by_type[type])}`);
-  const pieces = [
-    `The next best ranking, ${rankingWords(state, next.ranking)}, ` +
+  const parts = [
+    `The next best ranking, ${formatRanking(state, next.ranking)}, ` +
       `would change ${shortList(changes, 6)} clicks per visit. `,
   ];
-  if (!isTold(now)) {
-    pieces.push(
+  if (!isSignificant(now)) {
+    parts.push(
       ["Still open: "],
-      `the two cannot be told apart yet in ${utilityName(state.surface.utility)} value.`,
+      `the two cannot be distinguished yet in ${utilityName(state.surface.utility)} value.`,
     );
   }
-  return pieces;
+  return parts;
 }
 
-// Why a ranking in the list of the latest was what it was.
-export function reasonWords(state, ranking) {
+// The reason for one of the latest rankings.
+export function reasonText(state, ranking) {
   if (ranking.why === "best") return "Best known";
-  if (ranking.why === "order") return "Trying another order";
+  if (ranking.why === "order") return "Exploring another order";
   const other = ranking.tried.map((item) => state.surface.items[item]);
-  return other.length ? `Trying ${shortList(other, 2)}` : "Trying another item";
+  return other.length ? `Exploring ${shortList(other, 2)}` : "Exploring another item";
 }
 
-export function feedbackWords(state, ranking) {
+export function feedbackText(state, ranking) {
   if (ranking.feedback === "waiting") return "Waiting";
   if (ranking.feedback === "unreported") return "Not reported";
   if (ranking.feedback === "none") return "No click";

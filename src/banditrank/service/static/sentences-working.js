@@ -1,7 +1,7 @@
-// Sentences on whether it works: clicks beside the best that can be had and beside random order.
+// Sentences about the click rate compared with the optimum and random order.
 
-import { isEqual, lastHour } from "./facts.js";
-import { duration, number, percent } from "./words.js";
+import { isEqual, lastHour } from "./selectors.js";
+import { duration, number, percent } from "./format.js";
 
 export function workingAnswer(state) {
   if (state.began === null) return "No visits have been counted yet.";
@@ -9,34 +9,34 @@ export function workingAnswer(state) {
   const span = hour.seconds >= 3600 ? "hour" : duration(hour.seconds);
   if (hour.visits === 0) return `No visits were counted in the last ${span}.`;
   return [
-    `The last ${span} brought ${number(hour.rate.m)} clicks per visit.`,
-    againstBest(state, hour),
-    explorationWords(hour),
+    `The last ${span} had ${number(hour.rate.m)} clicks per visit.`,
+    comparison(state, hour),
+    explorationText(hour),
   ]
     .filter(Boolean)
     .join(" ");
 }
 
-function againstBest(state, { rate, optimum, random }) {
-  const known = state.optimum_of_all ? "best" : "best known";
-  const what = `${known} ${isEqual(state) ? "equal ranking" : "possible"}`;
+function comparison(state, { rate, optimum, random }) {
+  const best = state.optimum_of_all ? "best" : "best known";
+  const name = `${best} ${isEqual(state) ? "equal ranking" : "possible"}`;
   const estimated = state.truth ? "" : "estimated to be ";
-  const told = [`The ${what} is ${estimated}${number(optimum.m)}`];
-  told.push(`; random order ${state.truth ? "gives" : "is estimated to give"} ${number(random)}. `);
-  told.push(
+  const parts = [`The ${name} is ${estimated}${number(optimum.m)}`];
+  parts.push(`; random order ${state.truth ? "has" : "is estimated to have"} ${number(random)}. `);
+  parts.push(
     rate.hi < optimum.lo
-      ? `The gap to the ${known} is more than chance.`
+      ? `The gap to the ${best} is more than chance.`
       : rate.lo > optimum.hi
-        ? `That is above what the ${known} ranking is worth on average, by more than chance.`
-        : `The gap to the ${known} is within chance.`,
+        ? `That is above the value of the ${best} ranking by more than chance.`
+        : `The gap to the ${best} is within chance.`,
   );
   if (rate.lo <= random && random <= rate.hi) {
-    told.push(" So is the gap to random order.");
+    parts.push(" So is the gap to random order.");
   }
-  return told.join("");
+  return parts.join("");
 }
 
-function explorationWords(hour) {
+function explorationText(hour) {
   if (hour.otherItem === null) return "";
   const explored = hour.otherItem + hour.otherOrder;
   if (explored < 0.0005) return "Nothing was explored.";

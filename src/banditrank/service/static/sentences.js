@@ -1,7 +1,7 @@
-// The page's answers in words. Each is computed, and claims no more than the intervals allow: what they do
-// not tell apart "cannot be told apart yet", and what may be nothing is "within chance".
+// The sentences of the dashboard. Each claims only what the intervals support: overlapping estimates
+// "cannot be distinguished yet", and a difference that may be zero is "within chance".
 
-export { rankingWords } from "./naming.js";
+export { formatRanking } from "./names.js";
 export * from "./sentences-shown.js";
 export * from "./sentences-learned.js";
 export * from "./sentences-working.js";

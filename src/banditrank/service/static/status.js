@@ -1,4 +1,4 @@
-// Good, doubtful or bad: a shape and a word, never colour alone.
+// Status icons: a shape and a word, never colour alone.
 
 import { h } from "./element.js";
 
@@ -9,7 +9,7 @@ const SHAPES = {
   unknown: "M3 7h8",
 };
 
-export const status = (kind, words) =>
+export const status = (kind, text) =>
   h(
     "span",
     { class: `st ${kind}` },
@@ -25,10 +25,10 @@ export const status = (kind, words) =>
       },
       h("path", { d: SHAPES[kind] ?? SHAPES.unknown }),
     ),
-    words,
+    text,
   );
 
-const WORDS = { ok: "OK", warn: "Look", bad: "Failing" };
+const LABELS = { ok: "OK", warn: "Warning", bad: "Failing" };
 
 export const checkStatus = (check, silent) =>
-  silent ? status("unknown", "Unknown") : status(check.s, WORDS[check.s] ?? check.s);
+  silent ? status("unknown", "Unknown") : status(check.s, LABELS[check.s] ?? check.s);

@@ -1,13 +1,13 @@
-// The strip on top: all five answers at a glance, each a link to its section.
+// The summary at the top: one value per section, each a link to the section.
 
 import { h } from "./element.js";
-import { failing, isEqual, lastHour, nowOf, optimumName, treatments } from "./facts.js";
-import { swatch } from "./marks.js";
-import { pricedTreatment, priceWords, rankingWords } from "./sentences.js";
+import { failingChecks, isEqual, lastHour, nowOf, optimumName, treatments } from "./selectors.js";
+import { swatch } from "./markers.js";
+import { pricedTreatment, priceText, formatRanking } from "./sentences.js";
 import { status } from "./status.js";
-import { duration, number, shortList, sureness, utilityName } from "./words.js";
+import { duration, number, shortList, probability, utilityName } from "./format.js";
 
-const FEW = 3;
+const MAX_TYPES = 3;
 
 export function summary(state, silent) {
   const parts = [
@@ -23,7 +23,7 @@ export function summary(state, silent) {
     h(
       "ol",
       { class: "sum" },
-      parts.map(([id, name, value, words]) =>
+      parts.map(([id, name, value, text]) =>
         h(
           "li",
           null,
@@ -32,7 +32,7 @@ export function summary(state, silent) {
             { href: `#${id}` },
             h("span", { class: "k" }, name),
             h("span", { class: "v" }, value),
-            h("span", { class: "c" }, words),
+            h("span", { class: "c" }, text),
           ),
         ),
       ),
@@ -40,61 +40,66 @@ export function summary(state, silent) {
   );
 }
 
-const byType = (state, words) =>
+const byType = (state, textOf) =>
   state.surface.types
-    .slice(0, FEW)
+    .slice(0, MAX_TYPES)
     .map((name, type) =>
       h(
         "span",
         { class: "rk" },
         swatch(type),
         h("span", { class: "vh" }, `${name}: `),
-        h("span", null, words(nowOf(state, type))),
+        h("span", null, textOf(nowOf(state, type))),
       ),
     );
 
 function shownNow(state) {
-  const ranking = (now) => rankingWords(state, now.ranking);
+  const ranking = (now) => formatRanking(state, now.ranking);
   if (isEqual(state))
-    return ["shown", "Shown now", h("span", { class: "rk" }, ranking(state.now[0])), "to everyone"];
-  return ["shown", "Shown now", byType(state, ranking), `to ${shortList(state.surface.types, FEW)}`];
+    return ["shown", "Shown now", h("span", { class: "rk" }, ranking(state.now[0])), "to all users"];
+  return ["shown", "Shown now", byType(state, ranking), `to ${shortList(state.surface.types, MAX_TYPES)}`];
 }
 
 function learnedSoFar(state) {
-  const sure = (now) => (now.p_best === null ? "not known" : sureness(now.p_best));
-  const value = isEqual(state) ? sure(state.now[0]) : byType(state, sure);
-  return ["learned", "Learned", value, "sure that this is the best ranking"];
+  const chance = (now) => (now.p_best === null ? "unknown" : probability(now.p_best));
+  const value = isEqual(state) ? chance(state.now[0]) : byType(state, chance);
+  return ["learned", "Learned", value, "probability that this is the best ranking"];
 }
 
 function workingNow(state) {
   const hour = lastHour(state);
-  if (!hour.visits) return ["working", "Working", "–", "no visits lately"];
+  if (!hour.visits) return ["working", "Working", "–", "no recent visits"];
   const span = hour.seconds >= 3600 && hour.seconds < 5400 ? "hour" : duration(hour.seconds);
   const against = `; ${optimumName(state)} ${number(hour.optimum.m)}`;
   return ["working", "Working", number(hour.rate.m), `clicks per visit in the last ${span}${against}`];
 }
 
 function fairNow(state) {
-  if (state.surface.types.length === 1) return ["fair", "Fair", "One type", "everyone is treated alike"];
+  if (state.surface.types.length === 1) return ["fair", "Fair", "One type", "all users are treated equally"];
   const priced = pricedTreatment(state);
   if (priced < 1) return ["fair", "Fair", "–", "the price of equality is not known"];
-  const { shown, between } = priceWords(state, priced);
-  const whose = utilityName(treatments(state)[priced].utility);
+  const { shown, between } = priceText(state, priced);
+  const utility = utilityName(treatments(state)[priced].utility);
   return [
     "fair",
     "Fair",
     shown,
-    `of clicks ${isEqual(state) ? "is" : "would be"} the price of equality (${whose})` +
+    `of clicks ${isEqual(state) ? "is" : "would be"} the price of equality (${utility})` +
       (between ? `, ${between}` : ""),
   ];
 }
 
 function healthyNow(state, silent) {
-  const bad = failing(state).length;
+  const failed = failingChecks(state).length;
   const count = state.health.length;
   if (silent) return ["healthy", "Healthy", "Unknown", `no answer for ${duration(silent)}`];
-  if (bad)
-    return ["healthy", "Healthy", `${bad} of ${count}`, `${bad > 1 ? "checks need" : "check needs"} a look`];
+  if (failed)
+    return [
+      "healthy",
+      "Healthy",
+      `${failed} of ${count}`,
+      `${failed > 1 ? "checks need" : "check needs"} attention`,
+    ];
   return [
     "healthy",
     "Healthy",

@@ -1,42 +1,42 @@
-// The page of one surface: its feed, its views, and what stands around them.
+// The dashboard page of one surface.
 
-import { access, read, SERVICE, surfacePage, surfacePath, surfaces } from "./api.js";
+import { BASE_URL, fetchAccess, fetchJson, fetchSurfaces, surfacePage, surfacePath } from "./api.js";
 import { showStatus, silence } from "./banner.js";
 import { drawCharts } from "./chart.js";
-import { choices } from "./choices.js";
+import { uiState } from "./ui-state.js";
 import { h } from "./element.js";
-import { explainView, forgetExplanation } from "./explain-view.js";
-import { isEmpty, isEqual } from "./facts.js";
+import { explainView, clearExplanation } from "./explain-view.js";
+import { isEmpty, isEqual } from "./selectors.js";
 import { Feed } from "./feed.js";
 import { itemsView } from "./items-view.js";
-import { keyView } from "./key-view.js";
-import { key } from "./key.js";
+import { apiKeyView } from "./api-key-view.js";
+import { apiKey } from "./api-key.js";
 import { morphChildren } from "./morph.js";
-import { fair } from "./section-fair.js";
-import { healthy } from "./section-healthy.js";
-import { learned } from "./section-learned.js";
-import { shown } from "./section-shown.js";
-import { guarded } from "./section.js";
-import { working } from "./section-working.js";
-import { loading, unknown, unreachable } from "./states.js";
+import { fairSection } from "./section-fair.js";
+import { healthySection } from "./section-healthy.js";
+import { learnedSection } from "./section-learned.js";
+import { shownSection } from "./section-shown.js";
+import { errorBoundary } from "./section.js";
+import { workingSection } from "./section-working.js";
+import { loadingView, unknownSurfaceView, unreachableView } from "./placeholders.js";
 import { summary } from "./summary.js";
-import { markScrollBoxes } from "./tables.js";
-import { duration, plural, utilityName } from "./words.js";
+import { updateScrollBoxes } from "./tables.js";
+import { duration, plural, utilityName } from "./format.js";
 
-const name = decoded(location.pathname.split("/").filter(Boolean).at(-1));
+const name = decode(location.pathname.split("/").filter(Boolean).at(-1));
 const byId = (id) => document.getElementById(id);
 const main = byId("main");
 
-let allowed = null; // what the key may do; null until it is known
-let definition = null; // of the surface, for the view of its items
+let access = null; // rights of the key; null until they are loaded
+let definition = null; // settings of the surface, for the view of its items
 const feed = new Feed(name, () => {
-  if (!allowed && feed.state && !feed.problem) learnRights(); // they could not be told before
-  soon();
+  if (!access && feed.state && !feed.error) loadAccess(); // after an earlier failure
+  scheduleRender();
 });
-choices.onChange = () => soon();
+uiState.onChange = () => scheduleRender();
 
-// Part of an address, which may have been typed by anybody.
-function decoded(text) {
+// Decodes a part of the URL, which may be malformed.
+function decode(text) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -44,13 +44,13 @@ function decoded(text) {
   }
 }
 
-// Renders at most once a frame, however much arrives; in a hidden tab there are no frames and nothing to see.
-let planned = false;
-function soon() {
-  if (planned) return;
-  planned = true;
+// Renders at most once per frame.
+let isScheduled = false;
+function scheduleRender() {
+  if (isScheduled) return;
+  isScheduled = true;
   requestAnimationFrame(() => {
-    planned = false;
+    isScheduled = false;
     render();
   });
 }
@@ -60,23 +60,23 @@ function render() {
   morphChildren(main, view().flat(Infinity).filter(Boolean));
   morphChildren(byId("footer"), footer());
   drawCharts(main);
-  markScrollBoxes(main);
+  updateScrollBoxes(main);
   showStatus(feed);
 }
 
 function view() {
-  if (needsKey()) return keyView(key.get() !== null, begin);
+  if (needsKey()) return apiKeyView(apiKey.get() !== null, begin);
   const ranking = /^#ranking=(.*)$/.exec(location.hash);
-  if (ranking) return explainView(decoded(ranking[1]), name, soon);
+  if (ranking) return explainView(decode(ranking[1]), name, scheduleRender);
   if (location.hash === "#items" && mayAdminister()) return items();
   if (feed.state) return dashboard(feed.state);
-  if (feed.problem?.isUnknown) return unknown(name);
-  if (feed.problem) return unreachable(name, feed.problem);
-  return loading(name, (Date.now() - feed.started) / 1000);
+  if (feed.error?.isUnknown) return unknownSurfaceView(name);
+  if (feed.error) return unreachableView(name, feed.error);
+  return loadingView(name, (Date.now() - feed.started) / 1000);
 }
 
-const needsKey = () => (allowed !== null && !allowed.rights.includes("read")) || feed.problem?.needsKey;
-const mayAdminister = () => allowed?.rights.includes("administer") ?? false;
+const needsKey = () => (access !== null && !access.rights.includes("read")) || feed.error?.needsKey;
+const mayAdminister = () => access?.rights.includes("administer") ?? false;
 
 function dashboard(state) {
   const silent = silence(feed);
@@ -84,11 +84,11 @@ function dashboard(state) {
   return [
     title(state),
     !empty && summary(state, silent),
-    guarded("shown", "What is shown now?", () => shown(state)),
-    guarded("learned", "What has been learned?", () => learned(state)),
-    guarded("working", "Is it working?", () => working(state, feed.series, feed.seriesProblem)),
-    guarded("fair", "Is it fair?", () => fair(state)),
-    guarded("healthy", "Is it healthy?", () => healthy(state, silent)),
+    errorBoundary("shown", "What is shown now?", () => shownSection(state)),
+    errorBoundary("learned", "What has been learned?", () => learnedSection(state)),
+    errorBoundary("working", "Is it working?", () => workingSection(state, feed.series, feed.seriesError)),
+    errorBoundary("fair", "Is it fair?", () => fairSection(state)),
+    errorBoundary("healthy", "Is it healthy?", () => healthySection(state, silent)),
   ];
 }
 
@@ -117,36 +117,37 @@ function title(state) {
 }
 
 function items() {
-  if (definition) return itemsView(definition, (changed) => (definition = changed), soon);
-  readDefinition();
-  return loading(name, 0).slice(0, 1);
+  if (definition) return itemsView(definition, (changed) => (definition = changed), scheduleRender);
+  loadDefinition();
+  return loadingView(name, 0).slice(0, 1);
 }
 
-// One question at a time: an answer that comes late must not undo what was changed since.
-let reading = false;
-async function readDefinition() {
-  if (reading) return;
-  reading = true;
+// One request at a time: a late response must not overwrite a newer change.
+let isLoadingDefinition = false;
+async function loadDefinition() {
+  if (isLoadingDefinition) return;
+  isLoadingDefinition = true;
   try {
-    definition = await read(surfacePath(name));
+    definition = await fetchJson(surfacePath(name));
   } catch {
-    location.hash = ""; // the page of the surface says what is wrong
+    location.hash = ""; // the dashboard shows the error
   }
-  reading = false;
-  soon();
+  isLoadingDefinition = false;
+  scheduleRender();
 }
 
 function footer() {
   const links = [
     ["#ranking=", "Explain a ranking"],
     ...(mayAdminister() ? [["#items", "Add or retire items"]] : []),
-    [new URL("docs", SERVICE).href, "API reference"],
-  ].map(([href, words]) => h("a", { href }, words));
+    [new URL("docs", BASE_URL).href, "API reference"],
+  ].map(([href, label]) => h("a", { href }, label));
   return [
     h("span", null, "Intervals are 95%. Times are UTC."),
     ...links,
     feed.state && h("button", { type: "button", class: "plain", on: { click: download } }, "Download JSON"),
-    key.get() && h("button", { type: "button", class: "plain", on: { click: forget } }, "Forget the key"),
+    apiKey.get() &&
+      h("button", { type: "button", class: "plain", on: { click: removeKey } }, "Remove the API key"),
   ].filter(Boolean);
 }
 
@@ -157,35 +158,35 @@ function download() {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-function forget() {
-  key.forget();
+function removeKey() {
+  apiKey.remove();
   location.reload();
 }
 
 async function begin() {
-  await learnRights();
-  if (allowed && !allowed.rights.includes("read")) return;
-  feed.problem = null;
+  await loadAccess();
+  if (access && !access.rights.includes("read")) return;
+  feed.error = null;
   feed.start();
 }
 
-let learning = false;
-async function learnRights() {
-  if (learning) return;
-  learning = true;
+let isLoadingAccess = false;
+async function loadAccess() {
+  if (isLoadingAccess) return;
+  isLoadingAccess = true;
   try {
-    allowed = await access();
-    if (allowed.rights.includes("read")) fillChoice();
+    access = await fetchAccess();
+    if (access.rights.includes("read")) fillSurfaceMenu();
   } catch {
-    allowed = null; // the feed will say what is wrong
+    access = null; // the feed shows the error
   }
-  learning = false;
-  soon();
+  isLoadingAccess = false;
+  scheduleRender();
 }
 
-async function fillChoice() {
+async function fillSurfaceMenu() {
   const select = byId("surface");
-  const names = await surfaces().then(
+  const names = await fetchSurfaces().then(
     (all) => all.map((one) => one.name),
     () => [name],
   );
@@ -202,12 +203,12 @@ byId("pause").addEventListener("click", (event) => {
   feed.pause(paused);
 });
 
-// Another view is another page: it is looked at from its top, and keyboards start there.
+// A change of view scrolls to the top and moves the focus there.
 const VIEWS = /^#(ranking=|items$)/;
 addEventListener("hashchange", (event) => {
   const [before, after] = [event.oldURL, event.newURL].map((url) => VIEWS.test(new URL(url).hash));
   if (new URL(event.newURL).hash === "#items") definition = null;
-  forgetExplanation();
+  clearExplanation();
   render();
   if (before || after) {
     scrollTo(0, 0);
@@ -215,16 +216,16 @@ addEventListener("hashchange", (event) => {
   }
 });
 
-// Every second: how long ago, and when next. Only while that changes something are sections made anew.
+// Updates ages every second; renders all only while the service is silent or loading.
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
-  if (silence(feed) || (!feed.state && !feed.problem)) render();
+  if (silence(feed) || (!feed.state && !feed.error)) render();
   else showStatus(feed);
 }, 1000);
 
 new ResizeObserver(() => {
   drawCharts(main);
-  markScrollBoxes(main);
+  updateScrollBoxes(main);
 }).observe(main);
 
 render();

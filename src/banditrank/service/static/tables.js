@@ -1,9 +1,9 @@
-// Tables, and the ones that stand behind charts.
+// Tables, and the tables of charts.
 
-import { choices } from "./choices.js";
+import { uiState } from "./ui-state.js";
 import { h } from "./element.js";
 
-// A table whose first column names its rows, in a box of its own that scrolls if it must.
+// A table with row headers, in a scroll box.
 export function table(caption, head, rows, classes = "") {
   return scrollBox(
     caption,
@@ -35,10 +35,10 @@ export function table(caption, head, rows, classes = "") {
   );
 }
 
-// Whether it scrolls is known once it is on the page: markScrollBoxes says so to those who use a keyboard.
+// updateScrollBoxes makes the box focusable if it scrolls, which depends on the layout.
 export const scrollBox = (name, ...children) => h("div", { class: "tw", "data-name": name }, ...children);
 
-export function markScrollBoxes(root) {
+export function updateScrollBoxes(root) {
   for (const box of root.querySelectorAll(".tw")) {
     const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
     if (scrolls === box.hasAttribute("tabindex")) continue;
@@ -52,15 +52,15 @@ export function markScrollBoxes(root) {
   }
 }
 
-// The table behind a chart; its rows are made while it is open, so that closed ones cost nothing.
-export function behind(key, caption, head, rows) {
-  const open = choices.openTables.has(key);
+// The table of a chart; its rows are rendered only while it is open.
+export function chartTable(key, caption, head, rows) {
+  const open = uiState.openTables.has(key);
   const toggle = (event) => {
-    const now = event.currentTarget.open;
-    if (now === choices.openTables.has(key)) return;
-    if (now) choices.openTables.add(key);
-    else choices.openTables.delete(key);
-    choices.onChange();
+    const isOpen = event.currentTarget.open;
+    if (isOpen === uiState.openTables.has(key)) return;
+    if (isOpen) uiState.openTables.add(key);
+    else uiState.openTables.delete(key);
+    uiState.onChange();
   };
   return h(
     "details",

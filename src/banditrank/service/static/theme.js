@@ -1,9 +1,9 @@
-// Light, dark, or as the system has it. Not a module: it runs before the page is drawn, which would flash.
+// Theme: light, dark or that of the system. Not a module, so that it runs before the first paint.
 
 (() => {
   const MODES = ["auto", "light", "dark"];
-  const PLACE = "banditrank-theme";
-  let mode = MODES.includes(localStorage.getItem(PLACE)) ? localStorage.getItem(PLACE) : "auto";
+  const STORAGE_KEY = "banditrank-theme";
+  let mode = MODES.includes(localStorage.getItem(STORAGE_KEY)) ? localStorage.getItem(STORAGE_KEY) : "auto";
 
   function apply() {
     if (mode === "auto") document.documentElement.removeAttribute("data-theme");
@@ -17,7 +17,7 @@
     apply();
     document.getElementById("theme").addEventListener("click", () => {
       mode = MODES[(MODES.indexOf(mode) + 1) % MODES.length];
-      localStorage.setItem(PLACE, mode);
+      localStorage.setItem(STORAGE_KEY, mode);
       apply();
     });
   });

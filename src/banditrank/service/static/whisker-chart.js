@@ -1,70 +1,70 @@
-// Estimates with their intervals, all on one scale: rows of one lane for each mark. Numbers stand beside the
-// marks, below each other where the chart is narrow; names that are too long for its left stand above them.
+// Charts of estimates with intervals: one lane per mark, with its numbers at the right, in several lines on
+// narrow charts; labels that are too long are above their lanes.
 //
-// told: {key, label, idle, words, rows, range: {lo, hi}, format, axisFormat}
-// row: {label, sub, bold, head, reference, marks}, head is a type whose name stands above the row's lanes
-// mark: {key, type, name, bold, m, lo, hi, t, note, words}
+// spec: {key, label, idle, rows, range: {lo, hi}, format, axisFormat}
+// row: {label, sub, bold, head, reference, marks}; head is a user type whose name is above the lanes
+// mark: {key, type, name, bold, m, lo, hi, t, note, text}
 
 import { ticks } from "./axis.js";
-import { chart, line, picture, text } from "./chart.js";
+import { chart, line, svg, text } from "./chart.js";
 import { h } from "./element.js";
-import { mark, typeClass } from "./marks.js";
-import { fit, textWidth } from "./measure.js";
+import { marker, typeClass } from "./markers.js";
+import { fitText, textWidth } from "./text-width.js";
 
 const GAP = 18; // between rows
-const HEAD = 24; // a name above its lanes
+const HEAD = 24; // height of a name above its lanes
 const NARROW = 400;
 
-export function whiskerChart(told) {
-  const stops = told.rows.flatMap((row) =>
-    row.marks.map((one) => ({ key: one.key, text: stopWords(told, row, one) })),
+export function whiskerChart(spec) {
+  const stops = spec.rows.flatMap((row) =>
+    row.marks.map((one) => ({ key: one.key, text: stopText(spec, row, one) })),
   );
   return chart({
-    key: told.key,
-    label: told.label,
-    idle: told.idle,
+    key: spec.key,
+    label: spec.label,
+    idle: spec.idle,
     orientation: "vertical",
     stops,
-    draw: (width, at) => draw(told, width, at),
-    nearest: (_, y, width) => nearest(told, y, width),
+    draw: (width, at) => draw(spec, width, at),
+    nearest: (_, y, width) => nearest(spec, y, width),
   });
 }
 
-function stopWords(told, row, one) {
-  const truth = one.t === undefined || one.t === null ? "" : `, true ${told.format(one.t)}`;
-  return `${one.words ?? row.label}: ${told.format(one.m)} (${interval(told, one)})${truth}`;
+function stopText(spec, row, one) {
+  const truth = one.t === undefined || one.t === null ? "" : `, true ${spec.format(one.t)}`;
+  return `${one.text ?? row.label}: ${spec.format(one.m)} (${interval(spec, one)})${truth}`;
 }
 
-const interval = (told, one) => `${told.format(one.lo)}–${told.format(one.hi)}`;
+const interval = (spec, one) => `${spec.format(one.lo)}–${spec.format(one.hi)}`;
 
-// Where everything stands: left of the plot labels, right of it numbers.
-function layout(told, width) {
-  const marks = told.rows.flatMap((row) => row.marks);
+// Horizontal layout: labels, plot, numbers.
+function layout(spec, width) {
+  const marks = spec.rows.flatMap((row) => row.marks);
   const narrow = width < NARROW;
-  const labels = told.rows.map((row) =>
+  const labels = spec.rows.map((row) =>
     Math.max(row.head === undefined ? textWidth(row.label, 13, 600) : 0, textWidth(row.sub ?? "", 12)),
   );
   const names = marks.map((one) => (one.name ? textWidth(one.name, 13, 600) : 0));
-  const wanted = Math.max(...labels, ...names) + 16;
-  const above = wanted > Math.max(72, width * (narrow ? 0.34 : 0.38));
-  const left = above ? 8 : wanted;
-  const values = Math.max(...marks.map((one) => textWidth(told.format(one.m), 13)));
-  const bounds = Math.max(...marks.map((one) => textWidth(interval(told, one), 12)));
+  const labelWidth = Math.max(...labels, ...names) + 16;
+  const above = labelWidth > Math.max(72, width * (narrow ? 0.34 : 0.38));
+  const left = above ? 8 : labelWidth;
+  const values = Math.max(...marks.map((one) => textWidth(spec.format(one.m), 13)));
+  const bounds = Math.max(...marks.map((one) => textWidth(interval(spec, one), 12)));
   const notes = Math.max(...marks.map((one) => textWidth(one.note ?? "", 12)));
   const right = narrow ? Math.max(values, bounds, notes) : values + 14 + bounds + (notes ? notes + 14 : 0);
   const lines = narrow ? (notes ? 3 : 2) : 1;
-  const named = above && Math.max(...names) > 0; // each lane's name has a line of its own
+  const named = above && Math.max(...names) > 0; // the name of each lane is in a separate line
   const lane = [0, 20, 42, 58][lines] + (named ? 20 : 0);
   return { narrow, above, named, left, right: right + 12, bounds, notes, lane };
 }
 
 const headOf = (row, { above }) => (row.head !== undefined || (above && !row.marks[0].name) ? HEAD : 0);
 
-function laneTops(told, place) {
+function laneTops(spec, place) {
   const { lane } = place;
   let y = 8;
   const tops = [];
-  for (const row of told.rows) {
+  for (const row of spec.rows) {
     y += GAP / 2 + headOf(row, place);
     for (const [index] of row.marks.entries()) tops.push(y + index * lane);
     y += row.marks.length * lane + GAP / 2;
@@ -72,30 +72,30 @@ function laneTops(told, place) {
   return { tops, end: y };
 }
 
-function nearest(told, y, width) {
-  const place = layout(told, width);
+function nearest(spec, y, width) {
+  const place = layout(spec, width);
   const { lane } = place;
-  const { tops } = laneTops(told, place);
+  const { tops } = laneTops(spec, place);
   const distances = tops.map((top) => Math.abs(top + lane / 2 - y));
   return distances.indexOf(Math.min(...distances));
 }
 
-function draw(told, width, at) {
-  const place = layout(told, width);
+function draw(spec, width, at) {
+  const place = layout(spec, width);
   const { left, lane } = place;
-  const { tops, end } = laneTops(told, place);
+  const { tops, end } = laneTops(spec, place);
   const plot = Math.max(40, width - left - place.right);
-  const { lo, hi } = told.range;
+  const { lo, hi } = spec.range;
   const x = (value) => left + ((value - lo) / (hi - lo)) * plot;
-  const labelWidth = textWidth(told.axisFormat(hi), 12) + 12;
+  const labelWidth = textWidth(spec.axisFormat(hi), 12) + 12;
   const steps = ticks(lo, hi, Math.max(1, Math.min(5, Math.floor(plot / labelWidth))));
   const out = steps.flatMap((tick) => [
     line(x(tick), 8, x(tick), end, "gl"),
-    text(x(tick), end + 16, told.axisFormat(tick), "", "middle"),
+    text(x(tick), end + 16, spec.axisFormat(tick), "", "middle"),
   ]);
   if (at !== null) out.push(h("rect", { class: "at", x: 0, y: tops[at], width, height: lane, rx: 3 }));
   let index = 0;
-  told.rows.forEach((row, number) => {
+  spec.rows.forEach((row, number) => {
     const top = tops[index];
     const height = row.marks.length * lane;
     const head = headOf(row, place);
@@ -104,27 +104,27 @@ function draw(told, width, at) {
     if (row.reference !== undefined)
       out.push(line(x(row.reference), top - 2, x(row.reference), top + height + 2, "rf"));
     for (const one of row.marks) {
-      out.push(lanePieces(told, one, tops[index], place, x, width));
+      out.push(laneElements(spec, one, tops[index], place, x, width));
       index++;
     }
   });
-  return picture(width, end + 22, out);
+  return svg(width, end + 22, out);
 }
 
 function rowLabel(row, top, height, place, width) {
   const { left } = place;
   const bold = row.bold ? "lab b" : "lab";
   if (row.head !== undefined) {
-    const shape = h("g", { class: typeClass(row.head) }, mark(row.head, 6, top - 13, 5, "mk"));
-    return [shape, text(20, top - 9, fit(row.label, width - 24, 13, 600), "lab b")];
+    const shape = h("g", { class: typeClass(row.head) }, marker(row.head, 6, top - 13, 5, "mk"));
+    return [shape, text(20, top - 9, fitText(row.label, width - 24, 13, 600), "lab b")];
   }
   if (headOf(row, place)) {
     const sub = row.sub ? textWidth(row.sub, 12) + 16 : 0;
-    const label = fit(row.label, width - sub, 13, row.bold ? 600 : 400);
+    const label = fitText(row.label, width - sub, 13, row.bold ? 600 : 400);
     return [text(0, top - 7, label, bold), row.sub ? text(width, top - 7, row.sub, "", "end") : []].flat();
   }
   const middle = top + height / 2;
-  const label = fit(row.label, left - 12, 13, row.bold ? 600 : 400);
+  const label = fitText(row.label, left - 12, 13, row.bold ? 600 : 400);
   const full = label === row.label ? [] : [h("title", null, row.label)];
   if (row.sub && height > 30) {
     return [h("text", { x: 0, y: middle - 3, class: bold }, full, label), text(0, middle + 13, row.sub)];
@@ -132,27 +132,27 @@ function rowLabel(row, top, height, place, width) {
   return [h("text", { x: 0, y: middle + 4, class: bold }, full, label)];
 }
 
-function lanePieces(told, one, top, place, x, width) {
+function laneElements(spec, one, top, place, x, width) {
   const { narrow, named, lane, left, bounds, notes } = place;
   const y = top + (lane + (named ? 20 : 0)) / 2;
   const group = h("g", { class: typeClass(one.type), "data-mark": one.key });
   if (one.name) {
     const [at, room] = named ? [top + 14, width - 80] : [y + 4, left - 12];
-    group.append(text(0, at, fit(one.name, room, 13, one.bold ? 600 : 400), one.bold ? "lab b" : "lab"));
+    group.append(text(0, at, fitText(one.name, room, 13, one.bold ? 600 : 400), one.bold ? "lab b" : "lab"));
   }
-  if (one.t !== undefined && one.t !== null) group.append(mark(one.type, x(one.t), y, 6.5, "tr"));
-  group.append(line(x(one.lo), y, x(one.hi), y, "wh"), mark(one.type, x(one.m), y, 4, "mk"));
+  if (one.t !== undefined && one.t !== null) group.append(marker(one.type, x(one.t), y, 6.5, "tr"));
+  group.append(line(x(one.lo), y, x(one.hi), y, "wh"), marker(one.type, x(one.m), y, 4, "mk"));
   if (narrow) {
     const first = y + 4 - (notes ? 16 : 8);
     group.append(
-      text(width, first, told.format(one.m), "lab", "end"),
-      text(width, first + 16, interval(told, one), "", "end"),
+      text(width, first, spec.format(one.m), "lab", "end"),
+      text(width, first + 16, interval(spec, one), "", "end"),
     );
     if (one.note) group.append(text(width, first + 32, one.note, "", "end"));
   } else {
     const boundsEnd = width - (notes ? notes + 14 : 0);
-    group.append(text(boundsEnd - bounds - 14, y + 4, told.format(one.m), "lab", "end"));
-    group.append(text(boundsEnd, y + 4, interval(told, one), "", "end"));
+    group.append(text(boundsEnd - bounds - 14, y + 4, spec.format(one.m), "lab", "end"));
+    group.append(text(boundsEnd, y + 4, interval(spec, one), "", "end"));
     if (one.note) group.append(text(width, y + 4, one.note, "", "end"));
   }
   return group;

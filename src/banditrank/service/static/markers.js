@@ -1,13 +1,13 @@
-// One shape and one colour for a user type: never colour alone, and neither ever means anything else.
+// Markers of user types: each has a shape and a colour, which mean nothing else.
 
 import { h } from "./element.js";
 
 const SHAPES = [circle, square, triangle, diamond, triangleDown, cross];
 
-// Types beyond the sixth share a bar in plain ink: their names stand beside it.
+// Types beyond the sixth share a neutral bar next to their names.
 export const typeClass = (type) => (type < SHAPES.length ? `y${type}` : "yn");
 
-export function mark(type, x, y, radius, classes) {
+export function marker(type, x, y, radius, classes) {
   return (SHAPES[type] ?? bar)(x, y, radius, { class: classes });
 }
 
@@ -57,7 +57,7 @@ export const swatch = (type) =>
   h(
     "svg",
     { width: 12, height: 12, class: typeClass(type), "aria-hidden": "true" },
-    mark(type, 6, 6, 5, "mk"),
+    marker(type, 6, 6, 5, "mk"),
   );
 
 export const typeName = (state, type, plain = false) =>

@@ -1,47 +1,47 @@
-// Server-sent events, read with fetch: EventSource cannot send a key in a header.
+// Server-sent events over fetch, because EventSource cannot send an API key in a header.
 
-import { Problem, request } from "./api.js";
+import { ApiError, request } from "./api.js";
 
-// Calls onEvent(kind, document) for every event, and onSign() whenever anything at all arrives, until the
-// service ends the stream or the signal aborts it.
-export async function readStream(path, { signal, onEvent, onSign }) {
+// Calls onEvent(type, document) for each event and onData() for all data, until the stream ends or the signal
+// aborts it.
+export async function readEventStream(path, { signal, onEvent, onData }) {
   const response = await request(path, {
     signal,
-    endless: true,
+    isStreaming: true,
     headers: { accept: "text/event-stream" },
   });
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
     await response.body?.cancel();
-    throw new Problem("There is no stream of events.", { status: 406 });
+    throw new ApiError("The response is not an event stream.", { status: 406 });
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   const parse = eventParser(onEvent);
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    onSign();
+    onData();
     parse(value);
   }
 }
 
-// Returns a function that is fed text in pieces of any size.
+// Returns a function that parses chunks of any size.
 export function eventParser(onEvent) {
   let rest = "";
-  let kind = "message";
+  let type = "message";
   let data = [];
   return (text) => {
     const lines = (rest + text).split(/\r\n|\n/);
     rest = lines.pop();
     for (const line of lines) {
       if (line === "") {
-        if (data.length) onEvent(kind, JSON.parse(data.join("\n")));
-        kind = "message";
+        if (data.length) onEvent(type, JSON.parse(data.join("\n")));
+        type = "message";
         data = [];
       } else if (line.startsWith("event:")) {
-        kind = line.slice(6).trim();
+        type = line.slice(6).trim();
       } else if (line.startsWith("data:")) {
         data.push(line.slice(5).replace(/^ /, ""));
-      } // anything else is a comment, which only shows that the service is there
+      } // other lines are comments: heartbeats of the service
     }
   };
 }

@@ -1,6 +1,6 @@
-// Numbers, times and lists as text, in one place so that a chart, its table and a sentence say the same.
+// Formatting of numbers, times and lists, the same for charts, tables and sentences.
 
-// A fixed number of decimals, with a real minus sign, and no minus before what rounds to nothing.
+// A number with fixed decimals and a typographic minus; zero has no sign.
 export function number(value, decimals = 3) {
   const text = value.toFixed(decimals);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
@@ -13,25 +13,25 @@ export function signed(value, decimals = 3) {
 
 export const whole = (value) => Math.round(value).toLocaleString("en");
 
-// Clicks, of which each may be worth less than one.
+// A number of clicks, which may be weighted.
 export const amount = (value) => (Number.isInteger(value) ? whole(value) : number(value, 1));
 
-// Never 0% for what is there, nor 100% for what is not all.
+// A percentage; "<1%" and ">99%" instead of a rounded 0% and 100%.
 export function percent(value, decimals = 0) {
-  const least = 10 ** -decimals;
+  const unit = 10 ** -decimals;
   const shown = value * 100;
-  if (value > 0 && shown < least / 2) return `<${least.toFixed(decimals)}%`;
-  if (value < 1 && shown >= 100 - least / 2) return `>${(100 - least).toFixed(decimals)}%`;
+  if (value > 0 && shown < unit / 2) return `<${unit.toFixed(decimals)}%`;
+  if (value < 1 && shown >= 100 - unit / 2) return `>${(100 - unit).toFixed(decimals)}%`;
   return `${number(shown, decimals)}%`;
 }
 
-// How sure something is, by a share of draws: where that rounds to all, what their number allows to say.
-export const sureness = ({ m, lo }) => (m < 0.995 || lo === 1 ? percent(m) : `>${Math.floor(lo * 100)}%`);
+// A probability that is estimated by a share of samples; its lower bound if it rounds to 100%.
+export const probability = ({ m, lo }) => (m < 0.995 || lo === 1 ? percent(m) : `>${Math.floor(lo * 100)}%`);
 
-// A share of clicks that may be small.
+// A share that may be small.
 export const smallShare = (value) => percent(value, Math.abs(value) < 0.01 ? 2 : 1);
 
-// A difference: as many decimals as it takes to see it.
+// A difference with a sign; more decimals if it is small.
 export function difference(value) {
   return Math.abs(value) < 5e-5 ? "no change" : signed(value, Math.abs(value) < 0.01 ? 4 : 3);
 }
@@ -42,11 +42,11 @@ export function list(names) {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
 
-// The first few names, and how many more there are.
-export function shortList(names, most, rest = "others") {
-  if (names.length <= most) return list(names);
-  const more = names.length - most;
-  return list([...names.slice(0, most), `${whole(more)} ${more === 1 ? rest.replace(/s$/, "") : rest}`]);
+// The first names, and the number of others.
+export function shortList(names, maximum, rest = "others") {
+  if (names.length <= maximum) return list(names);
+  const more = names.length - maximum;
+  return list([...names.slice(0, maximum), `${whole(more)} ${more === 1 ? rest.replace(/s$/, "") : rest}`]);
 }
 
 export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
@@ -81,7 +81,7 @@ export function day(milliseconds) {
   return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
 }
 
-// The time of day, and the day if it is another one than today.
+// The time of day, with the date unless it is today.
 export function moment(milliseconds, now = Date.now()) {
   const today = day(milliseconds) === day(now) && Math.abs(now - milliseconds) < 864e5;
   return today ? clock(milliseconds) : `${day(milliseconds)}, ${clock(milliseconds)}`;
@@ -91,8 +91,8 @@ const UTILITIES = { utilitarian: "utilitarian", nash: "Nash", maximin: "maximin"
 
 export const utilityName = (utility) => UTILITIES[utility] ?? utility;
 
-// A name in a line that must not grow too long.
-export const cut = (name) =>
+// A name, truncated in its middle.
+export const shorten = (name) =>
   name.length > 32 ? `${name.slice(0, 15).trimEnd()}…${name.slice(-15).trimStart()}` : name;
 
-export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+export const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1);

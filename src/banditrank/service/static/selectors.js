@@ -1,64 +1,64 @@
-// What can be read off a dashboard document: plain numbers, on which charts, tables and sentences agree.
+// Values that charts, tables and sentences derive from a dashboard document.
 
 export const sum = (values) => values.reduce((total, value) => total + value, 0);
 const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
 
 const HOUR = 3600;
-const SURE = 0.95; // from which on a ranking is called the best, whatever the number of draws leaves open
+const MIN_PROBABILITY = 0.95; // lower end of the interval from which a ranking is called the best
 
 export const isEqual = (state) => state.surface.treatment === "equal";
 export const isEmpty = (state) => state.rounds === 0 || !state.now?.length;
-export const isSure = (chance) => chance !== null && chance.lo >= SURE;
+export const isProbablyBest = (probability) => probability !== null && probability.lo >= MIN_PROBABILITY;
 
-// The ranking that a user type gets.
+// The current ranking of a user type.
 export const nowOf = (state, type) => state.now[isEqual(state) ? 0 : type];
 
-// What the present ranking is worth to a user type.
+// The value of the current ranking for a user type.
 export function valueOf(state, type) {
   const now = nowOf(state, type);
   const pick = (values) => (Array.isArray(values) ? values[type] : values);
   return { m: pick(now.value), lo: pick(now.lo), hi: pick(now.hi) };
 }
 
-// Numbers of the items that are not retired.
-export function presentItems(state) {
+// Indices of the items that are not retired.
+export function activeItems(state) {
   const retired = new Set(state.surface.retired ?? []);
   return state.surface.items.flatMap((name, item) => (retired.has(name) ? [] : [item]));
 }
 
 export const isRetired = (state, item) => (state.surface.retired ?? []).includes(state.surface.items[item]);
 
-// Numbers of the items that some of the types are shown at present; of all types if none are named.
-export function liveItems(state, types = null) {
+// Indices of the items in the current rankings of some user types; of all types by default.
+export function currentItems(state, types = null) {
   const all = types ?? state.surface.types.map((_, type) => type);
   return new Set((state.now ?? []).length ? all.flatMap((type) => nowOf(state, type).ranking) : []);
 }
 
-// How often an item was shown: once a ranking, at whatever position.
+// The number of displays of an item, over all positions.
 export const displaysOf = (state, type, item) => sum(state.displays[type].map((items) => items[item]));
 
-// The rankings that a type was shown: each shows one item at the first position.
+// The number of rankings of a user type: each has one item at the first position.
 export const rankingsOf = (state, type) => sum(state.displays[type][0]);
 
-// How much an item was looked at by a type: how often it stood at each position, times how much that draws.
+// The expected looks at an item by a user type: its displays, weighted by the looks at their positions.
 export const looksOf = (state, type, item) =>
   sum(state.positions[type].map((one, position) => one.m * state.displays[type][position][item]));
 
-// Which of some estimates may be the largest, best estimate first: all whose intervals reach into that of the
-// one with the best estimate. A single one is the largest as surely as the intervals hold the truth.
+// Indices of the estimates that may be the largest, in descending order: those whose interval overlaps
+// that of the largest estimate.
 export function contenders(estimates, among = estimates.map((_, index) => index)) {
   const order = [...among].sort((a, b) => estimates[b].m - estimates[a].m);
   const floor = estimates[order[0]].lo;
-  return order.filter((index, place) => place === 0 || estimates[index].hi >= floor);
+  return order.filter((index, rank) => rank === 0 || estimates[index].hi >= floor);
 }
 
-// The position that draws the most looks from a type; null if intervals do not tell.
+// The position with the most looks of a user type; null if the intervals overlap.
 export function topPosition(state, type) {
   const best = contenders(state.positions[type]);
   return best.length === 1 ? best[0] : null;
 }
 
-// A 95% interval for a rate of clicks (Wilson), which is never empty and never leaves 0 to 1.
+// Wilson's 95% interval for a click rate.
 export function rateInterval(clicks, visits) {
   if (visits === 0) return null;
   const z = 1.959964;
@@ -71,7 +71,7 @@ export function rateInterval(clicks, visits) {
 
 const countsIn = (rows, type) => rows.map((row) => (type === null ? sum(row) : row[type]));
 
-// For each bucket: visits, clicks and the rate with its interval, of all types or of one.
+// Visits, clicks and the click rate with its interval in each bucket, of all user types or of one.
 export function rates(series, type = null) {
   const visits = countsIn(series.visits, type);
   const clicks = countsIn(series.clicks, type);
@@ -82,7 +82,7 @@ export function rates(series, type = null) {
   }));
 }
 
-// The last hour, or as much of it as there is; the best and a random ranking are weighed by the same visits.
+// Statistics of the last hour, or since the first visit; the optimum and random order have the same weights.
 export function lastHour(state) {
   const { visits, clicks, other_item: otherItem, other_order: otherOrder } = state.last_hour;
   const total = sum(visits);
@@ -103,13 +103,13 @@ export function lastHour(state) {
   };
 }
 
-// What the best click rate is called: finding out what is best of all may take too long.
+// Name of the best click rate; the best of all rankings is not always computed.
 export const optimumName = (state) =>
   state.truth ? "optimum" : state.optimum_of_all ? "estimated optimum" : "best known ranking";
 
-// The best click rate and that of random order in each bucket, of those who came, or of one type: always as
-// they are known now. Where nobody came it is that of those who usually do.
-export function references(state, series, type = null) {
+// The optimum and the click rate of random order in each bucket by the current estimates, of one user type or
+// of all: weighted by the visits in the bucket, or by the arrival rates without visits.
+export function referenceRates(state, series, type = null) {
   const ofAll = (row) => state.arrivals.map((_, i) => row[i] ?? 0);
   const weights = series.visits.map((row) =>
     type !== null ? state.arrivals.map((_, i) => Number(i === type)) : sum(row) ? ofAll(row) : state.arrivals,
@@ -124,7 +124,7 @@ export function references(state, series, type = null) {
   };
 }
 
-// Treatments to compare: personalized first; a utility that comes twice is shown once.
+// The treatments to compare, personalized first, without duplicates.
 export function treatments(state) {
   const seen = new Set();
   return state.fair.filter((fair) => {
@@ -133,8 +133,8 @@ export function treatments(state) {
   });
 }
 
-// Which of the compared treatments the surface is under.
-export function liveTreatment(state) {
+// Index of the current treatment of the surface.
+export function currentTreatment(state) {
   const all = treatments(state);
   const found = all.findIndex((fair) =>
     isEqual(state)
@@ -144,8 +144,7 @@ export function liveTreatment(state) {
   return found < 0 ? (isEqual(state) ? all.length - 1 : 0) : found;
 }
 
-// What a treatment costs against the personalized one, as a share of its clicks; with an interval where the
-// service gave one.
+// The cost of a treatment compared with personalized treatment, as a share of its clicks.
 export function priceOf(state, treatment) {
   const all = treatments(state);
   const fair = all[treatment];
@@ -154,15 +153,15 @@ export function priceOf(state, treatment) {
   return { m: total(all[0]) > 0 ? Math.max(0, 1 - total(fair) / total(all[0])) : 0, lo: null, hi: null };
 }
 
-// What a treatment changes for a type against the personalized one, and whether intervals tell it from
-// nothing.
-export function changeFor(state, treatment, type) {
+// The effect of a treatment on a user type compared with personalized treatment; it is significant if the
+// intervals are disjoint.
+export function treatmentEffect(state, treatment, type) {
   const all = treatments(state);
   const [before, after] = [all[0], all[treatment]];
   return {
     m: after.value[type] - before.value[type],
-    told: after.hi[type] < before.lo[type] || after.lo[type] > before.hi[type],
+    isSignificant: after.hi[type] < before.lo[type] || after.lo[type] > before.hi[type],
   };
 }
 
-export const failing = (state) => state.health.filter((check) => check.s !== "ok");
+export const failingChecks = (state) => state.health.filter((check) => check.s !== "ok");

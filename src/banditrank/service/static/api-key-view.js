@@ -1,33 +1,32 @@
-// Asks for an API key, which the service demands before it tells anything.
+// The form for an API key, where the service requires one.
 
-import { key } from "./key.js";
+import { apiKey } from "./api-key.js";
 import { h } from "./element.js";
 
-// refused: whether a key was sent that does not do.
-export function keyView(refused, onKey) {
+// isRefused: whether the service refused the current key.
+export function apiKeyView(isRefused, onKey) {
   const submit = (event) => {
     event.preventDefault();
-    const given = event.currentTarget.querySelector("input").value.trim();
-    if (!given) return;
-    key.set(given);
+    const value = event.currentTarget.querySelector("input").value.trim();
+    if (!value) return;
+    apiKey.set(value);
     onKey();
   };
   return [
-    h("div", { class: "title" }, h("h1", null, "An API key is needed")),
+    h("div", { class: "title" }, h("h1", null, "API key required")),
     h(
       "form",
       { class: "form narrow", "data-key": "key", on: { submit } },
       h(
         "p",
         null,
-        "The service shows what it has learned to those with a key that has the right to read. " +
-          "The key is kept for this tab alone.",
+        "This page needs an API key with the right to read. The key is stored for this tab only.",
       ),
-      refused &&
+      isRefused &&
         h(
           "p",
           { class: "refused", role: "alert" },
-          "This key does not have the right to read, or is not known.",
+          "This key is invalid or does not have the right to read.",
         ),
       h(
         "div",
@@ -39,7 +38,7 @@ export function keyView(refused, onKey) {
       h(
         "p",
         { class: "m s" },
-        "Keys are made on the machine of the service: ",
+        "Create a key on the machine of the service: ",
         h("code", { class: "mono" }, "banditrank keys create analysts --rights read"),
       ),
     ),
