@@ -25,7 +25,7 @@ def service() -> Iterator[Running]:
         yield service
 
 
-def test_everything_can_be_asked(service: Running) -> None:
+def test_all_methods_of_the_synchronous_client(service: Running) -> None:
     with Client(service.address, timeout_seconds=120) as client:
         assert client.create_surface("ads", **ADS)["rounds"] == 0
         shown = client.rank("ads", "new")
@@ -58,7 +58,7 @@ def test_everything_can_be_asked(service: Running) -> None:
         assert refused.value.request_id
 
 
-def test_everything_can_be_awaited(service: Running) -> None:
+def test_the_asynchronous_client_sends_concurrent_requests(service: Running) -> None:
     async def ask() -> list[str]:
         async with AsyncClient(service.address, timeout_seconds=120) as client:
             await client.create_surface("ads", **ADS)
@@ -92,7 +92,7 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
         ("explain", ()),
     ],
 )
-def test_names_that_stand_for_other_places_are_not_sent(call: str, before: tuple, name: str) -> None:
+def test_names_that_would_change_the_path_are_not_sent(call: str, before: tuple, name: str) -> None:
     asked: list[httpx.Request] = []
     after = ("x",) if call in ("rank", "add_items") or (call == "retire_items" and not before) else ()
     invalid = [name] if before else name  # retire_items takes a list
@@ -141,7 +141,7 @@ ONCE = [  # a second one is refused
         *((call, unreachable(httpx.ConnectError), 4) for call in ONCE),
     ],
 )
-def test_requests_are_repeated_where_that_is_safe(
+def test_requests_are_retried_where_that_is_safe(
     call: tuple[str, tuple], answer: Callable[[int], httpx.Response], times: int
 ) -> None:
     asked: list[httpx.Request] = []
@@ -150,7 +150,7 @@ def test_requests_are_repeated_where_that_is_safe(
     assert len(asked) == times
 
 
-def test_a_repeated_request_that_succeeds_is_a_success() -> None:
+def test_a_retry_can_succeed() -> None:
     asked: list[httpx.Request] = []
     answers = {3: httpx.Response(200, json={"status": "repeated"})}
     with client_of(lambda number: answers.get(number, httpx.Response(503)), asked) as client:
@@ -159,7 +159,7 @@ def test_a_repeated_request_that_succeeds_is_a_success() -> None:
 
 
 @pytest.mark.parametrize(("timeout", "waited"), [(5.0, 120.0), (200.0, 200.0)])
-def test_what_may_have_to_be_compiled_is_waited_for(timeout: float, waited: float) -> None:
+def test_calls_that_may_compile_code_have_a_longer_timeout(timeout: float, waited: float) -> None:
     asked: list[httpx.Request] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -171,11 +171,11 @@ def test_what_may_have_to_be_compiled_is_waited_for(timeout: float, waited: floa
         client.change_surface("ads")
         client.surface("ads")
     others = dict.fromkeys(("connect", "write", "pool"), timeout)
-    told = [request.extensions["timeout"] for request in asked]
-    assert told == [others | {"read": seconds} for seconds in (waited, waited, timeout)]
+    timeouts = [request.extensions["timeout"] for request in asked]
+    assert timeouts == [others | {"read": seconds} for seconds in (waited, waited, timeout)]
 
 
-def test_problems_are_told_by_their_kind() -> None:
+def test_errors_are_raised_by_their_type() -> None:
     problem = {"type": "urn:banditrank:problem:lapsed", "title": "t", "status": 410, "detail": "too late"}
     with (
         client_of(lambda _: httpx.Response(410, json=problem), []) as client,
@@ -200,7 +200,7 @@ def test_the_key_is_sent_and_not_shown() -> None:
     assert "br_secret" not in str(refused.value)
 
 
-def test_waiting_grows_and_heeds_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backoff_grows_and_respects_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     delays = [retries.backoff_seconds(attempt, None) for attempt in range(1, 11)]
     assert all(0.04 < delay <= 5 for delay in delays)
@@ -234,7 +234,7 @@ AWAITS = {
 }
 
 
-def test_both_clients_are_the_same_but_for_awaiting() -> None:
+def test_both_clients_have_the_same_source_except_for_await() -> None:
     expected = inspect.getsource(synchronous)
     for synchronous_code, asynchronous_code in AWAITS.items():
         assert synchronous_code in expected
@@ -242,7 +242,7 @@ def test_both_clients_are_the_same_but_for_awaiting() -> None:
     assert inspect.getsource(asynchronous) == expected
 
 
-def test_no_items_cannot_be_retired() -> None:
+def test_retiring_no_items_is_refused() -> None:
     asked: list[httpx.Request] = []
     with (
         client_of(lambda _: httpx.Response(200, json={}), asked) as client,

@@ -1,4 +1,4 @@
-"""A page asks for a key where one is demanded, keeps it for the tab alone, and goes on with another."""
+"""API keys in the dashboard."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def give_key(page: Page, key: str) -> None:
     page.get_by_role("button", name="Use this key").click()
 
 
-def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) -> None:
+def test_the_key_is_stored_for_the_tab_only(page: Page, server: Fixture) -> None:
     server.rights = {"br_reader": ("read",), "br_pages": ("rank",)}
     page.goto(server.page("ads"))
     expect(page.locator("h1")).to_have_text("API key required")
@@ -47,7 +47,7 @@ def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) ->
     expect(page.locator("h1")).to_have_text("API key required")
 
 
-def test_a_page_whose_key_was_revoked_goes_on_with_another(page: Page, server: Fixture) -> None:
+def test_a_page_resumes_with_another_key_after_a_revocation(page: Page, server: Fixture) -> None:
     server.rights = {"br_old": ("read",)}
     page.goto(server.page("ads"))
     give_key(page, "br_old")
@@ -63,7 +63,7 @@ def test_a_page_whose_key_was_revoked_goes_on_with_another(page: Page, server: F
     expect(page.get_by_role("link", name="Add or retire items")).to_be_visible()
 
 
-def test_rights_that_could_not_be_told_are_asked_for_again(page: Page, server: Fixture) -> None:
+def test_rights_are_requested_again_after_an_error(page: Page, server: Fixture) -> None:
     page.route("**/v1/access", lambda route: route.abort())
     page.goto(server.page("ads"))
     settled(page)

@@ -1,4 +1,4 @@
-"""The page and the service fit together: what the service says is what the page shows."""
+"""The dashboard with a running service."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ LIKED = {"new": ("a", "b"), "old": ("b", "c")}  # in this order
 
 
 def play(service: Running, name: str, rounds: int) -> None:
-    """Let users come who click what they like."""
+    """Simulate users who click the items that they like."""
     for number in range(rounds):
         user_type = ("new", "old")[number % 2]
         ranking = service.ask("POST", f"/v1/surfaces/{name}/rankings", {"user_type": user_type}).json()
@@ -36,24 +36,24 @@ def service() -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("name", ["ads", "shelf"])
-def test_the_page_shows_what_the_service_says(name: str, service: Running, open_page: OpenPage) -> None:
+def test_the_page_shows_the_document_of_the_service(name: str, service: Running, open_page: OpenPage) -> None:
     page = settled(open_page(f"{service.address}/surfaces/{name}"))
     assert page.locator(".none.bad").count() == 0
-    told = service.ask("GET", f"/v1/surfaces/{name}/dashboard").json()
-    expect(page.locator(".facts")).to_contain_text(f"{told['rounds']} visits counted")
+    document = service.ask("GET", f"/v1/surfaces/{name}/dashboard").json()
+    expect(page.locator(".facts")).to_contain_text(f"{document['rounds']} visits counted")
     expected = [
         [f"{surface_item}, {user_type}", f"{one['m']:.3f}", f"{one['lo']:.3f}–{one['hi']:.3f}"]
         for item, surface_item in enumerate(ADS["items"])
-        for user_type, row in zip(ADS["user_types"], told["items"], strict=True)
+        for user_type, row in zip(ADS["user_types"], document["items"], strict=True)
         for one in [row[item]]
     ]
     assert [row[:3] for row in rows_of(page, "items")] == expected
-    best = [ADS["items"][item] for item in told["now"][0]["ranking"]]
+    best = [ADS["items"][item] for item in document["now"][0]["ranking"]]
     assert page.locator(".card").first.locator("tbody th").all_inner_texts() == best
-    assert page.locator("#healthy tbody tr").count() == len(told["health"])
+    assert page.locator("#healthy tbody tr").count() == len(document["health"])
 
 
-def test_the_page_follows_what_is_learned(service: Running, open_page: OpenPage) -> None:
+def test_the_page_is_updated_as_the_service_learns(service: Running, open_page: OpenPage) -> None:
     page = settled(open_page(f"{service.address}/surfaces/shelf"))
     expect(page.locator("[data-chart=clicks]")).to_be_visible(timeout=30_000)
     before = service.ask("GET", "/v1/surfaces/shelf/dashboard").json()["rounds"]
@@ -79,12 +79,12 @@ def test_a_surface_is_created_and_its_items_changed(service: Running, open_page:
     page.get_by_label("Names").fill("w")
     page.get_by_role("button", name="Add items").click()
     expect(page.locator("main")).to_contain_text("Added w.")
-    told = service.ask("GET", "/v1/surfaces/made-here").json()
-    assert [item["name"] for item in told["items"] if not item["retired"]] == ["y", "z", "w"]
-    assert (told["treatment"], told["utility"]) == ("equal", "nash")
+    document = service.ask("GET", "/v1/surfaces/made-here").json()
+    assert [item["name"] for item in document["items"] if not item["retired"]] == ["y", "z", "w"]
+    assert (document["treatment"], document["utility"]) == ("equal", "nash")
 
 
-def test_a_restart_is_told(tmp_path: Path, open_page: OpenPage) -> None:
+def test_a_restart_shows_a_banner(tmp_path: Path, open_page: OpenPage) -> None:
     for restarted in (False, True):
         with running(store=f"sqlite:{tmp_path / 'store.db'}") as service:
             if not restarted:

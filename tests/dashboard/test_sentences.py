@@ -1,4 +1,4 @@
-"""Sentences claim no more than the intervals allow: each rule at both sides of its edge."""
+"""Sentences claim only what the intervals support: each rule is tested on both sides of its limit."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -78,27 +78,27 @@ def changed(**changes: Any) -> Document:
 # What is shown now?
 
 
-def test_who_sees_what_and_where_most_is_looked_at(say: Any) -> None:
+def test_current_rankings_and_the_position_with_the_most_looks(say: Any) -> None:
     assert say("shownAnswer", STATE) == (
         "Male users see Ad 3, Ad 4. Female users mostly see Ad 4, Ad 3. "
         "Position 2 gets the most looks of every user type, so the item with the highest estimate goes there."
     )
 
 
-def test_the_strongest_item_is_only_said_to_stand_there_if_it_does(say: Any) -> None:
+def test_the_best_item_is_mentioned_only_if_it_is_at_the_top_position(say: Any) -> None:
     state = changed()
     state["now"][1]["ranking"] = [2, 4]
     assert say("shownAnswer", state).endswith("Position 2 gets the most looks of every user type.")
 
 
-def test_nothing_is_said_of_positions_whose_intervals_overlap(say: Any) -> None:
+def test_positions_with_overlapping_intervals_are_not_mentioned(say: Any) -> None:
     state = changed()
     state["positions"][1] = [{"m": 0.45, "lo": 0.38, "hi": 0.52}, {"m": 0.55, "lo": 0.51, "hi": 0.6}]
     assert "Position" not in say("shownAnswer", state)
     assert not any("of looks" in str(piece) for piece in say("whyShown", state, 1))
 
 
-def test_a_ranking_that_is_shown_seldom_is_not_said_to_be_seen(say: Any) -> None:
+def test_a_ranking_that_is_shown_rarely_is_called_the_best_known(say: Any) -> None:
     state = changed()
     state["now"][0]["shown"] = {"share": 0.3, "of": 1000}
     state["now"][1]["shown"] = None
@@ -108,15 +108,15 @@ def test_a_ranking_that_is_shown_seldom_is_not_said_to_be_seen(say: Any) -> None
     )
 
 
-def test_types_with_one_ranking_are_named_together(say: Any) -> None:
+def test_types_with_the_same_ranking_are_grouped(say: Any) -> None:
     state = changed()
     state["now"][1] = state["now"][0]
     assert say("shownAnswer", state).startswith("Male and Female users see Ad 3, Ad 4.")
 
 
-def test_the_next_best_is_less_only_if_its_interval_says_so(say: Any) -> None:
-    told = say("whyShown", STATE, 0)
-    assert told == [
+def test_the_next_best_ranking_is_worse_only_if_the_difference_is_significant(say: Any) -> None:
+    parts = say("whyShown", STATE, 0)
+    assert parts == [
         "Position 2 gets 69% of looks and shows Ad 4. ",
         "The next best ranking, Ad 4, Ad 3, has 0.062 clicks per visit less by the estimates. ",
         "Shown in 99% of the last 480 rankings for Male.",
@@ -144,7 +144,7 @@ def equal(**of_now: Any) -> Document:
     return state
 
 
-def test_under_equal_treatment_the_utility_decides_what_is_told_apart(say: Any) -> None:
+def test_under_equal_treatment_the_utility_decides_significance(say: Any) -> None:
     changes = "The next best ranking, Ad 4, Ad 3, would change Male by +0.200 and Female by −0.010 "
     assert say("whyShownToAll", equal()) == [f"{changes}clicks per visit. "]  # more clicks, less utility
     state = equal()
@@ -155,7 +155,7 @@ def test_under_equal_treatment_the_utility_decides_what_is_told_apart(say: Any) 
     ]
 
 
-def test_the_best_ranking_is_called_so_from_95_percent_on(say: Any) -> None:
+def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any) -> None:
     assert say("shownAnswer", equal()) == (
         "All users see Ad 3, Ad 4. It has the best Nash value over all 2 user types, with probability 99%."
     )
@@ -184,25 +184,23 @@ def test_the_best_ranking_is_called_so_from_95_percent_on(say: Any) -> None:
         ({"why": "item", "tried": [2], "feedback": "clicked", "item": 3}, "Exploring Ad 3", "Clicked Ad 4"),
     ],
 )
-def test_why_a_ranking_was_what_it_was_and_what_became_of_it(
-    ranking: Document, reason: str, feedback: str, say: Any
-) -> None:
-    told = {"type": 0, "ranking": [2, 3], "tried": [], "item": None} | ranking
-    assert say("reasonText", STATE, told) == reason
-    assert say("feedbackText", STATE, told) == feedback
+def test_reason_and_feedback_of_a_ranking(ranking: Document, reason: str, feedback: str, say: Any) -> None:
+    document = {"type": 0, "ranking": [2, 3], "tried": [], "item": None} | ranking
+    assert say("reasonText", STATE, document) == reason
+    assert say("feedbackText", STATE, document) == feedback
 
 
 # What has been learned?
 
 
-def test_the_strongest_item_is_named_where_no_interval_reaches_it(say: Any) -> None:
+def test_the_strongest_item_is_named_if_no_interval_overlaps(say: Any) -> None:
     assert say("learnedAnswer", STATE) == (
         "Position 2 gets the most looks: 69% for Male and 59% for Female. "
         "For Male, Ad 4 is the strongest item. For Female, Ad 3 and Ad 4 cannot be distinguished yet."
     )
 
 
-def test_touching_intervals_are_not_told_apart(say: Any) -> None:
+def test_touching_intervals_are_not_distinguished(say: Any) -> None:
     state = changed()
     state["items"][0][2] = {"m": 0.6, "lo": 0.5, "hi": state["items"][0][3]["lo"]}
     assert "For Male, Ad 4 and Ad 3 cannot be distinguished yet." in say("learnedAnswer", state)
@@ -210,7 +208,7 @@ def test_touching_intervals_are_not_told_apart(say: Any) -> None:
     assert "For Male, Ad 4 is the strongest item." in say("learnedAnswer", state)
 
 
-def test_a_wide_interval_far_below_still_counts(say: Any) -> None:
+def test_a_wide_interval_overlaps_from_below(say: Any) -> None:
     state = changed()
     state["items"][0][0] = {"m": 0.1, "lo": 0.0, "hi": 0.99}  # hardly ever shown
     assert "For Male, Ad 4 and Ad 1 cannot be distinguished yet." in say("learnedAnswer", state)
@@ -221,7 +219,7 @@ def test_retired_items_do_not_compete(say: Any) -> None:
     assert "For Male and Female, Ad 3 is the strongest item." in say("learnedAnswer", state)
 
 
-def test_nothing_is_known_while_all_intervals_are_wide(say: Any) -> None:
+def test_wide_intervals_distinguish_nothing(say: Any) -> None:
     wide = [[{"m": 0.5, "lo": 0.0, "hi": 1.0}] * 5] * 2
     state = changed(items=wide, positions=[[{"m": 0.5, "lo": 0.0, "hi": 1.0}] * 2] * 2)
     assert say("learnedAnswer", state) == (
@@ -230,7 +228,7 @@ def test_nothing_is_known_while_all_intervals_are_wide(say: Any) -> None:
     )
 
 
-def test_types_that_look_elsewhere(say: Any) -> None:
+def test_types_with_different_top_positions(say: Any) -> None:
     state = changed()
     state["positions"][1] = state["positions"][1][::-1]
     assert say("learnedAnswer", state).startswith(
@@ -242,7 +240,7 @@ def test_types_that_look_elsewhere(say: Any) -> None:
 
 
 def worked(clicks: float, visits: int = 10_000, **changes: Any) -> Document:
-    """Return a state with so many clicks and visits in the last hour."""
+    """Return a state with a number of clicks and visits in the last hour."""
     state = changed(
         began="2026-03-02T14:00:00Z",
         as_of="2026-03-03T14:00:00Z",
@@ -264,7 +262,7 @@ ESTIMATED = {
 }
 
 
-def test_the_last_hour_against_the_known_optimum_of_the_same_visits(say: Any) -> None:
+def test_the_last_hour_is_compared_with_the_true_optimum(say: Any) -> None:
     assert say("workingAnswer", worked(5960)) == (
         "The last hour had 0.596 clicks per visit. The best possible is 0.600; random order has 0.450. "
         "The gap to the best is within chance. "
@@ -275,33 +273,33 @@ def test_the_last_hour_against_the_known_optimum_of_the_same_visits(say: Any) ->
     assert "above the value of the best ranking by more than chance" in say("workingAnswer", worked(6400))
 
 
-def test_an_estimated_optimum_is_called_so_and_its_interval_counts(say: Any) -> None:
+def test_an_estimated_optimum_has_an_interval(say: Any) -> None:
     said = say("workingAnswer", worked(5800, **ESTIMATED))
     assert "The best possible is estimated to be 0.600; random order is estimated to have 0.450." in said
     assert "The gap to the best is within chance." in said  # 0.570 to 0.590 meets 0.58 to 0.62
     assert "The gap to the best is more than chance." in say("workingAnswer", worked(5600, **ESTIMATED))
 
 
-def test_the_best_is_called_the_best_known_where_it_may_not_be_the_best_of_all(say: Any) -> None:
+def test_an_optimum_that_is_not_proven_is_called_the_best_known(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
     said = say("workingAnswer", worked(5800, **ESTIMATED, surface=surface, optimum_of_all=False))
     assert "The best known equal ranking is estimated to be 0.600;" in said
     assert "The gap to the best known is within chance." in said
 
 
-def test_few_visits_are_not_told_from_random_order(say: Any) -> None:
+def test_few_visits_are_not_distinguished_from_random_order(say: Any) -> None:
     said = say("workingAnswer", worked(24, 40))
     assert "The gap to the best is within chance. So is the gap to random order." in said
     assert "random order has 0.450. The gap" in say("workingAnswer", worked(5960))
 
 
-def test_as_much_of_an_hour_as_there_is(say: Any) -> None:
+def test_the_last_hour_can_be_shorter(say: Any) -> None:
     assert say("workingAnswer", worked(5960, as_of="2026-03-02T14:00:42Z")).startswith("The last 42 s had")
     assert say("workingAnswer", worked(0, 0)) == "No visits were counted in the last hour."
     assert say("workingAnswer", worked(0, 0, began=None)) == "No visits have been counted yet."
 
 
-def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
+def test_exploration_is_mostly_of_one_kind_if_it_is_twice_the_other(say: Any) -> None:
     for item, order, ending in (
         (0.1, 0.04, "14% of displays explored, mostly by trying other items."),
         (0.1, 0.06, "16% of displays explored."),
@@ -319,8 +317,8 @@ def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
 def fair(own: list[float], shared: list[float], nash: list[float], width: float = 0.01) -> list[Document]:
     def one(treatment: str, utility: str | None, value: list[float], rankings: list[list[int]]) -> Document:
         low, high = [v - width for v in value], [v + width for v in value]
-        told = {"treatment": treatment, "value": value, "lo": low, "hi": high, "rankings": rankings}
-        return told | ({} if utility is None else {"utility": utility, "price": None})
+        document = {"treatment": treatment, "value": value, "lo": low, "hi": high, "rankings": rankings}
+        return document | ({} if utility is None else {"utility": utility, "price": None})
 
     return [
         one("personalized", None, own, [[2, 3], [3, 2]]),
@@ -329,7 +327,7 @@ def fair(own: list[float], shared: list[float], nash: list[float], width: float 
     ]
 
 
-def test_what_equality_costs_is_said_where_intervals_part(say: Any) -> None:
+def test_the_cost_of_equality_is_stated_if_it_is_significant(say: Any) -> None:
     state = changed(fair=fair([0.74, 0.5], [0.70, 0.495], [0.74, 0.45]))
     assert say("fairAnswer", state) == (
         "One utilitarian ranking for all users would cost Male 0.040 clicks per visit. "
@@ -348,7 +346,7 @@ def test_what_equality_costs_is_said_where_intervals_part(say: Any) -> None:
     )
 
 
-def test_those_who_lose_nothing_are_counted(say: Any) -> None:
+def test_types_that_lose_nothing_are_counted(say: Any) -> None:
     for names, ending in ((["a", "b"], "The other type loses"), (["a", "b", "c"], "The others lose")):
         same = [0.5] * (len(names) - 1)
         state = changed(
@@ -359,7 +357,7 @@ def test_those_who_lose_nothing_are_counted(say: Any) -> None:
     assert say("fairAnswer", state).endswith("The other type loses nothing, by the estimates.")
 
 
-def test_whom_the_live_utility_helps_is_said_where_intervals_part(say: Any) -> None:
+def test_the_benefit_of_a_utility_is_stated_if_it_is_significant(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
     state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))
     state["fair"][1]["price"] = {"m": 0.1, "lo": 0.05, "hi": 0.15}
@@ -384,7 +382,7 @@ def test_whom_the_live_utility_helps_is_said_where_intervals_part(say: Any) -> N
     )
 
 
-def test_one_type_is_treated_alike(say: Any) -> None:
+def test_a_single_type_is_treated_equally(say: Any) -> None:
     state = changed(surface=STATE["surface"] | {"types": ["everybody"]})
     assert say("fairAnswer", state) == "There is one user type, so all users are treated equally."
 
@@ -400,7 +398,7 @@ def test_a_price_has_its_interval_and_is_never_negative(say: Any) -> None:
 # Is it healthy?
 
 
-def test_checks_are_counted_and_named(say: Any) -> None:
+def test_failing_checks_are_counted_and_named(say: Any) -> None:
     check = {"n": "Store", "v": "1", "d": "", "l": "", "s": "ok", "hour": []}
     assert say("healthyAnswer", changed(health=[check] * 7), 0) == "All 7 checks pass."
     late = check | {"n": "Feedback delay", "s": "warn"}
@@ -451,11 +449,11 @@ def test_checks_are_counted_and_named(say: Any) -> None:
         ("m.plural(1234, 'visit')", "1,234 visits"),
     ],
 )
-def test_numbers_as_words(expression: str, words: str, shared_page: Page) -> None:
+def test_formatting(expression: str, words: str, shared_page: Page) -> None:
     assert evaluate_module(shared_page, "format.js", expression) == words
 
 
-def test_the_interval_of_a_rate_is_wilsons(shared_page: Page) -> None:
+def test_rate_intervals_are_wilsons(shared_page: Page) -> None:
     # Brown, Cai and DasGupta's formula, by hand for 10 of 50.
     found = evaluate_module(shared_page, "selectors.js", "m.rateInterval(10, 50)")
     assert (found["m"], found["lo"], found["hi"]) == pytest.approx((0.2, 0.1124375, 0.3303711), abs=1e-6)

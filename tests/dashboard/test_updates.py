@@ -1,4 +1,4 @@
-"""An update changes numbers and nothing else: focus, scroll, open tables, cursors and what was typed stay."""
+"""Updates in place: focus, scroll positions, open tables, cursors and input are kept."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -23,7 +23,7 @@ def rounds(page: Page) -> str:
 
 
 def update(server: Fixture, page: Page, name: str, **changes: object) -> None:
-    """Change what the service says, and wait until the page shows it."""
+    """Change the document, and wait until the page shows it."""
     count = server.made[name].dashboard["rounds"] + 1000
     server.change(name, rounds=count, **changes)
     expect(page.locator(".facts")).to_contain_text(f"{count:,} visits")
@@ -31,7 +31,7 @@ def update(server: Fixture, page: Page, name: str, **changes: object) -> None:
 
 
 def shifted(server: Fixture, name: str) -> list[list[dict[str, float]]]:
-    """Return estimates of items that are all a little higher."""
+    """Return slightly higher estimates of items."""
     rows = deepcopy(server.made[name].dashboard["items"])
     for row in rows:
         for one in row:
@@ -52,7 +52,7 @@ def test_numbers_change_in_chart_and_table(server: Fixture, open_page: OpenPage)
     assert f"{value:.3f}" in page.locator("details[data-table=items] tbody tr").first.inner_text()
 
 
-def test_focus_scroll_open_tables_and_cursor_stay(server: Fixture, open_page: OpenPage) -> None:
+def test_focus_scroll_open_tables_and_cursor_are_kept(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads"), height=500))
     for key in ("items", "clicks"):
         page.locator(f"details[data-table={key}] summary").click()
@@ -107,7 +107,7 @@ def test_a_bucket_that_closes_before_the_series_arrives_is_kept(server: Fixture,
     expect(chart).to_have_attribute("aria-valuemax", "48")
 
 
-def test_what_is_typed_and_chosen_stays(server: Fixture, open_page: OpenPage) -> None:
+def test_input_and_selections_are_kept(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("shelf")))
     page.get_by_role("radio", name="Female").check(force=True)
     search = page.get_by_label("Other items")
@@ -128,9 +128,7 @@ def test_what_is_typed_and_chosen_stays(server: Fixture, open_page: OpenPage) ->
     ("place", "label"),
     [("items", "Names"), ("ranking=", "Ranking id"), ("ranking={}", "Ranking id")],
 )
-def test_forms_keep_the_focus_and_what_was_typed(
-    place: str, label: str, server: Fixture, open_page: OpenPage
-) -> None:
+def test_forms_keep_focus_and_input(place: str, label: str, server: Fixture, open_page: OpenPage) -> None:
     ranking = server.made["ads"].dashboard["recent"][0]["id"]
     page = open_page(f"{server.page('ads')}#{place.format(ranking)}")
     expect(page.locator(".items, .form").first).to_be_visible()
@@ -147,14 +145,14 @@ def test_forms_keep_the_focus_and_what_was_typed(
     assert typed.input_value() == "one"
 
 
-def test_text_that_is_selected_stays_selected(server: Fixture, open_page: OpenPage) -> None:
+def test_selected_text_stays_selected(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads")))
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#learned h2'))")
     update(server, page, "ads", items=shifted(server, "ads"))
     assert page.evaluate("String(getSelection())") == "What has been learned?"
 
 
-def test_the_latest_rankings_stand_still_under_the_hand(server: Fixture, open_page: OpenPage) -> None:
+def test_the_latest_rankings_are_paused_while_they_are_used(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads")))
     link = page.locator(".latest a").nth(2)
     address = link.get_attribute("href")
@@ -187,7 +185,7 @@ SERIES = {
 }
 
 
-def test_buckets_that_closed_are_added(server: Fixture, open_page: OpenPage) -> None:
+def test_closed_buckets_are_merged(server: Fixture, open_page: OpenPage) -> None:
     page = open_page(server.address)
 
     def merge(added: dict[str, object]) -> dict[str, object] | None:
@@ -222,7 +220,7 @@ def test_buckets_that_closed_are_added(server: Fixture, open_page: OpenPage) -> 
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_events_arrive_in_pieces_of_any_size(size: int, server: Fixture, open_page: OpenPage) -> None:
+def test_events_are_parsed_from_chunks_of_any_size(size: int, server: Fixture, open_page: OpenPage) -> None:
     text = ': alive\n\nevent: state\ndata: {"name": "é"}\n\n'
     text += 'event: series\r\ndata: {"a":\r\ndata: 1}\r\n\r\n: alive\n'
     pieces = [text[start : start + size] for start in range(0, len(text), size)]

@@ -1,4 +1,4 @@
-"""The views beside the five sections: the list, creating a surface, its items, and one ranking."""
+"""Other views: the list of surfaces, creating a surface, its items, and explanations."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ def server() -> Iterator[Fixture]:
         yield fixture
 
 
-def test_the_list_leads_to_each_surface(server: Fixture, open_page: OpenPage) -> None:
+def test_the_list_links_to_each_surface(server: Fixture, open_page: OpenPage) -> None:
     page = open_page(server.address)
     rows = page.locator(".surfaces tbody tr")
     expect(rows).to_have_count(2)
@@ -45,14 +45,14 @@ def test_the_list_leads_to_each_surface(server: Fixture, open_page: OpenPage) ->
     expect(page.locator("h1")).to_have_text("Surfaces")
 
 
-def test_an_empty_list_says_how_to_begin(open_page: OpenPage) -> None:
+def test_an_empty_list_shows_a_command(open_page: OpenPage) -> None:
     with serving() as server:
         page = open_page(server.address)
         expect(page.locator("main")).to_contain_text("There are no surfaces yet.")
         assert f"curl -X POST {server.address}/v1/surfaces" in page.inner_text("main pre")
 
 
-def test_an_empty_surface_says_how_to_begin(open_page: OpenPage) -> None:
+def test_an_empty_surface_shows_a_command(open_page: OpenPage) -> None:
     with serving(make("new", rounds=0)) as server:
         page = settled(open_page(server.page("new")))
         assert f"curl -X POST {server.address}/v1/surfaces/new/rankings" in page.inner_text("#shown pre")
@@ -60,7 +60,7 @@ def test_an_empty_surface_says_how_to_begin(open_page: OpenPage) -> None:
         assert page.locator(".plot").count() == 0
 
 
-def test_commands_hold_names_as_they_are_and_no_key(page: Page, server: Fixture) -> None:
+def test_commands_quote_names_and_omit_the_key(page: Page, server: Fixture) -> None:
     name = "it's `id` $(id)"
     server.made["new"] = make("new", types=(name, "b"), rounds=0)
     page.goto(server.page("new"))
@@ -112,13 +112,13 @@ def test_a_surface_is_created(server: Fixture, open_page: OpenPage) -> None:
 
 
 def away(complaints: list[str]) -> list[str]:
-    """Return what a page complained of beside refused requests, which browsers log by themselves."""
+    """Return the errors of a page except for refused requests, which browsers log."""
     return [one for one in complaints if not one.startswith("console: Failed to load resource:")]
 
 
 @pytest.fixture
 def page(browser: Browser, server: Fixture) -> Iterator[Page]:
-    """Open a page that may be refused things."""
+    """Open a page on which requests may be refused."""
     complaints: list[str] = []
     with browser.new_context(reduced_motion="reduce") as context:
         opened = context.new_page()
@@ -128,7 +128,7 @@ def page(browser: Browser, server: Fixture) -> Iterator[Page]:
     assert away(complaints) == []
 
 
-def test_what_is_refused_is_said_in_the_form(page: Page, server: Fixture) -> None:
+def test_errors_are_shown_in_the_form(page: Page, server: Fixture) -> None:
     page.goto(f"{server.address}/#create")
     page.get_by_label("Name", exact=True).fill("ads")
     page.get_by_label("Items").fill("a\nb\nc")
@@ -168,7 +168,7 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
     expect(page.locator("#shown")).to_be_visible()
 
 
-def test_items_are_asked_for_once_however_often_the_page_is_drawn(page: Page, server: Fixture) -> None:
+def test_items_are_requested_once(page: Page, server: Fixture) -> None:
     server.held.add("/v1/surfaces/ads")
     page.goto(server.page("ads") + "#items")
     for number in range(3):
@@ -179,7 +179,7 @@ def test_items_are_asked_for_once_however_often_the_page_is_drawn(page: Page, se
     assert server.asked.count("GET /v1/surfaces/ads") == 1
 
 
-def test_no_more_items_can_be_retired_than_positions_leave(page: Page, server: Fixture) -> None:
+def test_as_many_items_as_positions_must_remain(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#items")
     for name in ("Ad 1", "Ad 2"):
         page.get_by_role("button", name=f"Retire {name}").click()
@@ -217,7 +217,7 @@ def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told", "words"),
+    ("name", "explanation", "words"),
     [
         ("ads", {}, "used: the ranking was made for this type"),
         ("ads", {"type_entered": False}, "not used"),
@@ -225,16 +225,16 @@ def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
         ("shelf", {"reproduced": False}, "not used"),
     ],
 )
-def test_who_asked_is_told_as_far_as_it_is_known(
-    name: str, told: Document, words: str, page: Page, server: Fixture
+def test_explanations_state_whether_the_user_type_was_used(
+    name: str, explanation: Document, words: str, page: Page, server: Fixture
 ) -> None:
-    server.explained = told
+    server.explained = explanation
     page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['recent'][0]['id']}")
     fact = page.locator(".facts-list > div", has_text="User type")
     expect(fact.locator("dd")).to_have_text(words)
 
 
-def test_a_ranking_is_asked_for_again_when_somebody_asks_again(page: Page, server: Fixture) -> None:
+def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#ranking=made-up")
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
     server.made["ads"].dashboard["recent"][0]["id"] = "made-up"
@@ -249,14 +249,14 @@ def test_a_ranking_is_asked_for_again_when_somebody_asks_again(page: Page, serve
     assert server.asked.count("GET /v1/rankings/made-up") == 3
 
 
-def test_an_address_that_makes_no_sense_is_no_id(page: Page, server: Fixture) -> None:
+def test_a_malformed_url_is_an_unknown_id(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#ranking=%")
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
     page.get_by_role("link", name="Back to ads").click()
     settled(page)
 
 
-def test_the_figures_can_be_downloaded(server: Fixture, open_page: OpenPage) -> None:
+def test_the_data_can_be_downloaded(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads")))
     with page.expect_download() as downloading:
         page.get_by_role("button", name="Download JSON").click()

@@ -1,4 +1,4 @@
-"""What the service answers."""
+"""Routes of surfaces, rankings and feedback."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def rounds(service: Running) -> int:
     return service.ask("GET", "/v1/surfaces/ads").json()["rounds"]
 
 
-def test_a_ranking_is_shown_and_learned_from(service: Running) -> None:
+def test_a_ranking_and_its_feedback_are_counted_once(service: Running) -> None:
     ranking = shown(service)
     assert len(set(ranking["items"])) == 2
     feedback = {"ranking": ranking["id"], "clicked": ranking["items"][1], "reward": 0.5}
@@ -59,7 +59,7 @@ def test_contradicting_feedback_is_a_conflict(service: Running) -> None:
 
 
 @pytest.mark.parametrize("forged", ["x", "A" * 76, "é", "AQEAAAABAAAA====", "a" * 1000])
-def test_a_forged_ranking_is_not_known(service: Running, forged: str) -> None:
+def test_a_forged_ranking_id_is_unknown(service: Running, forged: str) -> None:
     problem(service, "POST", "/v1/feedback", {"ranking": forged}, status=404, kind="unknown-ranking")
     assert rounds(service) == 0
 
@@ -75,12 +75,12 @@ def test_a_forged_ranking_is_not_known(service: Running, forged: str) -> None:
         ({"ranking": "y" * 2000}, "ranking"),
     ],
 )
-def test_bad_feedback_is_refused(service: Running, body: dict, said: str) -> None:
+def test_invalid_feedback_is_refused(service: Running, body: dict, said: str) -> None:
     assert said in problem(service, "POST", "/v1/feedback", body, status=422, kind="invalid")
 
 
 @pytest.mark.parametrize("said", [{"clicked": None, "reward": 0.5}, {"reward": 0}, {"reward": 0.999999999}])
-def test_a_reward_goes_with_a_click(service: Running, said: dict) -> None:
+def test_a_reward_needs_a_click(service: Running, said: dict) -> None:
     ranking = shown(service)["id"]
     feedback = {"ranking": ranking, **said}
     detail = problem(service, "POST", "/v1/feedback", feedback, status=422, kind="invalid")
@@ -91,7 +91,7 @@ def test_a_reward_goes_with_a_click(service: Running, said: dict) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/surfaces", "/openapi.json", "/docs", "/nowhere"])
-def test_a_head_says_what_a_body_would_be(service: Running, path: str) -> None:
+def test_head_has_the_headers_of_get(service: Running, path: str) -> None:
     whole, head = service.ask("GET", path), service.ask("HEAD", path)
     assert head.status_code == whole.status_code
     assert head.content == b""
@@ -99,7 +99,7 @@ def test_a_head_says_what_a_body_would_be(service: Running, path: str) -> None:
     assert head.headers["content-type"] == whole.headers["content-type"]
 
 
-def test_long_paths_are_not_remembered(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_paths_are_not_cached(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routing, "_MAX_CACHED_PATHS", 10)
     router = service.application.router
     for number in range(25):
@@ -122,7 +122,7 @@ def test_an_item_that_was_not_shown_cannot_be_clicked(service: Running) -> None:
     assert rounds(service) == 0
 
 
-def test_a_batch_is_counted_one_by_one(service: Running) -> None:
+def test_feedback_in_a_batch_is_counted_independently(service: Running) -> None:
     one, two = shown(service), shown(service, "old")
     feedback = [
         {"ranking": one["id"], "clicked": one["items"][0]},
@@ -133,14 +133,14 @@ def test_a_batch_is_counted_one_by_one(service: Running) -> None:
         {"ranking": two["id"], "clicked": two["items"][0]},
     ]
     answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
-    told = [result["status"] for result in answer]
-    assert told == ["counted", "refused", "repeated", "refused", "counted", "refused"]
+    statuses = [result["status"] for result in answer]
+    assert statuses == ["counted", "refused", "repeated", "refused", "counted", "refused"]
     assert answer[1]["problem"]["status"] == 404
     assert answer[5]["problem"]["status"] == 409
     assert rounds(service) == 2
 
 
-def test_a_mistake_in_a_batch_is_that_of_one(
+def test_an_error_in_a_batch_affects_one_feedback(
     service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rankings = [shown(service)["id"] for _ in range(3)]
@@ -159,7 +159,7 @@ def test_a_mistake_in_a_batch_is_that_of_one(
     assert answer[1]["problem"]["type"] == "urn:banditrank:problem:internal"
     assert "feedback is safe to repeat" in answer[1]["problem"]["detail"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["request failed"]
-    assert rounds(service) == 3  # so it must not be said that nothing was changed
+    assert rounds(service) == 3  # so the message must not say that nothing changed
 
 
 def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
@@ -187,7 +187,7 @@ def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
     )
 
 
-def test_items_come_and_go(service: Running) -> None:
+def test_items_are_added_and_retired(service: Running) -> None:
     added = service.ask("POST", "/v1/surfaces/ads/items", {"items": ["ad-4"]})
     assert [item["name"] for item in added.json()["items"]] == ["ad 1", "ad/2", "ad-3", "ad-4"]
     retired = service.ask("DELETE", "/v1/surfaces/ads/items/ad%2F2")
@@ -216,19 +216,19 @@ def test_items_come_and_go(service: Running) -> None:
         ({"retired": ["ad 1"]}, "retired"),
     ],
 )
-def test_a_bad_surface_is_refused(service: Running, change: dict, said: str) -> None:
+def test_an_invalid_surface_is_refused(service: Running, change: dict, said: str) -> None:
     body = {**ADS, "name": "other", **change}
     assert said in problem(service, "POST", "/v1/surfaces", body, status=422, kind="invalid")
     assert len(service.ask("GET", "/v1/surfaces").json()["surfaces"]) == 1
 
 
-def test_what_is_not_there_is_told(service: Running) -> None:
+def test_unknown_paths_and_methods_are_refused(service: Running) -> None:
     problem(service, "GET", "/v2", status=404, kind="not-found")
     problem(service, "GET", "/v1/feedback", status=405, kind="wrong-method")
     assert service.ask("GET", "/v1/feedback").headers["allow"] == "POST"
 
 
-def test_a_body_must_be_json_and_small(service: Running) -> None:
+def test_a_body_must_be_small_json(service: Running) -> None:
     where = ("POST", "/v1/feedback")
     problem(service, *where, status=415, kind="wrong-content-type", content=b"{}")
     json_type = {"content-type": "application/json"}
@@ -242,7 +242,7 @@ def test_a_body_must_be_json_and_small(service: Running) -> None:
     problem(service, *where, status=413, kind="too-large", content=parts, headers=json_type)
 
 
-def test_the_service_can_be_watched(service: Running) -> None:
+def test_health_readiness_and_metrics(service: Running) -> None:
     shown(service)
     assert service.ask("GET", "/healthz").json()["status"] == "ok"
     assert service.ask("GET", "/readyz").json()["status"] == "ok"
@@ -252,7 +252,7 @@ def test_the_service_can_be_watched(service: Running) -> None:
     assert "banditrank_surfaces_unreadable 0.0" in metrics
 
 
-def test_every_answer_says_how_it_is_to_be_handled(service: Running) -> None:
+def test_security_headers(service: Running) -> None:
     for path in ("/healthz", "/v1/surfaces", "/nowhere", "/docs"):
         headers = service.ask("GET", path).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -262,7 +262,7 @@ def test_every_answer_says_how_it_is_to_be_handled(service: Running) -> None:
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
 
 
-def test_equal_treatment_is_the_same_for_all(service: Running) -> None:
+def test_equal_treatment_gives_all_users_the_same_ranking(service: Running) -> None:
     equal = {**ADS, "name": "equal", "treatment": "equal", "utility": "nash"}
     assert service.ask("POST", "/v1/surfaces", equal).status_code == 201
     asked = [
@@ -272,14 +272,14 @@ def test_equal_treatment_is_the_same_for_all(service: Running) -> None:
     assert all(items == asked[0] for items in asked)
 
 
-def test_a_surface_that_another_process_deleted_is_unknown(service: Running) -> None:
+def test_a_surface_deleted_by_another_process_is_unknown(service: Running) -> None:
     for request in (("PATCH", {"keep_seconds": 90.0}), ("DELETE", None)):
         service.ask("POST", "/v1/surfaces", ADS | {"name": "gone"})
         service.application.engine.store.delete_surface("gone")
         problem(service, request[0], "/v1/surfaces/gone", request[1], status=404, kind="unknown-surface")
 
 
-def test_a_surface_that_cannot_be_read_can_be_deleted(service: Running) -> None:
+def test_an_unreadable_surface_can_be_deleted(service: Running) -> None:
     service.application.engine.store.create_surface("newer", '{"setting": 1}')
     problem(service, "GET", "/v1/surfaces/newer", status=503, kind="unavailable")
     assert service.ask("DELETE", "/v1/surfaces/newer").status_code == 204

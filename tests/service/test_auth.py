@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 
 
 class Clock:
-    """A wall clock that stands still until it is moved."""
+    """A manual wall clock."""
 
     def __init__(self) -> None:
         self.now_ms = 1_800_000_000_000
@@ -52,7 +52,7 @@ def refused(call: Any, *values: Any) -> tuple[int, str]:
     return error.value.error_type.status, error.value.detail
 
 
-def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) -> None:
+def test_an_expired_key_is_refused_at_once_like_a_revoked_one(clock: Clock) -> None:
     store = MemoryStore()
     key = create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + HOUR_MS)
     revoked = create_key(store, "former", ["read"])
@@ -71,7 +71,7 @@ def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) 
     assert authenticator.has_no_valid_key
 
 
-def test_a_store_whose_keys_all_expired_still_demands_one(clock: Clock) -> None:
+def test_a_key_is_required_after_all_keys_expired(clock: Clock) -> None:
     store = MemoryStore()
     create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + 1)
     clock.now_ms += 1
@@ -105,14 +105,14 @@ def test_a_scoped_key_is_refused_where_no_surface_is_named() -> None:
     assert refused(principal.check, "administer", "home")[0] == 403
 
 
-def test_without_demanded_keys_everybody_may_do_everything() -> None:
+def test_anonymous_callers_have_all_rights_without_keys() -> None:
     principal = Authenticator(always_required=False).authenticate({})
     assert principal.key_id is None
     principal.check("administer", "home")
     principal.check("administer")
 
 
-def test_the_service_says_when_a_key_expires_and_what_it_covers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_returns_expiry_and_surfaces_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     expires = datetime(2400, 1, 31, 12, tzinfo=UTC)
     scoped = create_key(
@@ -157,7 +157,9 @@ def test_the_service_says_when_a_key_expires_and_what_it_covers(monkeypatch: pyt
         ([], 1 << 62),
     ],
 )
-def test_keys_with_a_bad_scope_or_expiry_are_not_made(surfaces: list[str], expires_at_ms: int | None) -> None:
+def test_keys_with_an_invalid_scope_or_expiry_are_not_created(
+    surfaces: list[str], expires_at_ms: int | None
+) -> None:
     store = MemoryStore()
     with pytest.raises(InvalidInputError):
         create_key(store, "x", ["rank"], surfaces=surfaces, expires_at_ms=expires_at_ms)

@@ -1,4 +1,4 @@
-"""Pages of other origins may ask if they are named, and only then."""
+"""CORS headers are sent to allowed origins only."""
 
 import pickle
 from pathlib import Path
@@ -16,7 +16,7 @@ SHOP = "https://shop.example"
 PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
 
 
-def test_nothing_is_said_unless_it_is_asked_for() -> None:
+def test_there_are_no_cors_headers_by_default() -> None:
     with running() as service:
         answer = service.ask("GET", "/healthz", headers={"origin": "http://localhost:8000"})
         preflight = service.ask("OPTIONS", "/v1/feedback", headers={"origin": SHOP, **PREFLIGHT})
@@ -25,7 +25,7 @@ def test_nothing_is_said_unless_it_is_asked_for() -> None:
     assert not [name for name in preflight.headers if name.startswith("access-control")]
 
 
-def test_a_page_of_an_origin_that_is_named_may_ask() -> None:
+def test_an_allowed_origin_gets_cors_headers() -> None:
     with running(allow_origins=[SHOP]) as service:
         preflight = service.ask("OPTIONS", "/v1/feedback", headers={"origin": SHOP, **PREFLIGHT})
         answer = service.ask("GET", "/healthz", headers={"origin": SHOP})
@@ -35,21 +35,21 @@ def test_a_page_of_an_origin_that_is_named_may_ask() -> None:
     assert "POST" in preflight.headers["access-control-allow-methods"]
     assert preflight.headers["access-control-allow-headers"] == "authorization, content-type"
     assert "access-control-allow-credentials" not in preflight.headers
-    for told, status in ((answer, 200), (refusal, 404)):
-        assert told.status_code == status
-        assert (told.headers["access-control-allow-origin"], told.headers["vary"]) == (SHOP, "origin")
+    for response, status in ((answer, 200), (refusal, 404)):
+        assert response.status_code == status
+        assert (response.headers["access-control-allow-origin"], response.headers["vary"]) == (SHOP, "origin")
 
 
 @pytest.mark.parametrize("origin", ["https://other.example", "null", "http://shop.example", f"{SHOP}:8443"])
-def test_a_page_of_another_origin_is_told_nothing(origin: str) -> None:
+def test_other_origins_get_no_cors_headers(origin: str) -> None:
     with running(allow_origins=[SHOP]) as service:
         preflight = service.ask("OPTIONS", "/v1/feedback", headers={"origin": origin, **PREFLIGHT})
         answer = service.ask("GET", "/healthz", headers={"origin": origin})
         without = service.ask("GET", "/healthz")
     assert preflight.status_code == 405
-    for told in (preflight, answer, without):
-        assert "access-control-allow-origin" not in told.headers
-        assert told.headers["vary"] == "origin"  # what is kept for one origin is not shown to another
+    for response in (preflight, answer, without):
+        assert "access-control-allow-origin" not in response.headers
+        assert response.headers["vary"] == "origin"  # what is kept for one origin is not shown to another
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_page_of_another_origin_is_told_nothing(origin: str) -> None:
         ("", False),
     ],
 )
-def test_loopback_is_this_machine_and_no_other(origin: str, allowed: bool) -> None:  # noqa: FBT001
+def test_loopback_allows_only_origins_on_this_machine(origin: str, allowed: bool) -> None:  # noqa: FBT001
     assert is_allowed(origin, ["loopback"]) is allowed
 
 
@@ -87,17 +87,17 @@ def test_loopback_is_this_machine_and_no_other(origin: str, allowed: bool) -> No
         "",
     ],
 )
-def test_what_is_no_origin_is_refused(origin: object) -> None:
+def test_invalid_origins_are_refused(origin: object) -> None:
     with pytest.raises(InvalidInputError, match=r"^allow_origins must be origins such as"):
         check_origins([origin])
 
 
-def test_origins_are_compared_as_browsers_write_them() -> None:
+def test_origins_are_normalized_as_browsers_send_them() -> None:
     given = ["HTTPS://Shop.Example:443", "http://shop.example:8080", "http://[::1]:80"]
     assert check_origins(given) == (SHOP, "http://shop.example:8080", "http://[::1]")
 
 
-def test_origins_can_come_from_a_file_and_reach_workers(tmp_path: Path) -> None:
+def test_origins_are_read_from_a_file_and_passed_to_workers(tmp_path: Path) -> None:
     file = tmp_path / "service.toml"
     file.write_text('allow_origins = ["https://shop.example", "loopback"]')
     settings = Settings.from_file(file)
@@ -108,7 +108,7 @@ def test_origins_can_come_from_a_file_and_reach_workers(tmp_path: Path) -> None:
         Settings.from_file(file)
 
 
-def test_the_option_is_named_if_it_is_wrong(
+def test_an_invalid_option_is_named(
     capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -117,7 +117,7 @@ def test_the_option_is_named_if_it_is_wrong(
     )
 
 
-def test_keys_are_demanded_across_origins_too() -> None:
+def test_keys_are_required_across_origins() -> None:
     with running(allow_origins=[SHOP], require_keys=True) as service:
         refused = service.ask("GET", "/v1/surfaces", headers={"origin": SHOP})
     assert isinstance(refused, httpx.Response)

@@ -1,4 +1,4 @@
-"""Whether all is well is told by limits, and how it was is remembered for an hour."""
+"""Health checks and their history."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,8 +23,8 @@ def a_surface_named(name: str) -> Surface:
 
 
 @dataclass
-class Watched:
-    """A surface at work, and clocks that are set by hand."""
+class Monitored:
+    """A monitored surface with manual clocks."""
 
     engine: Engine
     metrics: Metrics
@@ -32,7 +32,7 @@ class Watched:
     now: Clock
     monotonic: list[float] = field(default_factory=lambda: [1000.0])
 
-    def told(self) -> dict[str, dict[str, Any]]:
+    def checks(self) -> dict[str, dict[str, Any]]:
         return {check["n"]: check for check in self.health_monitor.checks(self.engine.surface("home"))}
 
     def surface(self, **settings: Any) -> LiveSurface:
@@ -47,14 +47,14 @@ class Watched:
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+def monitored(monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitored]:
     now = Clock()
     engine = Engine(MemoryStore(), sync_seconds=60.0, clock=now)
     begun = engine.last_sync
     wait_until(lambda: engine.last_sync != begun)  # it is not read again for a minute
     engine.create(a_surface())
     metrics = Metrics(engine)
-    made = Watched(engine, metrics, HealthMonitor(engine, metrics), now)
+    made = Monitored(engine, metrics, HealthMonitor(engine, metrics), now)
 
     class Steady:
         @staticmethod
@@ -67,17 +67,17 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     engine.close()
 
 
-def test_all_is_well_at_the_beginning(watched: Watched) -> None:
-    told = watched.told()
-    assert {check["s"] for check in told.values()} == {"ok"}
-    assert all(check["v"] and check["d"] and check["l"] for check in told.values())
-    assert [told[name]["l"] for name in ("Dropped", "Failed", "Commits")] == ["0", "0", "no limit"]
+def test_all_checks_pass_at_the_start(monitored: Monitored) -> None:
+    checks = monitored.checks()
+    assert {check["s"] for check in checks.values()} == {"ok"}
+    assert all(check["v"] and check["d"] and check["l"] for check in checks.values())
+    assert [checks[name]["l"] for name in ("Dropped", "Failed", "Commits")] == ["0", "0", "no limit"]
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(1000, "ok"), (1300, "warn"), (9000, "bad")])
-def test_a_store_that_is_not_read_is_told(watched: Watched, seconds: float, status: str) -> None:
-    watched.monotonic[0] += seconds
-    check = watched.told()["Store sync"]
+def test_store_sync_age(monitored: Monitored, seconds: float, status: str) -> None:
+    monitored.monotonic[0] += seconds
+    check = monitored.checks()["Store sync"]
     assert (check["v"], check["l"], check["s"]) == (f"{seconds:,} s", "1,200 s", status)
 
 
@@ -95,100 +95,98 @@ def test_a_store_that_is_not_read_is_told(watched: Watched, seconds: float, stat
         ([("rank", 500, 0.001)] * 11, "Failed", "11", "bad"),
     ],
 )
-def test_requests_of_the_last_minute_are_told(
-    watched: Watched, requests: list[tuple[str, int, float]], check: str, value: str, status: str
+def test_requests_of_the_last_minute(
+    monitored: Monitored, requests: list[tuple[str, int, float]], check: str, value: str, status: str
 ) -> None:
-    watched.pass_minutes(2)
+    monitored.pass_minutes(2)
     for request in requests:
-        watched.metrics.record_request(*request)
-    assert (watched.told()[check]["v"], watched.told()[check]["s"]) == (value, status)
-    watched.pass_minutes(2)
-    assert watched.told()[check]["s"] == "ok"  # it is over
-    assert max(watched.told()[check]["hour"], default=0.0) > 0 or value in ("none", "0.0%")
+        monitored.metrics.record_request(*request)
+    assert (monitored.checks()[check]["v"], monitored.checks()[check]["s"]) == (value, status)
+    monitored.pass_minutes(2)
+    assert monitored.checks()[check]["s"] == "ok"  # it is over
+    assert max(monitored.checks()[check]["hour"], default=0.0) > 0 or value in ("none", "0.0%")
 
 
-def test_what_is_not_noted_is_told(watched: Watched) -> None:
-    watched.pass_minutes(1)
-    watched.engine.journal.dropped += 3
-    assert (watched.told()["Dropped"]["v"], watched.told()["Dropped"]["s"]) == ("3", "bad")
+def test_dropped_impressions(monitored: Monitored) -> None:
+    monitored.pass_minutes(1)
+    monitored.engine.journal.dropped += 3
+    assert (monitored.checks()["Dropped"]["v"], monitored.checks()["Dropped"]["s"]) == ("3", "bad")
 
 
 @pytest.mark.parametrize("unreported", ["not-clicked", "discarded"])
-def test_rankings_without_feedback_are_told_whatever_becomes_of_them(
-    watched: Watched, unreported: str
-) -> None:
-    live = watched.surface(unreported=unreported, attribution_seconds=600.0)
+def test_unreported_rankings(monitored: Monitored, unreported: str) -> None:
+    live = monitored.surface(unreported=unreported, attribution_seconds=600.0)
     shown = [live.rank("new").id for _ in range(40)]
-    watched.now.now += 30
+    monitored.now.now += 30
     for ranking in shown[:30]:
-        assert watched.engine.feedback(ranking) == "counted"
-        assert watched.engine.feedback(ranking) == "repeated"  # and is not counted again
+        assert monitored.engine.feedback(ranking) == "counted"
+        assert monitored.engine.feedback(ranking) == "repeated"  # and is not counted again
     with pytest.raises(UnknownNameError):
-        watched.engine.feedback(shown[30], clicked="nothing")
-    watched.pass_minutes(1)
-    told = watched.told()
-    assert (told["Unreported"]["v"], told["Unreported"]["s"]) == ("none", "ok")  # nobody knows yet
-    assert (told["Pending"]["v"], told["Pending"]["d"]) == (
+        monitored.engine.feedback(shown[30], clicked="nothing")
+    monitored.pass_minutes(1)
+    checks = monitored.checks()
+    assert (checks["Unreported"]["v"], checks["Unreported"]["s"]) == ("none", "ok")  # not known yet
+    assert (checks["Pending"]["v"], checks["Pending"]["d"]) == (
         "10",
         "rankings wait for feedback, the oldest for 31 s",
     )  # to about a second
-    assert (told["Feedback delay"]["v"], told["Feedback delay"]["l"]) == ("30 s", "8 min")
-    watched.now.now += 600
+    assert (checks["Feedback delay"]["v"], checks["Feedback delay"]["l"]) == ("30 s", "8 min")
+    monitored.now.now += 600
     wait_until(lambda: live.watch.awaited.closed == 40)
-    told = watched.told()
-    assert (told["Unreported"]["v"], told["Unreported"]["s"]) == ("25.0%", "warn")
-    assert told["Unreported"]["hour"][-1] == 0.25
-    assert told["Pending"]["v"] == "0"
-    watched.pass_minutes(2)
-    assert (watched.told()["Unreported"]["v"], watched.told()["Unreported"]["s"]) == ("none", "ok")
+    checks = monitored.checks()
+    assert (checks["Unreported"]["v"], checks["Unreported"]["s"]) == ("25.0%", "warn")
+    assert checks["Unreported"]["hour"][-1] == 0.25
+    assert checks["Pending"]["v"] == "0"
+    monitored.pass_minutes(2)
+    assert (monitored.checks()["Unreported"]["v"], monitored.checks()["Unreported"]["s"]) == ("none", "ok")
 
 
-def test_feedback_that_nearly_comes_too_late_is_told(watched: Watched) -> None:
-    live = watched.surface(attribution_seconds=600.0)
+def test_late_feedback(monitored: Monitored) -> None:
+    live = monitored.surface(attribution_seconds=600.0)
     shown = [live.rank("new").id for _ in range(100)]
     for ranking in shown[:90]:
-        watched.engine.feedback(ranking)
-    watched.now.now += 500
+        monitored.engine.feedback(ranking)
+    monitored.now.now += 500
     for ranking in shown[90:]:
-        watched.engine.feedback(ranking)
-    check = watched.told()["Feedback delay"]
+        monitored.engine.feedback(ranking)
+    check = monitored.checks()["Feedback delay"]
     assert (check["v"], check["s"]) == ("8 min", "warn")
     assert check["d"].endswith("0 s or less for half of it")
 
 
-def test_nothing_is_said_of_feedback_that_may_have_come_to_another_process(watched: Watched) -> None:
-    live = watched.surface()
+def test_feedback_checks_are_omitted_if_other_processes_write(monitored: Monitored) -> None:
+    live = monitored.surface()
     ranking = live.rank("new").id
-    assert watched.told().keys() >= {"Pending", "Unreported"}
-    with closing(Engine(watched.engine.store, clock=watched.now)) as other:
+    assert monitored.checks().keys() >= {"Pending", "Unreported"}
+    with closing(Engine(monitored.engine.store, clock=monitored.now)) as other:
         other.feedback(ranking)
     live.catch_up(1)
-    assert watched.told().keys().isdisjoint({"Pending", "Unreported"})
+    assert monitored.checks().keys().isdisjoint({"Pending", "Unreported"})
 
 
-def test_an_hour_is_remembered_and_no_more(watched: Watched) -> None:
-    watched.pass_minutes(1)
-    assert len(watched.told()["Commits"]["hour"]) == 12  # from the beginning it can be seen how it goes
-    watched.pass_minutes(199)
-    (history,) = watched.health_monitor._histories.values()
+def test_the_history_covers_one_hour(monitored: Monitored) -> None:
+    monitored.pass_minutes(1)
+    assert len(monitored.checks()["Commits"]["hour"]) == 12  # from the beginning it can be seen how it goes
+    monitored.pass_minutes(199)
+    (history,) = monitored.health_monitor._histories.values()
     assert 55 * 60 <= history.samples[-1].at - history.samples[0].at <= 65 * 60
-    assert all(len(check["hour"]) == 60 for check in watched.told().values())
-    watched.engine.journal.groups += 120
-    watched.monotonic[0] += 60 - (watched.monotonic[0] - history.samples[-1].at)
-    told = watched.told()
-    assert told["Commits"]["hour"][-1] == pytest.approx(2.0)
-    assert told["Commits"]["v"] == "2.0 per second"
-    watched.engine.delete("home")
-    watched.health_monitor.sample()
-    assert not watched.health_monitor._histories
+    assert all(len(check["hour"]) == 60 for check in monitored.checks().values())
+    monitored.engine.journal.groups += 120
+    monitored.monotonic[0] += 60 - (monitored.monotonic[0] - history.samples[-1].at)
+    checks = monitored.checks()
+    assert checks["Commits"]["hour"][-1] == pytest.approx(2.0)
+    assert checks["Commits"]["v"] == "2.0 per second"
+    monitored.engine.delete("home")
+    monitored.health_monitor.sample()
+    assert not monitored.health_monitor._histories
 
 
-def test_a_surface_that_is_new_is_measured_from_when_somebody_first_looks(watched: Watched) -> None:
-    watched.health_monitor.sample()
-    watched.engine.create(a_surface_named("late"))
-    live = watched.engine.surface("late")
-    watched.health_monitor.checks(live)
-    watched.monotonic[0] += 10.0
-    watched.engine.journal.groups += 50
-    told = {check["n"]: check for check in watched.health_monitor.checks(live)}
-    assert told["Commits"]["v"] == "5.0 per second"
+def test_the_history_of_a_new_surface_starts_with_its_first_check(monitored: Monitored) -> None:
+    monitored.health_monitor.sample()
+    monitored.engine.create(a_surface_named("late"))
+    live = monitored.engine.surface("late")
+    monitored.health_monitor.checks(live)
+    monitored.monotonic[0] += 10.0
+    monitored.engine.journal.groups += 50
+    checks = {check["n"]: check for check in monitored.health_monitor.checks(live)}
+    assert checks["Commits"]["v"] == "5.0 per second"

@@ -1,4 +1,4 @@
-"""A page of another site cannot have its name lead to the service: DNS rebinding."""
+"""The check of the Host header prevents DNS rebinding."""
 
 from collections.abc import Iterator
 
@@ -52,7 +52,7 @@ def test_a_foreign_host_is_refused(service: Running, asked: tuple, host: str) ->
 
 
 @pytest.mark.parametrize("host", OWN)
-def test_the_machine_itself_is_served(service: Running, host: str) -> None:
+def test_loopback_hosts_are_served(service: Running, host: str) -> None:
     for _ in range(2):
         assert service.ask("GET", "/v1/surfaces", headers={"host": host}).status_code == 200
 
@@ -66,7 +66,7 @@ def test_with_keys_any_host_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         assert service.ask("GET", "/v1/surfaces", headers=headers).status_code == 200
 
 
-def test_few_hosts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_hosts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_check, "_MAX_ACCEPTED", 3)
     own = HostCheck()
     for port in range(10):

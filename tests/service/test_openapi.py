@@ -1,4 +1,4 @@
-"""The service does what its description says, whatever it is sent."""
+"""The service conforms to its OpenAPI document."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ BEYOND_TYPES = "positive_data_acceptance"
 
 
 @pytest.mark.parametrize("require_keys", [False, True], ids=["open", "closed"])
-def test_no_request_is_answered_otherwise_than_described(tmp_path: Path, require_keys: bool) -> None:  # noqa: FBT001
+def test_responses_conform_to_the_openapi_document(tmp_path: Path, require_keys: bool) -> None:  # noqa: FBT001
     surface = {"name": "0", "items": ["0", "a", "b"], "n_positions": 2, "user_types": ["0", "1"]}
     with running(require_keys=require_keys, max_stream_seconds=0.01) as service:
         service.ask("POST", "/v1/surfaces", surface)

@@ -1,4 +1,4 @@
-"""A key that is limited to surfaces has its rights there, and nowhere else."""
+"""Rights of keys that are limited to surfaces."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The dashboard's files are served as they are, and nothing beside them."""
+"""Static files of the dashboard."""
 
 import re
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
         ("/assets/icon.svg", "image/svg+xml", "<svg"),
     ],
 )
-def test_files_need_no_key_and_allow_nothing_from_elsewhere(
+def test_files_need_no_key_and_have_a_strict_content_policy(
     service: Running, path: str, kind: str, content: str
 ) -> None:
     response = service.ask("GET", path)
@@ -86,14 +86,13 @@ def test_files_need_no_key_and_allow_nothing_from_elsewhere(
         "/index.html",
     ],
 )
-def test_nothing_else_is_served(service: Running, path: str) -> None:
+def test_other_files_are_not_served(service: Running, path: str) -> None:
     response = service.ask("GET", path)
     assert response.status_code == 404
     assert "secret" not in response.text
 
 
-def test_the_pages_that_are_shipped_are_whole() -> None:
-    """Whatever a page asks for is in the package."""
+def test_the_package_has_all_files_that_pages_load() -> None:
     static_files._files.cache_clear()
     names = static_files._files().keys()
     assert {"index.html", "surface.html"} <= names
@@ -102,7 +101,7 @@ def test_the_pages_that_are_shipped_are_whole() -> None:
             assert name.decode() in names
 
 
-def test_the_package_contains_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wheel_contains_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     with ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
         packed = set(wheel.namelist())

@@ -1,4 +1,4 @@
-"""Slow work of one kind delays no other, is bounded, and ends with its client."""
+"""Thread pools are bounded and isolated, and calls are cancelled with their client."""
 
 import asyncio
 import threading
@@ -53,7 +53,7 @@ def run_in(pool: ThreadPool, work: Callable[[], Any]) -> None:
 
 
 async def settled(pool: ThreadPool, calls: int) -> None:
-    """Wait until no more than so many calls are queued or running."""
+    """Wait until at most this number of calls is queued or running."""
     while pool.calls > calls:  # noqa: ASYNC110 - threads of the pool change it
         await asyncio.sleep(0.001)
 
@@ -76,7 +76,7 @@ def test_a_full_pool_refuses_and_recovers(gate: Gate, monkeypatch: pytest.Monkey
     run_in(pool, fill)
 
 
-def test_a_cancelled_call_does_not_run_and_makes_room(gate: Gate) -> None:
+def test_a_cancelled_call_does_not_run_and_frees_its_place(gate: Gate) -> None:
     pool = ThreadPool("tests", 1, max_queued=1)
 
     async def cancel() -> None:
@@ -141,7 +141,7 @@ def slow_reports(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> Gate:
     return gate
 
 
-def test_reports_delay_neither_keys_nor_health_nor_rankings(slow_reports: Gate) -> None:
+def test_reports_do_not_delay_keys_health_or_rankings(slow_reports: Gate) -> None:
     with running(require_keys=True) as service:
         store = service.application.engine.store
         key = create_key(store, "all", ["rank", "read", "administer"])
@@ -171,7 +171,7 @@ def test_reports_delay_neither_keys_nor_health_nor_rankings(slow_reports: Gate) 
         assert {one.result().status_code for one in asked} == {200, 503}
 
 
-def test_reports_of_clients_that_left_are_not_made(slow_reports: Gate) -> None:
+def test_reports_are_cancelled_when_clients_disconnect(slow_reports: Gate) -> None:
     request = f"GET {ESTIMATES} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
     with running() as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201

@@ -1,4 +1,4 @@
-"""Whichever worker is asked for metrics tells of all."""
+"""Every worker exports the counters of all workers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ def engine() -> Iterator[Engine]:
     engine.close()
 
 
-def told(metrics: Metrics) -> dict[str, float]:
+def samples(metrics: Metrics) -> dict[str, float]:
     lines = metrics.exposition().decode().splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
 
@@ -34,33 +34,32 @@ def test_counters_of_workers_add_up(engine: Engine, tmp_path: Path) -> None:
     engine.journal.groups, engine.journal.entries, engine.journal.dropped = 3, 20, 1  # of each
     two.share()
     for _ in range(2):
-        figures = told(one)
-        assert figures["banditrank_requests_total" + RANKED] == 2
-        assert figures["banditrank_request_duration_seconds_sum" + RANKED] == 0.75
+        values = samples(one)
+        assert values["banditrank_requests_total" + RANKED] == 2
+        assert values["banditrank_request_duration_seconds_sum" + RANKED] == 0.75
         assert (
-            figures['banditrank_request_duration_seconds_bucket{le="0.25",operation="rank",status="200"}']
-            == 1
+            values['banditrank_request_duration_seconds_bucket{le="0.25",operation="rank",status="200"}'] == 1
         )
-        assert figures['banditrank_requests_total{operation="feedback",status="503"}'] == 1
-        assert figures["banditrank_commits_total"] == 6
-        assert figures["banditrank_committed_events_total"] == 40
-        assert figures["banditrank_dropped_impressions_total"] == 2
-        assert figures[f'banditrank_build_info{{version="{__version__}"}}'] == 1
+        assert values['banditrank_requests_total{operation="feedback",status="503"}'] == 1
+        assert values["banditrank_commits_total"] == 6
+        assert values["banditrank_committed_events_total"] == 40
+        assert values["banditrank_dropped_impressions_total"] == 2
+        assert values[f'banditrank_build_info{{version="{__version__}"}}'] == 1
 
 
-def test_what_was_told_does_not_become_less(engine: Engine, tmp_path: Path) -> None:
+def test_counters_never_decrease(engine: Engine, tmp_path: Path) -> None:
     one, two = Metrics(engine, tmp_path), Metrics(engine, tmp_path)
     one.record_request("rank", 200, 0.1)
-    assert told(one)["banditrank_requests_total" + RANKED] == 1
+    assert samples(one)["banditrank_requests_total" + RANKED] == 1
     two.record_request("rank", 200, 0.1)
-    assert told(two)["banditrank_requests_total" + RANKED] == 2  # although the first has not shared it yet
+    assert samples(two)["banditrank_requests_total" + RANKED] == 2  # although the first has not shared it yet
     later = Metrics(engine, tmp_path)  # takes the place of one that died
-    assert told(later)["banditrank_requests_total" + RANKED] == 2
+    assert samples(later)["banditrank_requests_total" + RANKED] == 2
 
 
-def test_a_worker_that_cannot_write_tells_of_itself(engine: Engine, tmp_path: Path) -> None:
+def test_a_worker_that_cannot_write_exports_its_own_counters(engine: Engine, tmp_path: Path) -> None:
     alone = Metrics(engine, tmp_path / "gone")
     alone.record_request("rank", 200, 0.1)
-    assert told(alone)["banditrank_requests_total" + RANKED] == 1
+    assert samples(alone)["banditrank_requests_total" + RANKED] == 1
     with pytest.raises(FileNotFoundError):
         alone.share()
