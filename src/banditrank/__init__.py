@@ -76,7 +76,6 @@ _EXPORTS = {
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
-    from banditrank.engine.ranker import Ranker
     from banditrank.engine.surface import Surface
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
@@ -103,6 +102,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.policies.type_blind import TypeBlindUCB
     from banditrank.policies.ucb_rank import UCBRank
     from banditrank.policies.uniform import UniformRandom
+    from banditrank.ranker import Ranker
     from banditrank.simulation.plots import plot_regret, save_plot
     from banditrank.simulation.regret import equal_regret, personalized_regret
     from banditrank.simulation.result import SimulationResult
@@ -113,7 +113,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
     from banditrank.statistics.counts import Counts
-    from banditrank.storage.opening import open_store
+    from banditrank.storage.factory import open_store
     from banditrank.utilities.utility import (
         MAXIMIN,
         NASH,

@@ -106,7 +106,7 @@ class UnsolvableError(BanditRankError):
     """The problem is larger than the method that was asked for can solve."""
 
 
-class ForgottenError(BanditRankError):
+class PrunedError(BanditRankError):
     """What is asked for was known once, and was thrown away when it was old."""
 
 
@@ -118,7 +118,7 @@ class UnknownRankingError(FeedbackError):
     """Feedback for a ranking that was not given out here, or whose surface is gone."""
 
 
-class LapsedRankingError(FeedbackError):
+class ExpiredRankingError(FeedbackError):
     """Feedback that came after the ranking's attribution window closed."""
 
 

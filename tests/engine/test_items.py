@@ -11,8 +11,8 @@ import pytest
 from live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.ranker import Ranker
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.ranker import Ranker
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
@@ -85,15 +85,15 @@ def test_feedback_for_a_new_item_can_be_read_from_the_moment_that_its_shape_is_k
         wait_until(lambda: not two._live.is_due())
         one.add_items(["late"])
         shown = next(shown for _ in range(1000) if "late" in (shown := one.rank("new")).items)
-        shapes, read = two._live.shapes, []
-        remember = shapes.remember
+        ranking_validator, read = two._live.ranking_validator, []
+        remember = ranking_validator.remember
 
         def remember_and_read(*args: Any) -> None:
             remember(*args)
             if known := two._engine.known_ticket(shown.id):
                 read.append(known[0].entry(known[1], "late", 1.0))
 
-        monkeypatch.setattr(shapes, "remember", remember_and_read)
+        monkeypatch.setattr(ranking_validator, "remember", remember_and_read)
         assert two.feedback(shown.id, clicked="late") == "counted"
         assert len(read) == 1
 
@@ -111,7 +111,7 @@ def adoption_seconds(n_items: int) -> list[float]:
     engine, replica = Engine(store), Engine(store)
     with contextlib.closing(engine), contextlib.closing(replica):
         for one in (engine, replica):
-            one._keeper.close()  # nothing else works on the surface
+            one._sync_loop.close()  # nothing else works on the surface
         engine.create(surface)
         live = replica.surface("home")
         half = surface.items[: n_items // 2]

@@ -9,8 +9,8 @@ import pytest
 from live import a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.ranker import Ranker
 from banditrank.errors import InvalidInputError, NameTakenError, UnknownNameError, UnknownRankingError
+from banditrank.ranker import Ranker
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 

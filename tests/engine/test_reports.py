@@ -8,9 +8,9 @@ import pytest
 from live import ITEMS, a_ranker, a_surface, play
 
 from banditrank import InvalidInputError, likelihood_estimate, likelihood_intervals
-from banditrank.engine.estimates_report import EstimatesReport
-from banditrank.engine.ranker import Ranker
-from banditrank.engine.treatment_report import TreatmentReport
+from banditrank.dashboard.estimates_report import EstimatesReport
+from banditrank.dashboard.treatment_report import TreatmentReport
+from banditrank.ranker import Ranker
 
 
 def plain(report: EstimatesReport | TreatmentReport) -> dict:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from live import a_ranker, a_surface, play
 
+from banditrank.engine.import_export import FORMAT, as_text, export_surface, import_surface, read_document
 from banditrank.engine.surface import Surface
-from banditrank.engine.transfer import FORMAT, as_text, export_surface, import_surface, read_document
 from banditrank.errors import InvalidInputError, NameTakenError, UnknownNameError
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore

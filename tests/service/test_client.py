@@ -10,7 +10,7 @@ from running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
 from banditrank.client import attempts as client_attempts
-from banditrank.errors import ContradictionError, InvalidInputError, LapsedRankingError, UnknownRankingError
+from banditrank.errors import ContradictionError, ExpiredRankingError, InvalidInputError, UnknownRankingError
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
@@ -179,7 +179,7 @@ def test_problems_are_told_by_their_kind() -> None:
     problem = {"type": "urn:banditrank:problem:lapsed", "title": "t", "status": 410, "detail": "too late"}
     with (
         client_of(lambda _: httpx.Response(410, json=problem), []) as client,
-        pytest.raises(LapsedRankingError, match="too late"),
+        pytest.raises(ExpiredRankingError, match="too late"),
     ):
         client.feedback("id")
 
@@ -227,8 +227,8 @@ def test_both_clients_are_the_same_but_for_awaiting() -> None:
         'service."""': 'service, for programs with an event loop."""',
     }
     expected = inspect.getsource(synchronous)
-    for plain, awaited in awaits.items():
-        expected = expected.replace(plain, awaited)
+    for plain, feedback_tracker in awaits.items():
+        expected = expected.replace(plain, feedback_tracker)
     assert inspect.getsource(asynchronous) == expected
 
 

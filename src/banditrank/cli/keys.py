@@ -54,7 +54,7 @@ def create_command(
     store_file: StoreFileOption = None,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept. Running services know it within seconds."""
-    from banditrank.engine.keys import new_api_key
+    from banditrank.engine.api_keys import new_api_key
 
     key, record = new_api_key(
         name,

@@ -7,10 +7,10 @@ import msgspec
 from banditrank.errors import (
     BanditRankError,
     ContradictionError,
-    ForgottenError,
+    ExpiredRankingError,
     InvalidInputError,
-    LapsedRankingError,
     NameTakenError,
+    PrunedError,
     StoreError,
     UnknownRankingError,
     UnknownSurfaceError,
@@ -70,8 +70,8 @@ _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
     (InvalidInputError, INVALID),
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),
-    (LapsedRankingError, LAPSED),
-    (ForgottenError, FORGOTTEN),
+    (ExpiredRankingError, LAPSED),
+    (PrunedError, FORGOTTEN),
     (ContradictionError, CONTRADICTION),
     (StoreError, UNAVAILABLE),
 )

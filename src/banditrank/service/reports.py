@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from banditrank.engine.audit import explain
-from banditrank.engine.estimates_report import EstimatesReport, report_estimates
-from banditrank.engine.explanation import Explanation
-from banditrank.engine.treatment_report import TreatmentReport, report_treatments
+from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard.explain import explain
+from banditrank.dashboard.explanation import Explanation
+from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError
 from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
 from banditrank.service.messages import Request, Response

@@ -13,7 +13,7 @@ from banditrank.service.hosts import is_loopback
 from banditrank.service.origins import check_origins
 from banditrank.storage.addresses import has_password, is_in_memory
 from banditrank.storage.base import Store
-from banditrank.storage.opening import DEFAULT_STORE, open_store
+from banditrank.storage.factory import DEFAULT_STORE, open_store
 
 _log = logging.getLogger(__name__)
 

@@ -7,25 +7,27 @@ from typing import NamedTuple, Self
 
 from banditrank.storage.records import (
     Change,
-    Entry,
+    CommitResult,
+    CommitStatus,
+    Event,
+    ImpressionKey,
     KeyRecord,
     Outcome,
-    Place,
-    Receipt,
     Snapshot,
     SurfaceRecord,
-    Verdict,
     Versions,
 )
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """What came of writing entries of different rankings, beside that all of them were written."""
 
     changes: list[Change]  # one for each surface to whose counts something was added
-    before: Mapping[Place, Outcome]  # of rankings that had an outcome already: it stays
+    before: Mapping[ImpressionKey, Outcome]  # of rankings that had an outcome already: it stays
     gone: AbstractSet[int]  # surfaces that are not there: nothing was written of theirs
-    forgotten: AbstractSet[Place]  # rankings that had an outcome perhaps: nothing was written of these either
+    forgotten: AbstractSet[
+        ImpressionKey
+    ]  # rankings that had an outcome perhaps: nothing was written of these either
 
 
 class Store(ABC):
@@ -89,7 +91,7 @@ class Store(ABC):
 
     # Learning
 
-    def commit(self, entries: Sequence[Entry], *, at: int = 0) -> Receipt:
+    def commit(self, entries: Sequence[Event], *, at: int = 0) -> CommitResult:
         """Write what was shown and what became of it, of any surfaces, at once.
 
         Parameters
@@ -100,34 +102,38 @@ class Store(ABC):
             When, in milliseconds since 1970.
         """
         if not entries:
-            return Receipt([], [])
-        decisive: dict[Place, Entry] = {}  # of each ranking, the first with an outcome
+            return CommitResult([], [])
+        decisive: dict[ImpressionKey, Event] = {}  # of each ranking, the first with an outcome
         for entry in entries:
             place = entry.shown.place
             if decisive.setdefault(place, entry).outcome is None:
                 decisive[place] = entry
         changes, before, gone, forgotten = self._write(list(decisive.values()), at)
         if len(decisive) == len(entries) and not (before or gone or forgotten):  # nearly always
-            told = [Verdict.NOTED if entry.outcome is None else Verdict.COUNTED for entry in entries]
-            return Receipt(told, changes)
-        verdicts = []
+            told = [
+                CommitStatus.NOTED if entry.outcome is None else CommitStatus.COUNTED for entry in entries
+            ]
+            return CommitResult(told, changes)
+        statuses = []
         for entry in entries:
             place = entry.shown.place
             if entry.shown.surface in gone:
-                verdicts.append(Verdict.GONE)
+                statuses.append(CommitStatus.GONE)
             elif entry.outcome is None:
-                verdicts.append(Verdict.NOTED)
+                statuses.append(CommitStatus.NOTED)
             elif place in forgotten:
-                verdicts.append(Verdict.FORGOTTEN)
+                statuses.append(CommitStatus.FORGOTTEN)
             elif entry is decisive[place] and place not in before:
-                verdicts.append(Verdict.COUNTED)
+                statuses.append(CommitStatus.COUNTED)
             else:
                 counted = before.get(place, decisive[place].outcome)
-                verdicts.append(Verdict.REPEATED if entry.outcome == counted else Verdict.CONTRADICTED)
-        return Receipt(verdicts, changes)
+                statuses.append(
+                    CommitStatus.REPEATED if entry.outcome == counted else CommitStatus.CONTRADICTED
+                )
+        return CommitResult(statuses, changes)
 
     @abstractmethod
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         """Write entries of different rankings in one transaction."""
 
     @abstractmethod
@@ -154,7 +160,7 @@ class Store(ABC):
         """Keep the sum of all changes up to a version, if the surface still exists; readers begin there."""
 
     @abstractmethod
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
+    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within [since, until), in milliseconds since 1970."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.statistics.counts import Counts
-from banditrank.storage.records import DISCARDED, REWARD_UNITS, Entry
+from banditrank.storage.records import DISCARDED, REWARD_UNITS, Event
 
 CELL = np.dtype(
     [("user_type", "<u2"), ("position", "<u2"), ("item", "<u2"), ("displays", "<i8"), ("rewards", "<i8")]
@@ -15,14 +15,14 @@ Cells = NDArray[np.void]
 _FEW = 256  # cells that take longer to merge than to write
 
 
-def cells_of(entries: Sequence[Entry]) -> bytes:
+def cells_of(entries: Sequence[Event]) -> bytes:
     """Return what the outcomes of a surface's rankings add to its counts; if that is little, not merged.
 
     Examples
     --------
-    >>> from banditrank.storage.records import Outcome, Shown, pack_ranking
-    >>> shown = Shown(1, b"", pack_ranking(0, (4, 2)))
-    >>> decoded(cells_of([Entry(shown, Outcome(1, REWARD_UNITS)), Entry(shown, Outcome(-1, 0))])).tolist()
+    >>> from banditrank.storage.records import Outcome, Impression, pack_ranking
+    >>> shown = Impression(1, b"", pack_ranking(0, (4, 2)))
+    >>> decoded(cells_of([Event(shown, Outcome(1, REWARD_UNITS)), Event(shown, Outcome(-1, 0))])).tolist()
     [(0, 0, 4, 1, 0), (0, 1, 2, 1, 1048576), (0, 0, 4, 1, 0), (0, 1, 2, 1, 0)]
     """
     counting = [entry for entry in entries if entry.outcome not in (None, DISCARDED)]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from banditrank.errors import NameTakenError
-from banditrank.storage.base import Store, Written
+from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
     NOTHING,
     Change,
-    Entry,
+    Event,
+    ImpressionKey,
     KeyRecord,
     Outcome,
-    Place,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -29,7 +29,7 @@ class _Learned:
     """What is known of one surface."""
 
     definitions: list[str]
-    open: dict[bytes, Entry] = field(default_factory=dict)  # rankings without an outcome
+    open: dict[bytes, Event] = field(default_factory=dict)  # rankings without an outcome
     outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=lambda: [NOTHING])
@@ -39,7 +39,7 @@ class _Learned:
     def version(self) -> int:
         return self.changes[-1].version if self.changes else 0  # the latest is never forgotten
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: Event) -> None:
         """Take in a ranking that has no outcome yet."""
         if entry.outcome is None:
             self.open[entry.shown.key] = entry
@@ -64,7 +64,7 @@ class MemoryStore(Store):
         self._lock = threading.RLock()
         self._numbers = count(1)
         self._surfaces: dict[str, SurfaceRecord] = {}
-        self._learned: dict[int, _Learned] = {}
+        self._replica: dict[int, _Learned] = {}
         self._secret = secrets.token_bytes(32)
         self._keys: dict[str, KeyRecord] = {}
 
@@ -76,7 +76,7 @@ class MemoryStore(Store):
             record = SurfaceRecord(next(self._numbers), name, definition, 1)
             self._surfaces[name] = record
             changes = [Change(record.number, 1, cells, 0)] if cells else []
-            self._learned[record.number] = _Learned([definition], changes=changes)
+            self._replica[record.number] = _Learned([definition], changes=changes)
             return record
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
@@ -97,13 +97,13 @@ class MemoryStore(Store):
                 return None
             changed = replace(now, definition=definition, revision=now.revision + 1)
             self._surfaces[now.name] = changed
-            self._learned[now.number].definitions.append(definition)
+            self._replica[now.number].definitions.append(definition)
             return changed
 
     def definition(self, surface: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""
         with self._lock:
-            definitions = self._learned[surface].definitions if surface in self._learned else []
+            definitions = self._replica[surface].definitions if surface in self._replica else []
             return definitions[revision - 1] if 1 <= revision <= len(definitions) else None
 
     def delete_surface(self, name: str) -> bool:
@@ -112,63 +112,63 @@ class MemoryStore(Store):
             record = self._surfaces.pop(name, None)
             if record is None:
                 return False
-            del self._learned[record.number]
+            del self._replica[record.number]
             return True
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         with self._lock:
-            gone = {entry.shown.surface for entry in entries} - self._learned.keys()
-            before: dict[Place, Outcome] = {}
-            forgotten: set[Place] = set()
-            new: list[Entry] = []
+            gone = {entry.shown.surface for entry in entries} - self._replica.keys()
+            before: dict[ImpressionKey, Outcome] = {}
+            forgotten: set[ImpressionKey] = set()
+            new: list[Event] = []
             for entry in entries:
                 if entry.shown.surface in gone:
                     continue
-                learned = self._learned[entry.shown.surface]
+                learned = self._replica[entry.shown.surface]
                 known = learned.outcomes.get(entry.shown.key)
-                if entry.shown.lapses < learned.forgotten:
+                if entry.shown.expires_at_ms < learned.forgotten:
                     forgotten.add(entry.shown.place)
                 elif known is None:
                     new.append(entry)
                 elif entry.outcome is not None:
                     before[entry.shown.place] = known
             changes = [
-                Change(surface, self._learned[surface].version + 1, cells, at)
+                Change(surface, self._replica[surface].version + 1, cells, at)
                 for surface, some in by_surface(new).items()
                 if (cells := cells_of(some))
             ]
             # All that can fail was done above: a group is written as a whole or not at all.
             for entry in new:
-                self._learned[entry.shown.surface].take(entry)
+                self._replica[entry.shown.surface].take(entry)
             for change in changes:
-                self._learned[change.surface].changes.append(change)
-            return Written(changes, before, gone, forgotten)
+                self._replica[change.surface].changes.append(change)
+            return WriteResult(changes, before, gone, forgotten)
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
         with self._lock:
-            learned = self._learned.get(surface)
+            learned = self._replica.get(surface)
             return None if learned is None else learned.outcomes.get(key)
 
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is."""
         with self._lock:
             return {
-                record.number: Versions(record.revision, self._learned[record.number].version)
+                record.number: Versions(record.revision, self._replica[record.number].version)
                 for record in self._surfaces.values()
             }
 
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         with self._lock:
-            changes = self._learned[surface].changes if surface in self._learned else []
+            changes = self._replica[surface].changes if surface in self._replica else []
             start = max(0, after + 1 - changes[0].version) if changes else 0
             return changes[start : start + limit]
 
     def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot that is not after a version."""
         with self._lock:
-            snapshots = self._learned[surface].snapshots if surface in self._learned else []
+            snapshots = self._replica[surface].snapshots if surface in self._replica else []
             return next(
                 (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), NOTHING
             )
@@ -176,14 +176,14 @@ class MemoryStore(Store):
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         with self._lock:
-            if learned := self._learned.get(surface):
+            if learned := self._replica.get(surface):
                 kept = {one.version: one for one in (snapshot, *learned.snapshots)}
                 learned.snapshots = [kept[version] for version in sorted(kept)]
 
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
+    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within a time."""
         with self._lock:
-            still_open = self._learned[surface].open if surface in self._learned else {}
+            still_open = self._replica[surface].open if surface in self._replica else {}
             begin, end = first_key(since), first_key(until)
             found = sorted(key for key in still_open if begin <= key < end)
             return [still_open[key] for key in found[:limit]]
@@ -192,7 +192,7 @@ class MemoryStore(Store):
         """Throw away what is old."""
         last = first_key(before)
         with self._lock:
-            if learned := self._learned.get(surface):
+            if learned := self._replica.get(surface):
                 learned.forgotten = max(learned.forgotten, before)
                 learned.open = {key: entry for key, entry in learned.open.items() if key >= last}
                 learned.outcomes = {key: one for key, one in learned.outcomes.items() if key >= last}

@@ -20,7 +20,7 @@ _TIME_BYTES = 6
 _NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-Place: TypeAlias = tuple[int, bytes]
+ImpressionKey: TypeAlias = tuple[int, bytes]
 """What a ranking is found by: the number of its surface, and its key."""
 
 
@@ -37,7 +37,7 @@ def is_storable(text: str) -> bool:
     return _NOT_STORABLE.search(text) is None
 
 
-class Shown(NamedTuple):
+class Impression(NamedTuple):
     """A ranking that was shown to a user."""
 
     surface: int
@@ -45,12 +45,12 @@ class Shown(NamedTuple):
     ranking: bytes  # the user type's number and the items' in order of positions, each two bytes
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ImpressionKey:
         """What it is found by."""
         return self[:2]
 
     @property
-    def lapses(self) -> int:
+    def expires_at_ms(self) -> int:
         """When its attribution window closes, in milliseconds since 1970."""
         return time_of(self.key)
 
@@ -71,11 +71,11 @@ class Shown(NamedTuple):
 
 
 def pack_ranking(user_type: int, items: tuple[int, ...]) -> bytes:
-    """Return what `Shown.ranking` holds.
+    """Return what `Impression.ranking` holds.
 
     Examples
     --------
-    >>> Shown(1, b"", pack_ranking(2, (7, 300))).items
+    >>> Impression(1, b"", pack_ranking(2, (7, 300))).items
     (7, 300)
     """
     return struct.pack(f"<{len(items) + 1}H", user_type, *items)
@@ -125,22 +125,22 @@ NOT_CLICKED = Outcome(-1, 0)
 DISCARDED = Outcome(-2, 0)  # its window closed, and it counts for nothing
 
 
-class Entry(NamedTuple):
+class Event(NamedTuple):
     """One line of what a store is told: a ranking that was shown, and what became of it if that is known."""
 
-    shown: Shown
+    shown: Impression
     outcome: Outcome | None
 
 
-def by_surface(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+def by_surface(entries: Iterable[Event]) -> dict[int, list[Event]]:
     """Return entries, those of one surface together, surfaces in the order of their numbers."""
-    together: dict[int, list[Entry]] = {}
+    together: dict[int, list[Event]] = {}
     for entry in entries:
         together.setdefault(entry.shown.surface, []).append(entry)
     return dict(sorted(together.items()))
 
 
-class Verdict(StrEnum):
+class CommitStatus(StrEnum):
     """What a store says to an entry."""
 
     NOTED = "noted"  # shown, the outcome is open
@@ -179,10 +179,10 @@ class Versions(NamedTuple):
     version: int  # of its counts
 
 
-class Receipt(NamedTuple):
+class CommitResult(NamedTuple):
     """What a store did with a group of entries."""
 
-    verdicts: list[Verdict]  # in the order of the entries
+    statuses: list[CommitStatus]  # in the order of the entries
     changes: list[Change]
 
 

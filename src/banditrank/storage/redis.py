@@ -9,16 +9,16 @@ from typing import Any
 from banditrank.errors import NameTakenError, StoreError
 from banditrank.storage import redis_scripts as scripts
 from banditrank.storage.addresses import is_relaxed, without_options
-from banditrank.storage.base import Store, Written
+from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
     KEY_BYTES,
     NOTHING,
     Change,
-    Entry,
+    Event,
+    Impression,
     KeyRecord,
     Outcome,
-    Shown,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -114,13 +114,13 @@ class RedisStore(Store):
 
     # Learning
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         surfaces = sorted({entry.shown.surface for entry in entries})
         places = {surface: place for place, surface in enumerate(surfaces, start=1)}
         new = [entry.outcome is not None for entry in entries]  # as it nearly always is
         written = 0
         while not written:  # wrong again only if somebody else wrote in between
-            by_surface: dict[int, list[Entry]] = {surface: [] for surface in surfaces}
+            by_surface: dict[int, list[Event]] = {surface: [] for surface in surfaces}
             parts: list[bytes] = []
             for entry, is_new in zip(entries, new, strict=True):
                 (surface, key, ranking), outcome = entry
@@ -149,7 +149,7 @@ class RedisStore(Store):
             if entry.outcome is not None and state.isdigit()
         }
         gone = {entry.shown.surface for entry, state in told if state == b"gone"}
-        return Written(
+        return WriteResult(
             changes, before, gone, {entry.shown.place for entry, state in told if state == b"forgotten"}
         )
 
@@ -183,11 +183,11 @@ class RedisStore(Store):
         keys = ["versions", *(f"{surface}:{name}" for name in ("snapshots", "sums", "histories"))]
         self._server.run(scripts.SAVE_SNAPSHOT, keys, [surface, *snapshot])
 
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
+    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within a time."""
         first, last = b"[" + first_key(since), b"(" + first_key(until)
         found = self._server.call("ZRANGEBYLEX", f"{surface}:open", first, last, "LIMIT", 0, limit)
-        return [Entry(Shown(surface, one[:KEY_BYTES], one[KEY_BYTES:]), None) for one in found]
+        return [Event(Impression(surface, one[:KEY_BYTES], one[KEY_BYTES:]), None) for one in found]
 
     def forget(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""

@@ -7,15 +7,15 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 from banditrank.errors import NameTakenError
-from banditrank.storage.base import Written
+from banditrank.storage.base import WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
     NOTHING,
     Change,
-    Entry,
+    Event,
+    ImpressionKey,
     KeyRecord,
     Outcome,
-    Place,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -83,14 +83,16 @@ class SqlStore(SqlForgetting):
 
     # Learning
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         with self._transaction() as transaction:
             # Whoever writes to a surface is alone with it until the commit. So versions have no gap and are
             # committed in their order, and what is read below cannot change before it is used.
             surfaces = {entry.shown.surface for entry in entries}
             there = self._lock_surfaces(transaction, surfaces)
             present = [
-                entry for entry in entries if entry.shown.lapses >= there.get(entry.shown.surface, _NEVER)
+                entry
+                for entry in entries
+                if entry.shown.expires_at_ms >= there.get(entry.shown.surface, _NEVER)
             ]
             self._note(transaction, [entry for entry in present if entry.outcome is None])
             outcomes = {one.shown.place: one.outcome for one in present if one.outcome is not None}
@@ -100,13 +102,15 @@ class SqlStore(SqlForgetting):
             gone = surfaces - there.keys()
             written = {entry.shown.place for entry in present}
             places = {entry.shown.place for entry in entries if entry.shown.surface not in gone}
-            return Written(changes, before, gone, places - written)
+            return WriteResult(changes, before, gone, places - written)
 
     @abstractmethod
-    def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
+    def _settle(
+        self, transaction: Transaction, outcomes: Mapping[ImpressionKey, Outcome]
+    ) -> set[ImpressionKey]:
         """Write outcomes of rankings that have none; return which."""
 
-    def _add_changes(self, transaction: Transaction, entries: Iterable[Entry], at: int) -> list[Change]:
+    def _add_changes(self, transaction: Transaction, entries: Iterable[Event], at: int) -> list[Change]:
         """Add what outcomes that are new mean for the counts."""
         changes = []
         for surface, counted in by_surface(entries).items():

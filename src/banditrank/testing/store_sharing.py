@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 from banditrank.storage.base import Store
-from banditrank.storage.records import NOT_CLICKED, Entry, Snapshot, Verdict
+from banditrank.storage.records import NOT_CLICKED, CommitStatus, Event, Snapshot
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
 
 _THREADS = 4
@@ -42,7 +42,7 @@ def check_threads_write_together(open_store: OpenStore) -> None:
         def write() -> None:
             for _ in range(_ROUNDS):
                 number = next(numbers)
-                own.commit([Entry(shown(surface, number), CLICK), Entry(shown(surface, number // 2), CLICK)])
+                own.commit([Event(shown(surface, number), CLICK), Event(shown(surface, number // 2), CLICK)])
 
         return write
 
@@ -56,26 +56,28 @@ def check_one_of_many_settles(open_store: OpenStore) -> None:
     """Of several who report the same rankings at once one is counted, and the others are told so."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    verdicts: list[list[Verdict]] = []
+    statuses: list[list[CommitStatus]] = []
 
     def writing(own: Store, number: int) -> Callable[[], None]:
         outcome = CLICK if number % 2 else NOT_CLICKED
 
         def write() -> None:
-            entries = [Entry(shown(surface, ranking), outcome) for ranking in range(_ROUNDS)]
+            entries = [Event(shown(surface, ranking), outcome) for ranking in range(_ROUNDS)]
             if number > 1:
                 entries.reverse()
-            given: list[Verdict] = []
+            given: list[CommitStatus] = []
             for start in range(0, _ROUNDS, 5):
-                given += own.commit(entries[start : start + 5]).verdicts
-            verdicts.append(given if number < 2 else given[::-1])
+                given += own.commit(entries[start : start + 5]).statuses
+            statuses.append(given if number < 2 else given[::-1])
 
         return write
 
     at_once(*(writing(open_store(), number) for number in range(_THREADS)))
-    for given in zip(*verdicts, strict=True):
+    for given in zip(*statuses, strict=True):
         of_kind = Counter(given)
-        assert of_kind == {Verdict.COUNTED: 1, Verdict.REPEATED: 1, Verdict.CONTRADICTED: 2}, given
+        assert of_kind == {CommitStatus.COUNTED: 1, CommitStatus.REPEATED: 1, CommitStatus.CONTRADICTED: 2}, (
+            given
+        )
     assert rounds_of(store, surface) == _ROUNDS
 
 
@@ -89,7 +91,7 @@ def check_readers_miss_nothing(open_store: OpenStore) -> None:
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
             for ranking in range(_ROUNDS):
-                own.commit([Entry(shown(surface, 1000 * number + ranking), CLICK)])
+                own.commit([Event(shown(surface, 1000 * number + ranking), CLICK)])
 
         return write
 
@@ -119,8 +121,8 @@ def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
             for ranking in range(_ROUNDS):
-                entries = [Entry(shown(one, 1000 * number + ranking), CLICK) for one in surfaces]
-                entries += [Entry(shown(one, ranking), CLICK) for one in surfaces]
+                entries = [Event(shown(one, 1000 * number + ranking), CLICK) for one in surfaces]
+                entries += [Event(shown(one, ranking), CLICK) for one in surfaces]
                 own.commit(entries if number % 2 else entries[::-1])
 
         return write

@@ -13,7 +13,7 @@ from banditrank.errors import NameTakenError
 from banditrank.storage.records import (
     NOT_CLICKED,
     NOTHING,
-    Entry,
+    Event,
     KeyRecord,
     Versions,
 )
@@ -48,13 +48,13 @@ def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
     """Cells that a surface is created with are its first change; versions go on from there."""
     store = open_store()
     source = store.create_surface("source", "{}").number
-    store.commit([Entry(shown(source, 1), CLICK), Entry(shown(source, 2), NOT_CLICKED)])
+    store.commit([Event(shown(source, 1), CLICK), Event(shown(source, 2), NOT_CLICKED)])
     cells = totals_of(store, source).cells()
     copy = store.create_surface("copy", "{}", cells=cells).number
     assert open_store().versions()[copy] == Versions(1, 1)
     assert [(one.version, one.cells) for one in open_store().changes(copy, after=0)] == [(1, cells)]
     assert store.snapshot(copy) == NOTHING
-    assert store.commit([Entry(shown(copy, 1), CLICK)]).changes[0].version == 2
+    assert store.commit([Event(shown(copy, 1), CLICK)]).changes[0].version == 2
     counts = totals_of(open_store(), copy).counts(range(4))
     assert (counts.rounds, counts.rewards.sum()) == (3, 2)
     try:
