@@ -122,7 +122,7 @@ class ExpiredRankingError(FeedbackError):
     """Feedback that came after the ranking's attribution window closed."""
 
 
-class ContradictionError(FeedbackError):
+class ConflictingFeedbackError(FeedbackError):
     """Feedback that differs from what was counted for the same ranking before."""
 
 

@@ -14,7 +14,7 @@ from banditrank.engine.engine import Engine, FeedbackResult
 from banditrank.engine.ranking_ids import IssuedRanking, RankingIdSigner, new_key
 from banditrank.engine.surface import Surface
 from banditrank.errors import (
-    ContradictionError,
+    ConflictingFeedbackError,
     ExpiredRankingError,
     InvalidInputError,
     UnknownNameError,
@@ -50,9 +50,9 @@ def test_what_contradicts_is_refused_and_changes_nothing() -> None:
         ranker.feedback(shown.id, clicked=shown.items[0], reward=0.5)
         ranker.feedback(other.id)
         for attempt in ({}, {"clicked": shown.items[1]}, {"clicked": shown.items[0], "reward": 0.25}):
-            with pytest.raises(ContradictionError, match="another feedback was counted"):
+            with pytest.raises(ConflictingFeedbackError, match="another feedback was counted"):
                 ranker.feedback(shown.id, **attempt)
-        with pytest.raises(ContradictionError):
+        with pytest.raises(ConflictingFeedbackError):
             ranker.feedback(other.id, clicked=other.items[0])
         assert totals(ranker) == (2, 0.5)
 
@@ -280,7 +280,7 @@ def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
             assert submit(shown.id, clicked=shown.items[0])
             assert result() == expected
         assert submit(shown.id)
-        assert isinstance(result(), ContradictionError)
+        assert isinstance(result(), ConflictingFeedbackError)
         with pytest.raises(UnknownRankingError):
             submit("forged")
         with pytest.raises(UnknownNameError):

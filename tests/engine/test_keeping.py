@@ -18,7 +18,7 @@ from banditrank.storage.records import (
     Event,
     Impression,
     Snapshot,
-    first_key,
+    min_key,
     pack_ranking,
 )
 
@@ -147,9 +147,9 @@ def test_what_was_never_reported_is_counted_before_it_is_forgotten() -> None:
 
         def is_pruned() -> bool:
             clock.now += 10.0
-            return store.commit([Event(old, NOT_CLICKED)]).statuses == [CommitStatus.FORGOTTEN]
+            return store.commit([Event(old, NOT_CLICKED)]).statuses == [CommitStatus.PRUNED]
 
-        old = Impression(1, first_key(int(clock.now - 4000.0) * 1000), pack_ranking(0, (0, 1)))
+        old = Impression(1, min_key(int(clock.now - 4000.0) * 1000), pack_ranking(0, (0, 1)))
         store.commit([Event(old, NOT_CLICKED)])
         wait_until(is_pruned)
 

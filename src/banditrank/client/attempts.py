@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 
 from banditrank.client.calls import Call
-from banditrank.errors import BanditRankError, ContradictionError, ExpiredRankingError, UnknownRankingError
+from banditrank.errors import BanditRankError, ConflictingFeedbackError, ExpiredRankingError, UnknownRankingError
 
 _PREFIX = "urn:banditrank:problem:"
 _ERRORS: dict[str, type[BanditRankError]] = {
-    "contradiction": ContradictionError,
+    "contradiction": ConflictingFeedbackError,
     "lapsed": ExpiredRankingError,
     "unknown-ranking": UnknownRankingError,
 }

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from banditrank.errors import (
     BanditRankError,
-    ContradictionError,
+    ConflictingFeedbackError,
     ExpiredRankingError,
     StoreError,
     StoreUnavailableError,
@@ -84,7 +84,7 @@ class GroupCommitter:
         self._closing = False
         self._ended = False
         self.groups = 0  # for the metrics
-        self.entries = 0
+        self.events = 0
         self.dropped = 0
         self._thread = threading.Thread(target=self._write_on, name="banditrank-journal", daemon=True)
         self._thread.start()
@@ -94,10 +94,10 @@ class GroupCommitter:
         """How many entries are not written yet."""
         return len(self._shown) + len(self._settled)
 
-    def note(self, entry: Event) -> None:
+    def note(self, event: Event) -> None:
         """Hand over a ranking that was shown; nobody waits for it."""
         if len(self._shown) < MOST_WAITING and not self._closing:
-            self._shown.append(entry)
+            self._shown.append(event)
             if self._asleep:  # set before the thread looks for entries the last time, as below
                 with self._wake:
                     self._asleep = False
@@ -105,13 +105,13 @@ class GroupCommitter:
         else:
             self.dropped += 1
 
-    def settle(self, entry: Event, done: Done) -> None:
+    def settle(self, event: Event, done: Done) -> None:
         """Hand over an outcome, and be called back when it is durable or could not be written."""
         if len(self._settled) >= MOST_WAITING:
             raise StoreUnavailableError(f"the store is {MOST_WAITING:,} entries behind")
         if self._closing:
             raise StoreUnavailableError("the journal is closed")
-        self._settled.append((entry, done))
+        self._settled.append((event, done))
         if self._idle:  # set before the thread looks for entries the last time: none is overlooked
             with self._wake:
                 self._idle = False  # once is enough
@@ -157,7 +157,7 @@ class GroupCommitter:
         A group that the store rejects is written in ever smaller parts, so that only the events at fault are
         rejected.
         """
-        parts: list[list[QueuedEvent]] = [[*((entry, None) for entry in shown), *settled]]
+        parts: list[list[QueuedEvent]] = [[*((event, None) for event in shown), *settled]]
         splits: Counter[int] = Counter()
         while parts:
             part = parts.pop()
@@ -177,9 +177,9 @@ class GroupCommitter:
 
     def _commit(self, events: Sequence[QueuedEvent]) -> None:
         """Commit events together, take in the changes, and call back; or raise if nothing was written."""
-        result = self._store.commit([entry for entry, _ in events], at=int(self._clock() * 1000))
+        result = self._store.commit([event for event, _ in events], at=int(self._clock() * 1000))
         self.groups += 1
-        self.entries += len(events)
+        self.events += len(events)
         self._tell(result.changes)
         self.answer(
             [(done, status) for (_, done), status in zip(events, result.statuses, strict=True) if done]
@@ -187,7 +187,7 @@ class GroupCommitter:
 
     def _postpone(self, events: Sequence[QueuedEvent], error: StoreUnavailableError) -> None:
         """Fail the feedback with the error; queue the rankings that are noted again."""
-        self._shown.extendleft(reversed([entry for entry, done in events if done is None]))
+        self._shown.extendleft(reversed([event for event, done in events if done is None]))
         self.answer([(done, error) for _, done in events if done])
 
     def _reject(self, events: Sequence[QueuedEvent], error: Exception) -> None:
@@ -227,11 +227,11 @@ def feedback_status(answer: Answer) -> str:
         return "counted"
     if isinstance(answer, BanditRankError):
         raise answer
-    if answer is CommitStatus.CONTRADICTED:
-        raise ContradictionError("another feedback was counted for this ranking before")
-    if answer is CommitStatus.FORGOTTEN:
+    if answer is CommitStatus.CONFLICTING:
+        raise ConflictingFeedbackError("another feedback was counted for this ranking before")
+    if answer is CommitStatus.PRUNED:
         raise ExpiredRankingError("the ranking's attribution window closed long ago")
-    if answer is CommitStatus.GONE:
+    if answer is CommitStatus.DELETED:
         raise UnknownRankingError(SURFACE_GONE)
     return str(answer)
 

@@ -107,7 +107,7 @@ class ImpressionExpirer:
         self._failed = False
         if self._settle(surface, until) >= old and forgets:  # all that is old was settled before
             self._next_forgetting = self._steady() + _FORGET_SECONDS
-            self._store.forget(self._number, before=old)
+            self._store.prune(self._number, before=old)
 
     def _left(self, moment: float, period: float) -> float:
         """Return the number of seconds until a moment; 0 if it came, or the clock was set back."""

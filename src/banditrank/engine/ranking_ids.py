@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from banditrank.errors import InvalidInputError
-from banditrank.storage.records import KEY_BYTES, Impression, first_key
+from banditrank.storage.records import KEY_BYTES, Impression, min_key
 
 RandomBytes: TypeAlias = Callable[[int], bytes]
 """Returns as many random bytes as it is asked for."""
@@ -116,7 +116,7 @@ def new_key(expires_at_ms: int, tail: bytes) -> bytes:
 
 def key_time(expires_at_ms: int) -> bytes:
     """Return the first bytes of the keys of rankings that lapse at a time in milliseconds since 1970."""
-    return first_key(expires_at_ms)[:-TAIL_BYTES]
+    return min_key(expires_at_ms)[:-TAIL_BYTES]
 
 
 def tail_of(key: bytes) -> bytes:

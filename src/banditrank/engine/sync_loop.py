@@ -149,7 +149,7 @@ class SyncLoop:
         deleted = not self._versions.keys() <= versions.keys()
         self._versions = versions
         if deleted or time.monotonic() >= self._next_tidy:
-            self._next_tidy = 0.0 if self._store.tidy() else time.monotonic() + _TIDY_SECONDS
+            self._next_tidy = 0.0 if self._store.purge_deleted() else time.monotonic() + _TIDY_SECONDS
         unavailable, self._unavailable = self._unavailable, None
         if unavailable is not None:
             raise unavailable

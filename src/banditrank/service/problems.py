@@ -6,7 +6,7 @@ import msgspec
 
 from banditrank.errors import (
     BanditRankError,
-    ContradictionError,
+    ConflictingFeedbackError,
     ExpiredRankingError,
     InvalidInputError,
     NameTakenError,
@@ -72,7 +72,7 @@ _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
     (UnknownRankingError, UNKNOWN_RANKING),
     (ExpiredRankingError, LAPSED),
     (PrunedError, FORGOTTEN),
-    (ContradictionError, CONTRADICTION),
+    (ConflictingFeedbackError, CONTRADICTION),
     (StoreError, UNAVAILABLE),
 )
 

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.addresses import is_relaxed, redacted, without_options
 from banditrank.storage.connection_pool import ConnectionPool
-from banditrank.storage.records import ImpressionKey, Outcome
+from banditrank.storage.records import ImpressionId, Outcome
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.sql_database import Row, Transaction
 
@@ -153,13 +153,13 @@ class PostgresStore(SqlStore):
         return bool(rows[0][0])
 
     def _settle(
-        self, transaction: Transaction, outcomes: Mapping[ImpressionKey, Outcome]
-    ) -> set[ImpressionKey]:
+        self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]
+    ) -> set[ImpressionId]:
         if not outcomes:
             return set()
         rows = transaction.run(
             "INSERT INTO outcomes SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bigint[]) "
-            "ON CONFLICT DO NOTHING RETURNING surface, key",
+            "ON CONFLICT DO EMPTY_SNAPSHOT RETURNING surface, key",
             [
                 _array([surface for surface, _ in outcomes]),
                 _array([key for _, key in outcomes]),

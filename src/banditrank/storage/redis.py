@@ -13,7 +13,7 @@ from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
     KEY_BYTES,
-    NOTHING,
+    EMPTY_SNAPSHOT,
     Change,
     Event,
     Impression,
@@ -22,7 +22,7 @@ from banditrank.storage.records import (
     Snapshot,
     SurfaceRecord,
     Versions,
-    first_key,
+    min_key,
     is_storable,
 )
 from banditrank.storage.redis_server import RedisServer
@@ -103,7 +103,7 @@ class RedisStore(Store):
             return None
         return replace(before, definition=definition, revision=before.revision + 1)
 
-    def definition(self, surface: int, *, revision: int) -> str | None:
+    def definition(self, surface_id: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""
         found: bytes | None = self._server.call("HGET", f"{surface}:definitions", revision)
         return None if found is None else found.decode()
@@ -114,22 +114,22 @@ class RedisStore(Store):
 
     # Learning
 
-    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
-        surfaces = sorted({entry.shown.surface for entry in entries})
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
+        surfaces = sorted({event.shown.surface for event in events})
         places = {surface: place for place, surface in enumerate(surfaces, start=1)}
-        new = [entry.outcome is not None for entry in entries]  # as it nearly always is
+        new = [event.outcome is not None for event in events]  # as it nearly always is
         written = 0
         while not written:  # wrong again only if somebody else wrote in between
-            by_surface: dict[int, list[Event]] = {surface: [] for surface in surfaces}
+            group_by_surface: dict[int, list[Event]] = {surface: [] for surface in surfaces}
             parts: list[bytes] = []
-            for entry, is_new in zip(entries, new, strict=True):
-                (surface, key, ranking), outcome = entry
+            for event, is_new in zip(events, new, strict=True):
+                (surface, key, ranking), outcome = event
                 if is_new:
-                    by_surface[surface].append(entry)
+                    group_by_surface[surface].append(event)
                 code = b"" if outcome is None else b"%d" % outcome.code
                 head = scripts.ENTRY.pack(places[surface], is_new, len(key), len(code), len(ranking))
                 parts += (head, key, code, ranking)
-            added = {surface: cells_of(by_surface[surface]) for surface in surfaces}
+            added = {surface: cells_of(group_by_surface[surface]) for surface in surfaces}
             values = [part for surface in surfaces for part in (surface, added[surface])]
             keys = [f"{surface}:{name}" for surface in surfaces for name in ("open", "settled", "changes")]
             written, found, versions = self._server.run(
@@ -142,18 +142,18 @@ class RedisStore(Store):
             for surface, version in zip(surfaces, versions, strict=True)
             if version
         ]
-        told = list(zip(entries, states, strict=True))
+        told = list(zip(events, states, strict=True))
         before = {
-            entry.shown.place: Outcome.from_code(int(state))
-            for entry, state in told
-            if entry.outcome is not None and state.isdigit()
+            event.shown.place: Outcome.from_code(int(state))
+            for event, state in told
+            if event.outcome is not None and state.isdigit()
         }
-        gone = {entry.shown.surface for entry, state in told if state == b"gone"}
+        gone = {event.shown.surface for event, state in told if state == b"gone"}
         return WriteResult(
-            changes, before, gone, {entry.shown.place for entry, state in told if state == b"forgotten"}
+            changes, before, gone, {event.shown.place for event, state in told if state == b"forgotten"}
         )
 
-    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
         found = self._server.call("ZRANGEBYLEX", f"{surface}:settled", b"[" + key, b"(" + key + b":")
         return Outcome.from_code(int(found[0][len(key) :])) if found else None
@@ -164,7 +164,7 @@ class RedisStore(Store):
         revisions, versions = (dict(zip(one[::2], one[1::2], strict=True)) for one in listed)
         return {int(number): Versions(int(revisions[number]), int(versions[number])) for number in versions}
 
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         found = self._server.call("XRANGE", f"{surface}:changes", f"{after + 1}-0", "+", "COUNT", limit)
         return [
@@ -172,28 +172,28 @@ class RedisStore(Store):
             for place, fields in found
         ]
 
-    def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
+    def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot that is not after a version."""
         keys = [f"{surface}:{name}" for name in ("snapshots", "sums", "histories")]
         found = self._server.run(scripts.SNAPSHOT, keys, ["+inf" if up_to is None else up_to])
-        return Snapshot(int(found[0]), found[1], int(found[2]), found[3] or b"") if found else NOTHING
+        return Snapshot(int(found[0]), found[1], int(found[2]), found[3] or b"") if found else EMPTY_SNAPSHOT
 
-    def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
+    def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         keys = ["versions", *(f"{surface}:{name}" for name in ("snapshots", "sums", "histories"))]
         self._server.run(scripts.SAVE_SNAPSHOT, keys, [surface, *snapshot])
 
-    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
+    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within a time."""
-        first, last = b"[" + first_key(since), b"(" + first_key(until)
+        first, last = b"[" + min_key(since), b"(" + min_key(until)
         found = self._server.call("ZRANGEBYLEX", f"{surface}:open", first, last, "LIMIT", 0, limit)
         return [Event(Impression(surface, one[:KEY_BYTES], one[KEY_BYTES:]), None) for one in found]
 
-    def forget(self, surface: int, *, before: int) -> None:
+    def prune(self, surface_id: int, *, before_ms: int) -> None:
         """Throw away what is old."""
         names = ("settled", "changes", "snapshots", "sums", "histories")
         keys = ["versions", *(f"{surface}:{name}" for name in names), f"{surface}:open", "forgotten"]
-        while self._server.run(scripts.FORGET, keys, [surface, before, first_key(before), _PORTION]):
+        while self._server.run(scripts.FORGET, keys, [surface, before, min_key(before), _PORTION]):
             pass
 
     # Secrets and keys
@@ -230,7 +230,7 @@ class RedisStore(Store):
             )
         return sorted(keys, key=lambda key: (key.created, key.id))
 
-    def revoke_key(self, key_id: str, *, at: int) -> bool:
+    def revoke_key(self, key_id: str, *, revoked_at_ms: int) -> bool:
         """Revoke a key."""
         return is_storable(key_id) and bool(
             self._server.run(scripts.REVOKE_KEY, ["keys", "revoked"], [key_id, at])

@@ -10,16 +10,16 @@ from banditrank.errors import NameTakenError
 from banditrank.storage.base import WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
-    NOTHING,
+    EMPTY_SNAPSHOT,
     Change,
     Event,
-    ImpressionKey,
+    ImpressionId,
     KeyRecord,
     Outcome,
     Snapshot,
     SurfaceRecord,
     Versions,
-    by_surface,
+    group_by_surface,
     is_storable,
 )
 from banditrank.storage.sql_database import Transaction
@@ -74,7 +74,7 @@ class SqlStore(SqlForgetting):
         transaction.run("INSERT INTO definitions VALUES (%s, %s, %s)", values)
         return record
 
-    def definition(self, surface: int, *, revision: int) -> str | None:
+    def definition(self, surface_id: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""
         rows = self._read(
             "SELECT definition FROM definitions WHERE surface = %s AND revision = %s", [surface, revision]
@@ -83,37 +83,37 @@ class SqlStore(SqlForgetting):
 
     # Learning
 
-    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
         with self._transaction() as transaction:
             # Whoever writes to a surface is alone with it until the commit. So versions have no gap and are
             # committed in their order, and what is read below cannot change before it is used.
-            surfaces = {entry.shown.surface for entry in entries}
+            surfaces = {event.shown.surface for event in events}
             there = self._lock_surfaces(transaction, surfaces)
             present = [
-                entry
-                for entry in entries
-                if entry.shown.expires_at_ms >= there.get(entry.shown.surface, _NEVER)
+                event
+                for event in events
+                if event.shown.expires_at_ms >= there.get(event.shown.surface, _NEVER)
             ]
-            self._note(transaction, [entry for entry in present if entry.outcome is None])
+            self._note(transaction, [event for event in present if event.outcome is None])
             outcomes = {one.shown.place: one.outcome for one in present if one.outcome is not None}
             new = self._settle(transaction, outcomes)
             before = self._outcomes(transaction, [place for place in outcomes if place not in new])
             changes = self._add_changes(transaction, [one for one in present if one.shown.place in new], at)
             gone = surfaces - there.keys()
-            written = {entry.shown.place for entry in present}
-            places = {entry.shown.place for entry in entries if entry.shown.surface not in gone}
+            written = {event.shown.place for event in present}
+            places = {event.shown.place for event in events if event.shown.surface not in gone}
             return WriteResult(changes, before, gone, places - written)
 
     @abstractmethod
     def _settle(
-        self, transaction: Transaction, outcomes: Mapping[ImpressionKey, Outcome]
-    ) -> set[ImpressionKey]:
+        self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]
+    ) -> set[ImpressionId]:
         """Write outcomes of rankings that have none; return which."""
 
-    def _add_changes(self, transaction: Transaction, entries: Iterable[Event], at: int) -> list[Change]:
+    def _add_changes(self, transaction: Transaction, events: Iterable[Event], at: int) -> list[Change]:
         """Add what outcomes that are new mean for the counts."""
         changes = []
-        for surface, counted in by_surface(entries).items():
+        for surface, counted in group_by_surface(events).items():
             if cells := cells_of(counted):
                 ((version,),) = transaction.run(
                     "UPDATE surfaces SET version = version + 1 WHERE number = %s RETURNING version", [surface]
@@ -122,7 +122,7 @@ class SqlStore(SqlForgetting):
                 transaction.run("INSERT INTO changes VALUES (%s, %s, %s, %s)", changes[-1])
         return changes
 
-    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
         with self._transaction(writes=False) as transaction:
             return self._outcomes(transaction, [(surface, key)]).get((surface, key))
@@ -132,7 +132,7 @@ class SqlStore(SqlForgetting):
         rows = self._read("SELECT number, revision, version FROM surfaces")
         return {number: Versions(revision, version) for number, revision, version in rows}
 
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         rows = self._read(
             "SELECT surface, version, cells, at FROM changes WHERE surface = %s AND version > %s "
@@ -141,7 +141,7 @@ class SqlStore(SqlForgetting):
         )
         return [Change(*row) for row in rows]
 
-    def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
+    def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot that is not after a version."""
         rows = self._read(
             "SELECT version, cells, saved, history FROM snapshots WHERE surface = %s AND version <= %s "
@@ -150,9 +150,9 @@ class SqlStore(SqlForgetting):
         )
         for version, cells, saved, history in rows:
             return Snapshot(version, cells, saved, history or b"")
-        return NOTHING
+        return EMPTY_SNAPSHOT
 
-    def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
+    def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         with self._transaction() as transaction:
             self._lock_surfaces(transaction, [surface])
@@ -189,7 +189,7 @@ class SqlStore(SqlForgetting):
             for key, name, rights, digest, created, revoked, expires, surfaces in rows
         ]
 
-    def revoke_key(self, key_id: str, *, at: int) -> bool:
+    def revoke_key(self, key_id: str, *, revoked_at_ms: int) -> bool:
         """Revoke a key."""
         if not is_storable(key_id):
             return False

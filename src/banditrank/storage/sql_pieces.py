@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.impression_batches import ImpressionBatch, packed, unpacked
-from banditrank.storage.records import Event, ImpressionKey, Outcome, by_surface, first_key
+from banditrank.storage.records import Event, ImpressionId, Outcome, group_by_surface, min_key
 from banditrank.storage.sql_database import SqlDatabase, Transaction
 
 _PIECES = 64  # that are read at once
@@ -15,17 +15,17 @@ _KEYS = 1000  # that are asked for at once
 class SqlPieces(SqlDatabase):
     """A store in a database, as far as rankings without an outcome go."""
 
-    def _note(self, transaction: Transaction, entries: Iterable[Event]) -> None:
+    def _note(self, transaction: Transaction, events: Iterable[Event]) -> None:
         """Write rankings that were shown, those of a surface in one piece."""
-        for surface, shown in by_surface(entries).items():
+        for surface, shown in group_by_surface(events).items():
             transaction.run(
                 "INSERT INTO shown (surface, first, last, rankings, packed) VALUES (%s, %s, %s, %s, %s)",
-                [surface, *packed([entry.shown for entry in shown])],
+                [surface, *packed([event.shown for event in shown])],
             )
 
     def _outcomes(
-        self, transaction: Transaction, places: Iterable[ImpressionKey]
-    ) -> dict[ImpressionKey, Outcome]:
+        self, transaction: Transaction, places: Iterable[ImpressionId]
+    ) -> dict[ImpressionId, Outcome]:
         """Return what became of rankings, of those that have an outcome."""
         keys: dict[int, list[bytes]] = {}
         for surface, key in places:
@@ -42,9 +42,9 @@ class SqlPieces(SqlDatabase):
                 found.update({(surface, key): Outcome.from_code(code) for key, code in rows})
         return found
 
-    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
+    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within a time; throw away pieces without any."""
-        begin, end = first_key(since), first_key(until)
+        begin, end = min_key(since), min_key(until)
         found: dict[bytes, Event] = {}
         finished: list[int] = []
         for number, piece in self._pieces(surface, begin, end):

@@ -19,12 +19,12 @@ def check_outcomes_count_once(open_store: OpenStore) -> None:
     store = open_store()
     surface = store.create_surface("home", "{}").number
     one, two = shown(surface, 1), shown(surface, 2)
-    assert store.commit([Event(one, None)]).statuses == [CommitStatus.NOTED]
+    assert store.commit([Event(one, None)]).statuses == [CommitStatus.RECORDED]
     receipt = store.commit([Event(one, CLICK), Event(two, NOT_CLICKED)])
     assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED]
     assert [change.version for change in receipt.changes] == [1]
     again = open_store().commit([Event(one, CLICK), Event(two, CLICK), Event(one, None)])
-    assert again.statuses == [CommitStatus.REPEATED, CommitStatus.CONTRADICTED, CommitStatus.NOTED]
+    assert again.statuses == [CommitStatus.REPEATED, CommitStatus.CONFLICTING, CommitStatus.RECORDED]
     assert again.changes == []
     assert open_store().outcome(surface, one.key) == CLICK
     assert store.outcome(surface, shown(surface, 3).key) is None
@@ -41,7 +41,7 @@ def check_a_group_may_repeat_itself(open_store: OpenStore) -> None:
     surface = store.create_surface("home", "{}").number
     one = shown(surface, 1)
     entries = [Event(one, None), Event(one, CLICK), Event(one, CLICK), Event(one, NOT_CLICKED)]
-    expected = [CommitStatus.NOTED, CommitStatus.COUNTED, CommitStatus.REPEATED, CommitStatus.CONTRADICTED]
+    expected = [CommitStatus.RECORDED, CommitStatus.COUNTED, CommitStatus.REPEATED, CommitStatus.CONFLICTING]
     assert store.commit(entries).statuses == expected
     assert rounds_of(store, surface) == 1
 
@@ -78,7 +78,7 @@ def check_discarded_rankings_count_for_nothing(open_store: OpenStore) -> None:
     store = open_store()
     surface = store.create_surface("home", "{}").number
     assert store.commit([Event(shown(surface, 1), DISCARDED)]) == ([CommitStatus.COUNTED], [])
-    assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.CONTRADICTED]
+    assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.CONFLICTING]
     assert rounds_of(store, surface) == 0
 
 
@@ -98,7 +98,7 @@ def check_a_group_counts_as_a_whole_or_not_at_all(open_store: OpenStore) -> None
         assert open_store().outcome(surface, shown(surface, 1).key) is None
         assert open_store().pending_impressions(surface, since=0, until=10_000) == []
         assert open_store().versions()[surface] == Versions(1, 0)
-    assert store.commit(good).statuses == [CommitStatus.COUNTED, CommitStatus.NOTED, CommitStatus.COUNTED]
+    assert store.commit(good).statuses == [CommitStatus.COUNTED, CommitStatus.RECORDED, CommitStatus.COUNTED]
 
 
 def check_surfaces_learn_apart(open_store: OpenStore) -> None:
@@ -108,7 +108,7 @@ def check_surfaces_learn_apart(open_store: OpenStore) -> None:
     receipt = store.commit(
         [Event(shown(one, 1), CLICK), Event(shown(two, 1), CLICK), Event(shown(99, 1), CLICK)]
     )
-    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED, CommitStatus.GONE]
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED, CommitStatus.DELETED]
     assert {change.surface: change.version for change in receipt.changes} == {one: 1, two: 1}
     assert rounds_of(store, one) == 1
     assert rounds_of(store, two) == 1
@@ -145,7 +145,7 @@ def check_open_rankings_are_found(open_store: OpenStore) -> None:
     entries = [Event(shown(surface, number, expires_at_ms=1000 * number), None) for number in (3, 1, 2, 4)]
     store.commit(entries)
     store.commit([Event(entries[2].shown, CLICK)])
-    store.forget(surface, before=1000)
+    store.prune(surface, before=1000)
     found = open_store().pending_impressions(surface, since=1000, until=4000)
     assert found == [entries[1], entries[0]]
     assert found[0].shown.expires_at_ms == 1000

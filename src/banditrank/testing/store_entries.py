@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
-from banditrank.storage.records import REWARD_UNITS, Impression, Outcome, first_key, pack_ranking
+from banditrank.storage.records import REWARD_UNITS, Impression, Outcome, min_key, pack_ranking
 
 OpenStore: TypeAlias = Callable[[], Store]
 """Opens the store under test, empty at first; called again, the same one as another process would."""
@@ -18,7 +18,7 @@ def shown(
 ) -> Impression:
     """Return a ranking that is told from others by a number."""
     return Impression(
-        surface, first_key(expires_at_ms)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items)
+        surface, min_key(expires_at_ms)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items)
     )
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from banditrank.storage.base import Store
-from banditrank.storage.records import NOT_CLICKED, NOTHING, CommitStatus, Event, Snapshot
+from banditrank.storage.records import NOT_CLICKED, EMPTY_SNAPSHOT, CommitStatus, Event, Snapshot
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
 from banditrank.testing.store_sharing import at_once
 
@@ -12,7 +12,7 @@ def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
     """What a snapshot sums up can be forgotten; versions go on."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    assert store.snapshot(surface) == NOTHING
+    assert store.snapshot(surface) == EMPTY_SNAPSHOT
     for number in range(4):
         store.commit([Event(shown(surface, number, expires_at_ms=10 * number), CLICK)])
         if number in (0, 2):
@@ -20,16 +20,16 @@ def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
             cells = totals_of(store, surface, up_to=version).cells()
             store.save_snapshot(surface, Snapshot(version, cells, saved=10 * number))
     assert store.snapshot(surface, up_to=2).version == 1
-    store.forget(surface, before=25)
+    store.prune(surface, before=25)
     assert [change.version for change in store.changes(surface, after=0)] == [4]
     assert open_store().snapshot(surface).version == 3
-    assert store.snapshot(surface, up_to=2) == NOTHING
+    assert store.snapshot(surface, up_to=2) == EMPTY_SNAPSHOT
     assert rounds_of(store, surface) == 4
     assert store.commit([Event(shown(surface, 9), CLICK)]).changes[0].version == 5
     later = store.commit([Event(shown(surface, 3, expires_at_ms=30), CLICK)])
     assert later.statuses == [CommitStatus.REPEATED], "a ranking that lapses later was forgotten"
     earlier = store.commit([Event(shown(surface, 1, expires_at_ms=10), CLICK)])
-    assert earlier.statuses == [CommitStatus.FORGOTTEN], "an old ranking may be counted twice"
+    assert earlier.statuses == [CommitStatus.PRUNED], "an old ranking may be counted twice"
 
 
 def check_snapshots_are_kept_once(open_store: OpenStore) -> None:
@@ -41,7 +41,7 @@ def check_snapshots_are_kept_once(open_store: OpenStore) -> None:
     store.save_snapshot(surface, Snapshot(3, b"three", 70))
     assert open_store().snapshot(surface) == Snapshot(5, b"five", 50, b"how it came")
     assert store.snapshot(surface, up_to=4) == Snapshot(3, b"three", 70)
-    assert store.snapshot(surface, up_to=2) == NOTHING
+    assert store.snapshot(surface, up_to=2) == EMPTY_SNAPSHOT
 
 
 def check_who_is_behind_sees_a_gap(open_store: OpenStore) -> None:
@@ -51,11 +51,11 @@ def check_who_is_behind_sees_a_gap(open_store: OpenStore) -> None:
     for number in range(3):
         store.commit([Event(shown(surface, number), CLICK)])
     store.save_snapshot(surface, Snapshot(3, totals_of(store, surface).cells(), 10))
-    store.forget(surface, before=20)
+    store.prune(surface, before=20)
     assert [change.version for change in open_store().changes(surface, after=1)] == [3]
     assert store.versions()[surface].version == 3
     assert rounds_of(store, surface) == 3
-    store.forget(surface, before=20)
+    store.prune(surface, before=20)
     assert store.commit([Event(shown(surface, 4), CLICK)]).changes[0].version == 4
 
 
@@ -68,7 +68,7 @@ def check_much_is_forgotten(open_store: OpenStore) -> None:
         for number in range(3400)
     ]
     store.commit(entries)
-    store.forget(surface, before=1001)
+    store.prune(surface, before=1001)
     left = [entry for entry in entries if entry.shown.expires_at_ms > 1000]
     found = {entry.shown.key: store.outcome(surface, entry.shown.key) for entry in entries[::97]}
     expected = {entry.shown.key: entry.outcome if entry in left else None for entry in entries[::97]}
@@ -83,14 +83,14 @@ def check_what_is_forgotten_is_not_counted_again(open_store: OpenStore) -> None:
     surface = store.create_surface("home", "{}").number
     old, new = shown(surface, 1, expires_at_ms=1000), shown(surface, 2, expires_at_ms=3000)
     store.commit([Event(old, CLICK)])
-    other.forget(surface, before=2000)
-    other.forget(surface, before=1500)
+    other.prune(surface, before=2000)
+    other.prune(surface, before=1500)
     told = store.commit([Event(old, CLICK), Event(new, CLICK), Event(old, None), Event(old, NOT_CLICKED)])
     assert told.statuses == [
-        CommitStatus.FORGOTTEN,
+        CommitStatus.PRUNED,
         CommitStatus.COUNTED,
-        CommitStatus.NOTED,
-        CommitStatus.FORGOTTEN,
+        CommitStatus.RECORDED,
+        CommitStatus.PRUNED,
     ]
     assert store.pending_impressions(surface, since=0, until=5000) == []
     assert rounds_of(other, surface) == 2
@@ -105,10 +105,10 @@ def check_nothing_is_left_of_a_deleted_surface(open_store: OpenStore) -> None:
     other = open_store()
     assert store.delete_surface("home")
     late = other.commit([Event(shown(surface, 3), CLICK), Event(shown(surface, 2), None)])
-    assert late == ([CommitStatus.GONE, CommitStatus.GONE], [])
+    assert late == ([CommitStatus.DELETED, CommitStatus.DELETED], [])
     other.save_snapshot(surface, Snapshot(2, b"", 20))
-    other.forget(surface, before=5)
-    tidy_up(store)
+    other.prune(surface, before=5)
+    purge_all(store)
     assert_nothing_is_left(other, surface)
     assert store.versions() == {}
 
@@ -125,28 +125,28 @@ def check_much_is_deleted_by_and_by(open_store: OpenStore) -> None:
     assert not other.delete_surface("large")
     again = other.create_surface("large", "{}").number
     open_store()  # which does not wait for what is left
-    tidy_up(store, other)
+    purge_all(store, other)
     assert_nothing_is_left(store, large)
     assert store.versions().keys() == {small, again}
     assert rounds_of(store, small) == 1
     assert store.pending_impressions(small, since=0, until=10_000) == kept[1:]
     assert store.definition(small, revision=1) == "{}"
-    assert not other.tidy(), "there is nothing left to be done"
+    assert not other.purge_deleted(), "there is nothing left to be done"
 
 
-def tidy_up(*stores: Store) -> None:
+def purge_all(*stores: Store) -> None:
     """Throw away all that is left of deleted surfaces, several at once."""
 
-    def tidy(store: Store) -> None:
-        while store.tidy():
+    def purge_deleted(store: Store) -> None:
+        while store.purge_deleted():
             pass
 
-    at_once(*(partial(tidy, store) for store in stores))
+    at_once(*(partial(purge_deleted, store) for store in stores))
 
 
 def assert_nothing_is_left(store: Store, surface: int) -> None:
     """Check that nothing is known of a surface any more."""
-    assert store.snapshot(surface) == NOTHING
+    assert store.snapshot(surface) == EMPTY_SNAPSHOT
     assert store.changes(surface, after=0) == []
     assert store.pending_impressions(surface, since=0, until=10_000) == []
     assert store.outcome(surface, shown(surface, 1).key) is None

@@ -75,7 +75,7 @@ def check_one_of_many_settles(open_store: OpenStore) -> None:
     at_once(*(writing(open_store(), number) for number in range(_THREADS)))
     for given in zip(*statuses, strict=True):
         of_kind = Counter(given)
-        assert of_kind == {CommitStatus.COUNTED: 1, CommitStatus.REPEATED: 1, CommitStatus.CONTRADICTED: 2}, (
+        assert of_kind == {CommitStatus.COUNTED: 1, CommitStatus.REPEATED: 1, CommitStatus.CONFLICTING: 2}, (
             given
         )
     assert rounds_of(store, surface) == _ROUNDS
@@ -137,7 +137,7 @@ def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
                 version = own.versions()[surface].version
                 cells = totals_of(own, surface, up_to=version).cells()
                 own.save_snapshot(surface, Snapshot(version, cells, revision))
-                own.forget(surface, before=revision)
+                own.prune(surface, before=revision)
             own.check()
 
     at_once(tend, *(writing(open_store(), number) for number in (1, 2, 3)))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from banditrank.errors import NameTakenError
 from banditrank.storage.records import (
     NOT_CLICKED,
-    NOTHING,
+    EMPTY_SNAPSHOT,
     Event,
     KeyRecord,
     Versions,
@@ -53,7 +53,7 @@ def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
     copy = store.create_surface("copy", "{}", cells=cells).number
     assert open_store().versions()[copy] == Versions(1, 1)
     assert [(one.version, one.cells) for one in open_store().changes(copy, after=0)] == [(1, cells)]
-    assert store.snapshot(copy) == NOTHING
+    assert store.snapshot(copy) == EMPTY_SNAPSHOT
     assert store.commit([Event(shown(copy, 1), CLICK)]).changes[0].version == 2
     counts = totals_of(open_store(), copy).counts(range(4))
     assert (counts.rounds, counts.rewards.sum()) == (3, 2)
