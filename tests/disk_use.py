@@ -17,7 +17,7 @@ from progress import print_result, show_progress
 from servers import PostgresServer, RedisServer, private_directory
 
 from banditrank import Surface, open_store
-from banditrank.engine.ranking_ids import TAIL_BYTES, new_key
+from banditrank.engine.ranking_ids import NONCE_BYTES, new_key
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
     NOT_CLICKED,
@@ -42,7 +42,7 @@ def rankings(surface: int, number: int, n_positions: int, start: int, seed: int)
     """Return counted rankings of random items, in the order of time."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     for place in range(number):
-        key = new_key(start + WINDOW + place // RATE, chance.randbytes(TAIL_BYTES))
+        key = new_key(start + WINDOW + place // RATE, chance.randbytes(NONCE_BYTES))
         items = tuple(chance.sample(range(N_ITEMS), n_positions))
         shown = Impression(surface, key, pack_ranking(chance.randrange(len(USER_TYPES)), items))
         clicked = Outcome(chance.randrange(n_positions), REWARD_UNITS)

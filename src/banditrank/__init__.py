@@ -68,9 +68,9 @@ _EXPORTS = {
     "Smoothing": "estimators.smoothing",
     "ThompsonRank": "policies.thompson_rank",
     "user_type_values": "model.values",
-    "Ranker": "engine.ranker",
+    "Ranker": "ranker",
     "Surface": "engine.surface",
-    "open_store": "storage.opening",
+    "open_store": "storage.factory",
 }
 
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names

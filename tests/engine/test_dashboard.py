@@ -14,7 +14,7 @@ from banditrank import Counts, Problem, user_type_values
 from banditrank.dashboard.assessment import assess
 from banditrank.dashboard.document_schemas import DashboardDocument
 from banditrank.dashboard.documents import dashboard_document
-from banditrank.dashboard.recent_impressions import LatestRankings
+from banditrank.dashboard.recent_impressions import RecentImpressions
 from banditrank.dashboard.series_document import first_wanted, series_document
 from banditrank.dashboard.surface_problem import SurfaceProblem
 from banditrank.engine.counts_replica import SurfaceCounts
@@ -34,7 +34,7 @@ WORLD = Problem(
 def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
     """Return a dashboard's document as it comes out of JSON, which is as it was described."""
     live = ranker._live
-    latest = LatestRankings(live, ranker._engine.store)
+    latest = RecentImpressions(live, ranker._engine.store)
     true = None if truth is None else SurfaceProblem(truth, live.surface)
     now = ranker._engine.now()
     document = dashboard_document(

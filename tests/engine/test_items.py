@@ -17,7 +17,7 @@ from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
 
-def shown_items(ranker: Ranker, rounds: int) -> set[str]:
+def active_items(ranker: Ranker, rounds: int) -> set[str]:
     return {item for _ in range(rounds) for name in ("new", "old") for item in ranker.rank(name).items}
 
 
@@ -32,7 +32,7 @@ def test_a_new_item_is_explored_and_the_others_keep_their_counts(policy: str) ->
         assert (after.rewards[:, :5] == before.rewards).all()
         assert after.rounds == before.rounds == 150
         assert after.displays[:, 5].sum() == 0
-        assert "late" in shown_items(ranker, 100)
+        assert "late" in active_items(ranker, 100)
         play(ranker, 60, seed=2)
         assert ranker.counts().displays[:, 5].sum() > 0
 
@@ -46,14 +46,14 @@ def test_a_retired_item_is_never_shown_again_and_its_counts_stay(tmp_path: Path)
             open_one = second.rank("new")
             first.retire_items([open_one.items[0], "e" if open_one.items[0] != "e" else "d"])
             gone = set(first.surface.retired)
-            assert not shown_items(first, 100) & gone
+            assert not active_items(first, 100) & gone
             wait_until(lambda: set(second.surface.retired) == gone)
             second._live.refresh()
-            assert not shown_items(second, 100) & gone
+            assert not active_items(second, 100) & gone
             assert second.feedback(open_one.id, clicked=open_one.items[0]) == "counted", "it was shown"
             assert first.counts().n_items == 3
     with SqliteStore(path) as store, a_ranker(store=store) as restarted:
-        assert not shown_items(restarted, 100) & gone
+        assert not active_items(restarted, 100) & gone
         again = {item.item: item.displays for item in restarted.estimates().user_types[0].items}
         assert again == {item: told[item] + (item in open_one.items) for item in ITEMS}
         restarted.add_items(gone)

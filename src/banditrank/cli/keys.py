@@ -101,7 +101,7 @@ def revoke_command(
 ) -> None:
     """Revoke a key; running services refuse it within seconds."""
     with opened(store, store_file) as kept:
-        if not kept.revoke_key(key, at=int(time.time() * 1000)):
+        if not kept.revoke_key(key, revoked_at_ms=int(time.time() * 1000)):
             raise InvalidInputError("key", "must be the id of a key in force", key)
     typer.echo(f"revoked {key}")
 

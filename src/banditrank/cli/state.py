@@ -129,7 +129,7 @@ def _known(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":
     from banditrank.engine.surface import Surface
 
     surface = Surface.from_definition(record.definition)
-    return CountsReplica(store, record.number, surface).known(surface, record.revision)
+    return CountsReplica(store, record.surface_id, surface).surface_counts(surface, record.revision)
 
 
 def _summary(known: "SurfaceCounts") -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _summary(known: "SurfaceCounts") -> dict[str, Any]:
     return {
         "surface": surface.name,
         "rounds": known.counts.rounds,
-        "items": len(surface.shown_items),
+        "items": len(surface.active_items),
         "retired": len(surface.retired),
         "positions": surface.n_positions,
         "user_types": list(surface.user_types),

@@ -127,11 +127,11 @@ def assess(known: SurfaceCounts) -> Assessment:
     """Work out what counts say; the same counts give the same."""
     surface, counts = known.surface, known.counts
     world = estimated_problem(surface, counts)
-    own = surface.made_policy.utility if surface.treatment == "equal" else UTILITARIAN
+    own = surface.compiled_policy.utility if surface.treatment == "equal" else UTILITARIAN
     other = NASH if own == UTILITARIAN else own
     own_place = 0 if surface.treatment == "personalized" else 1 if own == UTILITARIAN else 2
     rankings = [best_personalized_rankings(world), best_equal(world, UTILITARIAN), best_equal(world, other)]
-    draws = PosteriorDraws(counts.of_items(surface.shown_numbers), seed=known.version)
+    draws = PosteriorDraws(counts.of_items(surface.active_numbers), seed=known.version)
     drawn = np.empty((len(rankings), draws.size, world.n_user_types))  # values in each draw
     best = np.empty(drawn.shape[1:])  # of the ranking that is best in it
     choices = []

@@ -19,7 +19,7 @@ from banditrank.dashboard.document_schemas import (
 )
 from banditrank.dashboard.last_hour import HourTotals
 from banditrank.dashboard.posterior_samples import Interval
-from banditrank.dashboard.recent_impressions import LatestRankings, format_time
+from banditrank.dashboard.recent_impressions import RecentImpressions, format_time
 from banditrank.dashboard.series_document import fitted, known_number
 from banditrank.dashboard.surface_problem import SurfaceProblem
 from banditrank.engine.surface import Surface
@@ -30,7 +30,7 @@ Numbers = NDArray[np.intp]
 def dashboard_document(
     assessment: Assessment,
     truth: SurfaceProblem | None,
-    latest: LatestRankings,
+    latest: RecentImpressions,
     last_hour: tuple[float | None, HourTotals],
     health: list[CheckDocument],
     *,
@@ -92,7 +92,7 @@ def _facts(surface: Surface) -> SurfaceFacts:
         "name": surface.name,
         "treatment": surface.treatment,
         "utility": surface.utility,
-        "policy": surface.made_policy.name,
+        "policy": surface.compiled_policy.name,
         "items": list(surface.items),
         "retired": list(surface.retired),
         "types": list(surface.user_types),
@@ -110,7 +110,7 @@ def _hour(totals: HourTotals, n_user_types: int) -> HourDocument:
     }
 
 
-def _now(assessment: Assessment, latest: LatestRankings) -> list[NowDocument]:
+def _now(assessment: Assessment, latest: RecentImpressions) -> list[NowDocument]:
     equal = assessment.own > 0
     numbers = _numbers(assessment)
     rankings = [numbers[choice.ranking].tolist() for choice in assessment.choices]
@@ -204,7 +204,7 @@ def _treatment(treatment: TreatmentValue, numbers: Numbers, truth: SurfaceProble
 
 def _numbers(assessment: Assessment) -> Numbers:
     """Return the numbers of the items that can be shown, which rankings are places in."""
-    return np.asarray(assessment.known.surface.shown_numbers, dtype=np.intp)
+    return np.asarray(assessment.known.surface.active_numbers, dtype=np.intp)
 
 
 def _interval(ends: Interval) -> IntervalDocument:

@@ -37,7 +37,7 @@ def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_
     return Problem(
         arrivals / arrivals.sum(),
         estimates.position_preferences,
-        estimates.item_means[:, surface.shown_numbers].clip(0.0, 1.0),
+        estimates.item_means[:, surface.active_numbers].clip(0.0, 1.0),
         name=surface.name,
     )
 
@@ -46,7 +46,7 @@ def best_rankings(surface: Surface, world: Problem) -> Places:
     """Return the best ranking for each type under the surface's treatment, shape (N, K)."""
     if surface.treatment == "personalized":
         return best_personalized_rankings(world)
-    return best_equal(world, surface.made_policy.utility)
+    return best_equal(world, surface.compiled_policy.utility)
 
 
 def best_equal(world: Problem, utility: Utility) -> Places:

@@ -79,7 +79,7 @@ def report_estimates(live: SurfaceRuntime, *, level: float = 0.95) -> EstimatesR
     level
         Of the intervals.
     """
-    return estimates_of(live.known(), level=level)
+    return estimates_of(live.counts(), level=level)
 
 
 def estimates_of(known: SurfaceCounts, *, level: float = 0.95) -> EstimatesReport:

@@ -5,40 +5,37 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from banditrank.dashboard.document_schemas import FeedbackState, RecentDocument, ShownDocument, Why
-from banditrank.dashboard.surface_monitor import LatestRanking
-from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.dashboard.surface_monitor import RecentImpression, SurfaceMonitor
 from banditrank.errors import StoreError
-from banditrank.storage.base import Store
 from banditrank.storage.records import DISCARDED, Outcome, pack_ranking
 
 
-class LatestRankings:
+class RecentImpressions:
     """Tells of a surface's latest rankings; asks the store for each outcome until there is one.
 
     Parameters
     ----------
-    live
-        The surface.
-    store
-        What knows the outcomes.
+    monitor
+        The monitor of the surface.
     """
 
-    def __init__(self, live: SurfaceRuntime, store: Store) -> None:
-        self._live = live
-        self._store = store
+    def __init__(self, monitor: SurfaceMonitor) -> None:
+        self._monitor = monitor
+        self._runtime = monitor.runtime
         self._outcomes: dict[bytes, Outcome] = {}
 
     def documents(self, now: float) -> list[RecentDocument]:
         """Return the latest rankings, the latest first, as of a time in seconds since 1970."""
-        latest = [LatestRanking(*one) for one in reversed(self._live.monitor.latest.copy())]
-        keys = [one.shown.key for one in latest]
+        latest = list(reversed(self._monitor.recent.copy()))
+        keys = [one.impression.key for one in latest]
         known = {key: self._outcomes[key] for key in keys if key in self._outcomes}
+        store = self._runtime.store
         with suppress(StoreError):  # then they wait; that the store is down is told elsewhere
             for key in keys:
-                if key not in known and (outcome := self._store.outcome(self._live.number, key)) is not None:
+                if key not in known and (outcome := store.outcome(self._runtime.surface_id, key)) is not None:
                     known[key] = outcome
         self._outcomes = known
-        return [_document(one, known.get(one.shown.key), now) for one in latest]
+        return [_document(one, known.get(one.impression.key), now) for one in latest]
 
     def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[ShownDocument | None]:
         """Return the share of each choice among the latest rankings of its type; None if there are none.
@@ -52,8 +49,8 @@ class LatestRankings:
         equal
             Whether it is for all types.
         """
-        shown = Counter(self._live.monitor.shown.copy())
-        n_user_types = len(self._live.surface.user_types)
+        shown = Counter(self._monitor.shown.copy())
+        n_user_types = len(self._runtime.surface.user_types)
         by_type: Counter[int] = Counter()
         for ranking, number in shown.items():
             by_type[int.from_bytes(ranking[:2], "little")] += number
@@ -66,13 +63,13 @@ class LatestRankings:
         return shares
 
 
-def _document(latest: LatestRanking, outcome: Outcome | None, now: float) -> RecentDocument:
-    user_type, *items = latest.shown.numbers
+def _document(latest: RecentImpression, outcome: Outcome | None, now: float) -> RecentDocument:
+    user_type, *items = latest.impression.numbers
     best = None if latest.best is None or user_type >= len(latest.best) else latest.best[user_type]
-    feedback = _feedback(outcome, lapsed=now * 1000 >= latest.shown.expires_at_ms)
+    feedback = _feedback(outcome, lapsed=now * 1000 >= latest.impression.expires_at_ms)
     return {
-        "id": latest.id,
-        "at": format_time(latest.at),
+        "id": latest.ranking_id,
+        "at": format_time(latest.issued_at),
         "type": user_type,
         "ranking": items,
         "why": _why(tuple(items), best),

@@ -60,10 +60,12 @@ class SurfaceProblem:
             for j, item in enumerate(surface.items):
                 if item in items:
                     self.item_means[i, j] = problem.item_means[number, items[item]]
-        shown = np.asarray(surface.shown_numbers, dtype=np.intp)
+        shown = np.asarray(surface.active_numbers, dtype=np.intp)
         self.arrival_rates = arrivals / arrivals.sum()
         present = Problem(self.arrival_rates, self.position_preferences, self.item_means[:, shown])
-        best = best_rankings(present, equal=surface.treatment == "equal", utility=surface.made_policy.utility)
+        best = best_rankings(
+            present, equal=surface.treatment == "equal", utility=surface.compiled_policy.utility
+        )
         self.optimum = np.array([self.values(shown[ranking])[i] for i, ranking in enumerate(best)])
         self._gaps: dict[tuple[int, ...], float] = {}
         self.random: Floats = self.item_means[:, shown].mean(axis=1)
@@ -102,7 +104,7 @@ class SurfaceProblem:
         """Return by how much a ranking's utility for all types falls short."""
         if ranking not in self._gaps:
             both = np.stack([self.optimum, self._worth(ranking)]).clip(_LEAST_VALUE)
-            best, ours = self.surface.made_policy.utility.collectives(self.arrival_rates, both)
+            best, ours = self.surface.compiled_policy.utility.collectives(self.arrival_rates, both)
             self._gaps[ranking] = float(best - ours)
         return self._gaps[ranking]
 

@@ -29,7 +29,7 @@ from banditrank.dashboard.time_buckets import MAX_BUCKETS, TimeBuckets
 from banditrank.storage.cells import CELL, Cells, decoded
 from banditrank.storage.records import REWARD_UNITS
 
-MOST_NOTES = 50
+MAX_NOTES = 50
 
 _WITHOUT_LAST_HOUR, _WITHOUT_AHEAD, _FORMAT = _FORMATS = (1, 2, 3)  # all can be read
 _TRIAL = 3_600_000  # milliseconds, at most: half of the buckets
@@ -133,7 +133,7 @@ class TimeSeries:
 
     def note(self, at: int, text: str) -> None:
         """Remember what happened."""
-        self.notes = [*self.notes, Note(at, text)][-MOST_NOTES:]
+        self.notes = [*self.notes, Note(at, text)][-MAX_NOTES:]
 
     @property
     def rankings(self) -> NDArray[np.intp] | None:

@@ -103,7 +103,7 @@ def report_treatments(live: SurfaceRuntime, *, time_limit: float = SOLVER_SECOND
     time_limit
         Seconds for finding the best equal ranking.
     """
-    known = live.known()
+    known = live.counts()
     surface, counts = known.surface, known.counts
     world = estimated_problem(surface, counts)
     utility = surface.utility if surface.treatment == "equal" else "utilitarian"
@@ -154,7 +154,7 @@ def _items(
 
 def _given(surface: Surface, world: Problem, rankings: NDArray[np.intp]) -> list[Exposure]:
     """Return what each item of the surface gets if each type is shown its row of rankings."""
-    numbers = np.asarray(surface.shown_numbers, dtype=np.intp)[rankings]  # (N, K)
+    numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]  # (N, K)
     weights = np.repeat(world.arrival_rates[:, None], numbers.shape[1], axis=1)
     displays, looks = np.zeros(len(surface.items)), np.zeros(len(surface.items))
     np.add.at(displays, numbers, weights)
@@ -170,5 +170,5 @@ def _shares(amounts: Floats) -> list[float]:
 
 
 def _named(surface: Surface, ranking: NDArray[np.integer]) -> list[str]:
-    numbers = surface.shown_numbers
+    numbers = surface.active_numbers
     return [surface.items[numbers[place]] for place in ranking]

@@ -122,7 +122,7 @@ def _found(store: Store, name: str) -> tuple[Surface, int]:
     record = store.find_surface(name)
     if record is None:
         raise UnknownNameError("surface", name, [known.name for known in store.surfaces()])
-    return Surface.from_definition(record.definition), record.number
+    return Surface.from_definition(record.definition), record.surface_id
 
 
 def _cells(surface: Surface, counts: object) -> Cells:

@@ -77,7 +77,7 @@ async def _told(application: "Application", live: SurfaceRuntime, request: Reque
     told = 0.0
     tag = b""
     grid = await _grid(application, live)
-    while not live.is_gone and _may_read(application, live, request):
+    while not live.is_deleted and _may_read(application, live, request):
         now = loop.time()
         parts = []
         if now >= next_state:

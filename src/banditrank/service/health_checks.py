@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from banditrank.dashboard.document_schemas import CheckDocument, Status
 from banditrank.engine.engine import Engine
 from banditrank.engine.feedback_tracker import Pending
-from banditrank.engine.group_commit import MOST_WAITING
+from banditrank.engine.group_commit import MAX_QUEUED
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.metrics import Answers
 
@@ -121,9 +121,9 @@ def _checks_of_engine(live: SurfaceRuntime, engine: Engine) -> Iterator[Check]:
         lambda _, now: now.waiting,
         _whole,
         "rankings and feedback wait to be written",
-        MOST_WAITING / 20,
-        MOST_WAITING / 2,
-        _whole(MOST_WAITING / 20),
+        MAX_QUEUED / 20,
+        MAX_QUEUED / 2,
+        _whole(MAX_QUEUED / 20),
     )
     yield Check(
         "Dropped",
@@ -181,13 +181,13 @@ def _checks_of_feedback(live: SurfaceRuntime, now: Reading) -> Iterator[Check]:
         _time(longest),
         idle="came here so far",
     )
-    if not live.is_alone:  # feedback may have come to others
+    if live.has_other_writers:  # feedback may have come to others
         return
     yield Check(
         "Pending",
         lambda _, now: now.pending.number,
         _whole,
-        f"rankings wait for feedback, the oldest for {_time(now.pending.oldest)}",
+        f"rankings wait for feedback, the oldest for {_time(now.pending.oldest_seconds)}",
         idle="rankings wait for feedback",
     )
     yield Check(

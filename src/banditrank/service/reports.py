@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
-from banditrank.dashboard.explain import explain
-from banditrank.dashboard.explanation import Explanation
+from banditrank.dashboard.explain import Explanation, explain
 from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError
 from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
@@ -45,7 +44,7 @@ async def _equality(application: "Application", request: Request) -> Response:
 
 async def _explain(application: "Application", request: Request) -> Response:
     def explained() -> Explanation:
-        live, _ = application.engine.ticket(request.parameters["ranking"])
+        live, _ = application.engine.issued_ranking(request.parameters["ranking"])
         request.principal.check_surface(live.surface.name)
         return explain(application.engine, request.parameters["ranking"])
 

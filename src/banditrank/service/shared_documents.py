@@ -14,10 +14,11 @@ import msgspec
 
 from banditrank.dashboard.assessment import Assessment, assess
 from banditrank.dashboard.documents import dashboard_document
-from banditrank.dashboard.recent_impressions import LatestRankings
+from banditrank.dashboard.duty_cycle import DutyCycle
+from banditrank.dashboard.recent_impressions import RecentImpressions
 from banditrank.dashboard.series_document import first_wanted, series_document
+from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
 from banditrank.dashboard.time_series import Buckets, Note
-from banditrank.engine.duty_cycle import DutyCycle
 from banditrank.engine.engine import Engine
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.health_checks import AGES
@@ -42,7 +43,8 @@ class _Desk:
     """What was made for one surface."""
 
     live: SurfaceRuntime
-    latest: LatestRankings
+    monitor: SurfaceMonitor
+    latest: RecentImpressions
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     assessment: Assessment | None = None
     pace: DutyCycle = field(default_factory=lambda: DutyCycle(_SHARE_OF_TIME))
@@ -64,14 +66,17 @@ class SharedDocuments:
     ----------
     engine
         The surfaces.
+    monitors
+        Their monitors.
     vitals
         Whether all is well.
     pool
         Where documents are made.
     """
 
-    def __init__(self, engine: Engine, vitals: Vitals, pool: Pool) -> None:
+    def __init__(self, engine: Engine, monitors: SurfaceMonitors, vitals: Vitals, pool: Pool) -> None:
         self._engine = engine
+        self._monitors = monitors
         self._vitals = vitals
         self._pool = pool
         self._desks: dict[int, _Desk] = {}
@@ -106,19 +111,20 @@ class SharedDocuments:
         async with desk.lock:
             buckets, notes = await self._closed(desk)
             wanted = max(first, first_wanted(buckets, since))
-            return await self._pool.run(_made_series, live, buckets, notes, wanted)
+            return await self._pool.run(_made_series, desk.monitor, buckets, notes, wanted)
 
     def _desk(self, live: SurfaceRuntime) -> _Desk:
-        desk = self._desks.get(live.number)
+        desk = self._desks.get(live.surface_id)
         if desk is None:
-            present = {one.number for one in self._engine.surfaces()}
+            present = {one.surface_id for one in self._engine.surfaces()}
             self._desks = {number: one for number, one in self._desks.items() if number in present}
-            desk = self._desks[live.number] = _Desk(live, LatestRankings(live, self._engine.store))
+            monitor = self._monitors.of(live)
+            desk = self._desks[live.surface_id] = _Desk(live, monitor, RecentImpressions(monitor))
         return desk
 
     async def _closed(self, desk: _Desk) -> tuple[Buckets, list[Note]]:
         if desk.series is None or time.monotonic() - desk.series_made >= _FRESH_SECONDS:
-            desk.series = await self._pool.run(desk.live.series)
+            desk.series = await self._pool.run(desk.monitor.series)
             desk.series_made = time.monotonic()
         return desk.series
 
@@ -129,15 +135,15 @@ class SharedDocuments:
     def _made_state(self, desk: _Desk) -> State:
         live = desk.live
         assessment = self._assessed(desk)
-        truth = live.monitor.truth_of(assessment.known.surface)
+        truth = desk.monitor.problem_of(assessment.known.surface)
         document = dashboard_document(
             assessment,
             truth,
             desk.latest,
-            live.last_hour(),
+            desk.monitor.last_hour(),
             self._vitals.checks(live),
             now=self._engine.now(),
-            counts_age=live.age,
+            counts_age=live.staleness_seconds,
         )
         ages = {key: document[key] for key in ("as_of", "counts_age_s", "health")}
         lasting = _encode({key: value for key, value in document.items() if key not in ages})
@@ -150,12 +156,12 @@ class SharedDocuments:
         live, before = desk.live, desk.assessment
         latest = live.revision, live.version
         if before is None or (before.known.revision, before.known.version) != latest:
-            desk.assessment = before = assess(live.known())
+            desk.assessment = before = assess(live.counts())
         return before
 
 
-def _made_series(live: SurfaceRuntime, buckets: Buckets, notes: list[Note], first: int) -> bytes:
-    types, has_truth = live.surface.user_types, live.monitor.has_truth
+def _made_series(monitor: SurfaceMonitor, buckets: Buckets, notes: list[Note], first: int) -> bytes:
+    types, has_truth = monitor.runtime.surface.user_types, monitor.has_problem
     return _encode(
         series_document(buckets, notes, n_user_types=len(types), with_regret=has_truth, first=first)
     )

@@ -160,7 +160,9 @@ class Store(ABC):
         """Keep the sum of all changes up to a version, if the surface still exists; readers begin there."""
 
     @abstractmethod
-    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Event]:
         """Return rankings without an outcome that lapse within [since, until), in milliseconds since 1970."""
 
     @abstractmethod

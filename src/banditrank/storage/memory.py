@@ -180,7 +180,9 @@ class MemoryStore(Store):
                 kept = {one.version: one for one in (snapshot, *state.snapshots)}
                 state.snapshots = [kept[version] for version in sorted(kept)]
 
-    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Event]:
         """Return rankings without an outcome that lapse within a time."""
         with self._lock:
             still_open = self._states[surface].open if surface in self._states else {}

@@ -12,8 +12,8 @@ from banditrank.storage.addresses import is_relaxed, without_options
 from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
-    KEY_BYTES,
     EMPTY_SNAPSHOT,
+    KEY_BYTES,
     Change,
     Event,
     Impression,
@@ -22,8 +22,8 @@ from banditrank.storage.records import (
     Snapshot,
     SurfaceRecord,
     Versions,
-    min_key,
     is_storable,
+    min_key,
 )
 from banditrank.storage.redis_server import RedisServer
 
@@ -183,7 +183,9 @@ class RedisStore(Store):
         keys = ["versions", *(f"{surface}:{name}" for name in ("snapshots", "sums", "histories"))]
         self._server.run(scripts.SAVE_SNAPSHOT, keys, [surface, *snapshot])
 
-    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Event]:
         """Return rankings without an outcome that lapse within a time."""
         first, last = b"[" + min_key(since), b"(" + min_key(until)
         found = self._server.call("ZRANGEBYLEX", f"{surface}:open", first, last, "LIMIT", 0, limit)

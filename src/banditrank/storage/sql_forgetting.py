@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from banditrank.storage.records import min_key, is_storable
+from banditrank.storage.records import is_storable, min_key
 from banditrank.storage.sql_pieces import SqlPieces
 
 _PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes

@@ -42,7 +42,9 @@ class SqlPieces(SqlDatabase):
                 found.update({(surface, key): Outcome.from_code(code) for key, code in rows})
         return found
 
-    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Event]:
         """Return rankings without an outcome that lapse within a time; throw away pieces without any."""
         begin, end = min_key(since), min_key(until)
         found: dict[bytes, Event] = {}

@@ -17,7 +17,15 @@ from banditrank.storage.base import WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.connection_pool import ConnectionPool
 from banditrank.storage.impression_batches import packed
-from banditrank.storage.records import KEY_BYTES, Change, Event, ImpressionId, Outcome, group_by_surface, expiry_of
+from banditrank.storage.records import (
+    KEY_BYTES,
+    Change,
+    Event,
+    ImpressionId,
+    Outcome,
+    expiry_of,
+    group_by_surface,
+)
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.sql_database import Row, Transaction
 

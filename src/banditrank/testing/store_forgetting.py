@@ -3,7 +3,7 @@
 from functools import partial
 
 from banditrank.storage.base import Store
-from banditrank.storage.records import NOT_CLICKED, EMPTY_SNAPSHOT, CommitStatus, Event, Snapshot
+from banditrank.storage.records import EMPTY_SNAPSHOT, NOT_CLICKED, CommitStatus, Event, Snapshot
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
 from banditrank.testing.store_sharing import at_once
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from banditrank.errors import NameTakenError
 from banditrank.storage.records import (
-    NOT_CLICKED,
     EMPTY_SNAPSHOT,
+    NOT_CLICKED,
     Event,
     KeyRecord,
     Versions,
