@@ -25,7 +25,7 @@ class SurfaceObserver:
         """Handle rankings that this process issued, at a time in seconds since 1970."""
 
     def on_change(self, change: Change) -> None:
-        """Handle a change of the counts; changes arrive in the order of their versions, possibly with gaps."""
+        """Handle a change of the counts; changes arrive in order of versions, possibly with gaps."""
 
     def on_definition(self, before: Surface, after: Surface) -> None:
         """Handle a new definition of the surface."""

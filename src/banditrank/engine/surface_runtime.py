@@ -88,9 +88,7 @@ class SurfaceRuntime:
         self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
         self.validator = RankingValidator(store, record.surface_id, record.revision, self.surface)
         self.feedback_tracker = FeedbackTracker(self.surface.attribution_seconds)
-        self._replica = CountsReplica(
-            store, record.surface_id, self.surface, on_change=lambda change: self.observer.on_change(change)
-        )
+        self._replica = CountsReplica(store, record.surface_id, self.surface, on_change=self._observe)
         self._mark_due = partial(on_due, self)
         self._expirer = ImpressionExpirer(
             record.surface_id,
@@ -273,6 +271,9 @@ class SurfaceRuntime:
         if self._replica.apply(change):
             self._replica.catch_up()
         self._mark_due()
+
+    def _observe(self, change: Change) -> None:
+        self.observer.on_change(change)
 
     def catch_up(self, version: int) -> None:
         """Apply changes that other processes committed, up to a version at least."""
