@@ -129,7 +129,7 @@ def _known(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":
     from banditrank.engine.surface import Surface
 
     surface = Surface.from_definition(record.definition)
-    return CountsReplica(store, record.number, surface).known(surface, record.revision)
+    return CountsReplica(store, record.surface_id, surface).known(surface, record.revision)
 
 
 def _summary(known: "SurfaceCounts") -> dict[str, Any]:

@@ -17,9 +17,7 @@ def shown(
     surface: int, number: int, *, expires_at_ms: int = 1000, items: tuple[int, ...] = (3, 1)
 ) -> Impression:
     """Return a ranking that is told from others by a number."""
-    return Impression(
-        surface, min_key(expires_at_ms)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items)
-    )
+    return Impression(surface, min_key(expires_at_ms)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
 
 
 def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals:
