@@ -11,9 +11,10 @@ from redis import Redis
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage import redis_scripts
 from banditrank.storage.addresses import split_options
+from banditrank.storage.base import Store
 from banditrank.storage.factory import open_store
 from banditrank.storage.migrations import MIGRATIONS
-from banditrank.storage.records import Event, KeyRecord, Snapshot
+from banditrank.storage.records import Event, KeyRecord, SavedTimeSeries, Snapshot
 from banditrank.storage.redis import RedisStore
 from banditrank.storage.sql import SqlStore
 from banditrank.testing.store_entries import CLICK, rounds_of, shown
@@ -95,6 +96,51 @@ def test_keys_of_an_older_version_never_expire_and_cover_all_surfaces(
         new.add_key(scoped)
         assert new.revoke_key("k", revoked_at_ms=7)
         assert new.api_keys() == [replace(old_key, revoked_at_ms=7), scoped]
+
+
+def write_snapshot(store: Store, surface_id: int, version: int, history: bytes) -> None:
+    """Write a snapshot as the versions did whose snapshots had a history."""
+    if isinstance(store, SqlStore):
+        with store._transaction() as transaction:
+            values = [surface_id, version, b"cells", 5, history]
+            transaction.run("INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s)", values)
+    else:
+        assert isinstance(store, RedisStore)
+        store._call("HSET", f"{surface_id}:sums", version, b"cells")
+        store._call("HSET", f"{surface_id}:histories", version, history)
+        store._call("ZADD", f"{surface_id}:snapshots", version, f"{version}:5")
+
+
+def test_the_latest_history_of_snapshots_becomes_the_time_series(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:2])
+    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:4])
+    with open_store(address) as old:
+        home, ads, new_surface, deleted = (
+            old.create_surface(name, "{}").surface_id for name in ("home", "ads", "new", "deleted")
+        )
+        for version, history in ((9, b"ninth"), (10, b"\x00tenth"), (2, b"second")):
+            write_snapshot(old, home, version, history)
+        for version, history in ((3, b"third"), (4, b"")):
+            write_snapshot(old, ads, version, history)
+        write_snapshot(old, deleted, 1, b"first")
+        assert old.delete_surface("deleted")
+    monkeypatch.undo()
+    with open_store(address) as new:
+        assert new.time_series(home) == SavedTimeSeries(10, b"\x00tenth")
+        assert new.time_series(ads) == SavedTimeSeries(3, b"third")
+        assert new.time_series(new_surface) is None
+        assert new.time_series(deleted) is None
+        assert new.snapshot(home) == Snapshot(10, b"cells", 5)
+        new.save_snapshot(home, Snapshot(11, b"more", 6))
+        assert new.snapshot(home) == Snapshot(11, b"more", 6)
+        if isinstance(new, SqlStore):
+            histories = new._read("SELECT history FROM snapshots WHERE surface = %s AND version = 11", [home])
+            assert histories == [(None,)], "replicas of the previous version cannot read the snapshot"
+        else:
+            assert isinstance(new, RedisStore)
+            assert not new._call("EXISTS", f"{home}:histories")
 
 
 def test_a_version_without_scoped_keys_rejects_a_store_that_may_have_them(

@@ -14,6 +14,7 @@ from banditrank.storage.records import (
     ImpressionId,
     KeyRecord,
     Outcome,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -197,6 +198,14 @@ class Store(ABC):
 
         Works in batches, so that writers do not wait; an error may leave some batches done.
         """
+
+    @abstractmethod
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface, None if there is none."""
+
+    @abstractmethod
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface, unless one as recent is stored or the surface is deleted."""
 
     # Secrets and keys
 

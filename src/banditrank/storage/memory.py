@@ -17,6 +17,7 @@ from banditrank.storage.records import (
     ImpressionId,
     KeyRecord,
     Outcome,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -34,6 +35,7 @@ class _SurfaceState:
     outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=lambda: [EMPTY_SNAPSHOT])
+    time_series: SavedTimeSeries | None = None
     pruned_before_ms: int = 0
 
     @property
@@ -212,6 +214,19 @@ class MemoryStore(Store):
                 latest = state.changes[-1:]
                 state.changes = [one for one in state.changes if one.version > version] or latest
                 state.snapshots = [one for one in state.snapshots if one.version >= version]
+
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface."""
+        with self._lock:
+            state = self._states.get(surface_id)
+            return None if state is None else state.time_series
+
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface if it is newer than the stored one."""
+        with self._lock:
+            state = self._states.get(surface_id)
+            if state and (state.time_series is None or state.time_series.version < series.version):
+                state.time_series = series
 
     def secret(self) -> bytes:
         """Return the random bytes of this store."""

@@ -91,4 +91,19 @@ MIGRATIONS = (
     ALTER TABLE keys ADD COLUMN expires_at_ms BIGINT;
     ALTER TABLE keys ADD COLUMN surfaces TEXT NOT NULL DEFAULT ''
     """,
+    # snapshots.history stays, unused: replicas of the previous version select it until they are replaced.
+    """
+    CREATE TABLE time_series (
+        surface BIGINT PRIMARY KEY,
+        version BIGINT NOT NULL,
+        data BYTES NOT NULL
+    );
+    INSERT INTO time_series
+        SELECT surface, version, history FROM snapshots AS latest
+        WHERE length(history) > 0 AND surface IN (SELECT number FROM surfaces) AND NOT EXISTS (
+            SELECT 1 FROM snapshots AS later
+            WHERE later.surface = latest.surface AND later.version > latest.version
+            AND length(later.history) > 0
+        )
+    """,
 )

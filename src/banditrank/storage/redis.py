@@ -24,6 +24,7 @@ from banditrank.storage.records import (
     Impression,
     KeyRecord,
     Outcome,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -164,7 +165,7 @@ class RedisStore(Store):
                     f"{self._location} has schema {version}, this version knows {known}: upgrade banditrank"
                 )
             script = scripts.MIGRATE.replace("STEP", scripts.MIGRATIONS[version])
-            self._run(script, ["schema", "secret"], [version, secrets.token_bytes(32)])
+            self._run(script, ["schema", "secret"], [version, secrets.token_bytes(32), self._prefix])
 
     # Surfaces
 
@@ -301,6 +302,15 @@ class RedisStore(Store):
         keys = ["versions", *(f"{surface_id}:{name}" for name in names), "forgotten"]
         while self._run(scripts.PRUNE, keys, [surface_id, before_ms, min_key(before_ms), _MAX_PRUNED]):
             pass
+
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface."""
+        version, data = self._call("HMGET", f"{surface_id}:time_series", "version", "data")
+        return None if version is None else SavedTimeSeries(int(version), data)
+
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface if it is newer than the stored one."""
+        self._run(scripts.SAVE_TIME_SERIES, ["versions", f"{surface_id}:time_series"], [surface_id, *series])
 
     # Secrets and keys
 

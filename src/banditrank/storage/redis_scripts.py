@@ -21,6 +21,7 @@ Keys, each with the prefix of the store:
 `N:changes`         stream: entry VERSION-0 has the cells, and the time of the commit
 `N:snapshots`       sorted set: "version:time at which it was saved", by version
 `N:sums`            hash: version → cells of the snapshot
+`N:time_series`     hash: the fields `version` and `data`
 ==================  ==========================================================================================
 
 All members of `N:open` and `N:settled` have the score 0, so that Redis sorts them by their bytes: by expiry.
@@ -31,13 +32,28 @@ import struct
 # Each step is run as one script, so that only one of several processes applies it. A released step is never
 # changed, because the steps after it migrate the stores of older versions.
 # KEYS   schema, secret
-# ARGV   number of applied migrations, random bytes
+# ARGV   number of applied migrations, random bytes, prefix of all keys
 MIGRATIONS = (
     """
     redis.call('SET', KEYS[2], ARGV[2])
     """,
     # API keys may expire and be limited to surfaces: versions that ignore it must not open the store.
     "",
+    # The time series was part of each snapshot, in `N:histories`: version → time series.
+    """
+    for _, surface_id in ipairs(redis.call('HVALS', ARGV[3] .. 'surfaces')) do
+        local prefix = ARGV[3] .. surface_id
+        for _, snapshot in ipairs(redis.call('ZREVRANGE', prefix .. ':snapshots', 0, -1)) do
+            local version = string.match(snapshot, '%d+')
+            local history = redis.call('HGET', prefix .. ':histories', version)
+            if history and history ~= '' then
+                redis.call('HSET', prefix .. ':time_series', 'version', version, 'data', history)
+                break
+            end
+        end
+        redis.call('UNLINK', prefix .. ':histories')
+    end
+    """,
 )
 
 MIGRATE = """
@@ -86,6 +102,7 @@ redis.call('HSET', ARGV[1] .. surface_id .. ':definitions', revision, ARGV[3])
 return 1
 """
 
+# Replicas of the previous version write `N:histories` until they are replaced.
 DELETE_SURFACE = """
 local surface_id = redis.call('HGET', KEYS[1], ARGV[2])
 if not surface_id then return 0 end
@@ -94,7 +111,7 @@ redis.call('HDEL', KEYS[2], surface_id)
 redis.call('HDEL', KEYS[3], surface_id)
 redis.call('HDEL', KEYS[5], surface_id)
 local names = {
-    'definitions', 'open', 'settled', 'changes', 'snapshots', 'sums'}
+    'definitions', 'open', 'settled', 'changes', 'snapshots', 'sums', 'time_series', 'histories'}
 for _, name in ipairs(names) do
     redis.call('UNLINK', ARGV[1] .. surface_id .. ':' .. name)
 end
@@ -188,6 +205,16 @@ local found = redis.call('ZREVRANGEBYSCORE', KEYS[1], ARGV[1], '-inf', 'LIMIT', 
 if not found[1] then return {} end
 local version, saved = string.match(found[1], '(%d+):(%d+)')
 return {version, redis.call('HGET', KEYS[2], version), saved}
+"""
+
+# KEYS   versions, time_series
+# ARGV   surface id, version, data
+SAVE_TIME_SERIES = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+local stored = redis.call('HGET', KEYS[2], 'version')
+if stored and tonumber(stored) >= tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[2], 'version', ARGV[2], 'data', ARGV[3])
+return 1
 """
 
 # KEYS   versions, settled, changes, snapshots, sums, open, forgotten

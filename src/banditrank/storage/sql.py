@@ -23,6 +23,7 @@ from banditrank.storage.records import (
     ImpressionId,
     KeyRecord,
     Outcome,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -42,6 +43,7 @@ _SURFACE_TABLES = {  # tables with rows of a surface, and the column that follow
     "shown": "first",
     "changes": "version",
     "snapshots": "version",
+    "time_series": "version",
 }
 
 Row = tuple[Any, ...]
@@ -306,6 +308,22 @@ class SqlStore(Store):
                 "SELECT number, %s, %s, %s FROM surfaces WHERE number = %s "
                 "ON CONFLICT (surface, version) DO NOTHING",
                 [*snapshot, surface_id],
+            )
+
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface."""
+        rows = self._read("SELECT version, data FROM time_series WHERE surface = %s", [surface_id])
+        return SavedTimeSeries(*rows[0]) if rows else None
+
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface if it is newer than the stored one."""
+        with self._transaction() as transaction:
+            self._lock_surfaces(transaction, [surface_id])
+            transaction.run(
+                "INSERT INTO time_series SELECT number, %s, %s FROM surfaces WHERE number = %s "
+                "ON CONFLICT (surface) DO UPDATE SET version = excluded.version, data = excluded.data "
+                "WHERE time_series.version < excluded.version",
+                [*series, surface_id],
             )
 
     # Pending impressions

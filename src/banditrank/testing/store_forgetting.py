@@ -8,6 +8,7 @@ from banditrank.storage.records import (
     NOT_CLICKED,
     CommitStatus,
     Event,
+    SavedTimeSeries,
     Snapshot,
 )
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
@@ -108,11 +109,13 @@ def check_nothing_is_left_of_a_deleted_surface(open_store: OpenStore) -> None:
     surface = store.create_surface("home", "{}").surface_id
     store.commit([Event(shown(surface, 1), CLICK), Event(shown(surface, 2), None)])
     store.save_snapshot(surface, Snapshot(1, b"", 10))
+    store.save_time_series(surface, SavedTimeSeries(1, b"series"))
     other = open_store()
     assert store.delete_surface("home")
     late = other.commit([Event(shown(surface, 3), CLICK), Event(shown(surface, 2), None)])
     assert late == ([CommitStatus.DELETED, CommitStatus.DELETED], [])
     other.save_snapshot(surface, Snapshot(2, b"", 20))
+    other.save_time_series(surface, SavedTimeSeries(2, b"late"))
     other.prune(surface, before_ms=5)
     purge_all(store)
     assert_nothing_is_left(other, surface)
@@ -156,6 +159,7 @@ def purge_all(*stores: Store) -> None:
 def assert_nothing_is_left(store: Store, surface: int) -> None:
     """Check that nothing is known of a surface any more."""
     assert store.snapshot(surface) == EMPTY_SNAPSHOT
+    assert store.time_series(surface) is None
     assert store.changes(surface, after=0) == []
     assert store.pending_impressions(surface, since_ms=0, until_ms=10_000) == []
     assert store.outcome(surface, shown(surface, 1).key) is None

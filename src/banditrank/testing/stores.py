@@ -15,6 +15,8 @@ from banditrank.storage.records import (
     NOT_CLICKED,
     Event,
     KeyRecord,
+    SavedTimeSeries,
+    Snapshot,
     Versions,
 )
 from banditrank.testing.store_counting import COUNTING_CHECKS
@@ -153,6 +155,34 @@ def check_a_store_at_work_is_well(open_store: OpenStore) -> None:
     assert store.surfaces() == []
 
 
+def check_time_series_is_stored(open_store: OpenStore) -> None:
+    """The time series of each surface is stored apart from the others' and from snapshots."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
+    series = SavedTimeSeries(3, bytes(range(256)) * 100)
+    assert store.time_series(one) is None
+    store.save_time_series(one, series)
+    store.save_snapshot(one, Snapshot(5, b"", 10))
+    store.prune(one, before_ms=20)
+    assert open_store().time_series(one) == series
+    assert open_store().time_series(two) is None
+    store.save_time_series(99, series)
+    assert store.time_series(99) is None, "a surface that does not exist has a time series"
+    assert store.snapshot(two) == EMPTY_SNAPSHOT
+
+
+def check_only_a_newer_time_series_replaces(open_store: OpenStore) -> None:
+    """A time series replaces the stored one only if its version is later."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    store.save_time_series(surface, SavedTimeSeries(9, b"first"))
+    for version in (9, 8):
+        open_store().save_time_series(surface, SavedTimeSeries(version, b"not newer"))
+        assert store.time_series(surface) == SavedTimeSeries(9, b"first")
+    open_store().save_time_series(surface, SavedTimeSeries(10, b"newer"))
+    assert store.time_series(surface) == SavedTimeSeries(10, b"newer")
+
+
 STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_surfaces_are_kept,
     check_a_surface_may_begin_with_counts,
@@ -163,6 +193,8 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_text_that_no_store_can_hold_is_not_found,
     check_the_secret_is_shared,
     check_a_store_at_work_is_well,
+    check_time_series_is_stored,
+    check_only_a_newer_time_series_replaces,
     *COUNTING_CHECKS,
     *FORGETTING_CHECKS,
     *SHARING_CHECKS,
