@@ -56,11 +56,11 @@ def write(store: Store, surface: int, number: int, n_positions: int, group: int,
     for entry in rankings(surface, number, n_positions, start, seed=start):
         new.append(entry)
         if len(new) == group:
-            store.commit([*(Event(one.shown, None) for one in new), *waiting], at=start)
+            store.commit([*(Event(one.impression, None) for one in new), *waiting], at_ms=start)
             waiting, new = new, []
-    store.commit([*new, *waiting], at=start)
+    store.commit([*new, *waiting], at_ms=start)
     end = start + WINDOW + number // RATE + 1
-    assert not store.pending_impressions(surface, since=0, until=end)  # and the store removes what was noted
+    assert not store.pending_impressions(surface, since_ms=0, until_ms=end)  # also removes completed batches
     return end
 
 
@@ -70,13 +70,13 @@ def measure(
     """Return the bytes per ranking of an empty store, and of the same store after all were pruned."""
     items = [f"item-{place}" for place in range(N_ITEMS)]
     surface = Surface("disk", items=items, n_positions=n_positions, user_types=USER_TYPES)
-    surface_id = store.create_surface(surface.name, surface.definition).number
+    surface_id = store.create_surface(surface.name, surface.definition).surface_id
     before = size()
     end = write(store, surface_id, number, n_positions, group, START)
     first = size()
     version = store.versions()[surface_id].version
     store.save_snapshot(surface_id, Snapshot(version, b"", end))
-    store.forget(surface_id, before=end + 1)
+    store.prune(surface_id, before_ms=end + 1)
     size()  # PostgreSQL reuses space after a vacuum
     write(store, surface_id, number, n_positions, group, end + 1)
     return (first - before) / number, (size() - first) / number

@@ -305,7 +305,7 @@ def test_who_may_not_read_is_told_nothing() -> None:
         assert asked("/v1/access", "wrong").json()["rights"] == []
         client = Listening(service, headers={"authorization": f"Bearer {keys['read']}"})
         wait_until(lambda: client.of("state"))
-        store.revoke_key(keys["read"].split("_")[1], at=1)
+        store.revoke_key(keys["read"].split("_")[1], revoked_at_ms=1)
         client.thread.join(LONGEST_WAIT)
         assert client.ended.is_set()
 

@@ -1,4 +1,4 @@
-"""Every store keeps the contract."""
+"""Every store passes the conformance suite."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,14 +13,14 @@ from banditrank.testing.stores import STORE_CHECKS
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
-    """Give what opens a store that is empty at first, and close all at the end."""
+def open_same_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
+    """Return a function that opens a store, empty at first; close what it opened at the end."""
     opened: list[Store] = []
     if request.param == "memory":
         opened.append(MemoryStore())
     elif request.param == "sqlite":
         address = f"sqlite:{tmp_path / 'store.db'}"
-    else:  # the server's fixture is asked for by those only that need it
+    else:  # starts the server on first use
         address = request.getfixturevalue(request.param).address()
 
     def open_one() -> Store:
@@ -34,5 +34,10 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStor
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
-def test_store_conforms(opening: OpenStore, check: Callable[[OpenStore], None]) -> None:
-    check(opening)
+def test_store_conforms(open_same_store: OpenStore, check: Callable[[OpenStore], None]) -> None:
+    check(open_same_store)
+
+
+def test_only_the_memory_store_is_not_shared(open_same_store: OpenStore) -> None:
+    store = open_same_store()
+    assert store.is_shared != isinstance(store, MemoryStore)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from banditrank.dashboard.bucket_table import BucketTable, Standard, shares_explored, table_size
 from banditrank.dashboard.last_hour import MINUTES, HourTotals, LastHour
 from banditrank.dashboard.time_buckets import MAX_BUCKETS, TimeBuckets
-from banditrank.storage.cells import CELL, Cells, decoded
+from banditrank.storage.cells import CELL, Cells, decode_cells
 from banditrank.storage.records import REWARD_UNITS
 
 MAX_NOTES = 50
@@ -238,7 +238,7 @@ class TimeSeries:
         if not changes or self._current is None:
             return
         times, parts = zip(*changes, strict=True)
-        cells = decoded(b"".join(parts))
+        cells = decode_cells(b"".join(parts))
         at = np.repeat(np.array(times, dtype=np.int64), [len(part) // CELL.itemsize for part in parts])
         kinds = None if self._standard is None else self._standard.kinds_of(cells)
         self._current.add(at, cells, kinds)
@@ -246,7 +246,7 @@ class TimeSeries:
         if self.given_up is not None:
             self._regret_known = True
             for time, part in zip(times, parts, strict=True):
-                self._current.add_regret(time, self.given_up(decoded(part)))
+                self._current.add_regret(time, self.given_up(decode_cells(part)))
 
     # Keeping
 

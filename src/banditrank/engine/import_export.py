@@ -19,7 +19,7 @@ from banditrank.engine.counts_replica import CountsReplica
 from banditrank.engine.surface import Surface
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage.base import Store
-from banditrank.storage.cells import CELL, Cells, decoded
+from banditrank.storage.cells import CELL, Cells, decode_cells
 from banditrank.storage.records import REWARD_UNITS, SurfaceRecord
 
 FORMAT = "banditrank surface 1"
@@ -71,7 +71,7 @@ def export_surface(store: Store, name: str, *, now: datetime | None = None) -> d
                 "displays": displays,
                 "rewards": rewards / REWARD_UNITS,
             }
-            for user_type, position, item, displays, rewards in decoded(cells).tolist()
+            for user_type, position, item, displays, rewards in decode_cells(cells).tolist()
         ],
     }
 

@@ -35,7 +35,7 @@ def at_once(*jobs: Callable[[], None]) -> None:
 def check_threads_write_together(open_store: OpenStore) -> None:
     """Threads, and others that opened the store, lose nothing and count nothing twice."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     numbers = count()
 
     def writing(own: Store) -> Callable[[], None]:
@@ -55,7 +55,7 @@ def check_threads_write_together(open_store: OpenStore) -> None:
 def check_one_of_many_settles(open_store: OpenStore) -> None:
     """Of several who report the same rankings at once one is counted, and the others are told so."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     statuses: list[list[CommitStatus]] = []
 
     def writing(own: Store, number: int) -> Callable[[], None]:
@@ -84,7 +84,7 @@ def check_one_of_many_settles(open_store: OpenStore) -> None:
 def check_readers_miss_nothing(open_store: OpenStore) -> None:
     """Whoever reads changes while others write sees them without a gap, and in the end all."""
     store, reader = open_store(), open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     seen: list[int] = []
     done = threading.Event()
 
@@ -116,7 +116,7 @@ def check_readers_miss_nothing(open_store: OpenStore) -> None:
 def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
     """Groups of the same surfaces in different orders, forgetting and new definitions get along."""
     store = open_store()
-    surfaces = [store.create_surface(name, "{}").number for name in ("one", "two")]
+    surfaces = [store.create_surface(name, "{}").surface_id for name in ("one", "two")]
 
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
@@ -137,7 +137,7 @@ def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
                 version = own.versions()[surface].version
                 cells = totals_of(own, surface, up_to=version).cells()
                 own.save_snapshot(surface, Snapshot(version, cells, revision))
-                own.prune(surface, before=revision)
+                own.prune(surface, before_ms=revision)
             own.check()
 
     at_once(tend, *(writing(open_store(), number) for number in (1, 2, 3)))

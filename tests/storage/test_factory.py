@@ -1,4 +1,4 @@
-"""Stores are opened by address, and no message shows a password."""
+"""Stores are opened by address, and no message contains a password."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableErr
 from banditrank.storage.factory import open_store
 
 
-def said(error: pytest.ExceptionInfo[BaseException]) -> str:
-    """Return all that a traceback would show, which must be without the password."""
+def message_of(error: pytest.ExceptionInfo[BaseException]) -> str:
+    """Return the message of an error, after checking that its traceback does not show the password."""
     texts = []
     reason: BaseException | None = error.value
     while reason is not None:
@@ -50,34 +50,34 @@ def said(error: pytest.ExceptionInfo[BaseException]) -> str:
         "",
     ],
 )
-def test_addresses_that_cannot_be_read_are_refused(address: str) -> None:
+def test_malformed_addresses_are_rejected(address: str) -> None:
     with pytest.raises(InvalidInputError) as error:
         open_store(address)
-    assert said(error).startswith(("store must", "schema must", "durability must"))
+    assert message_of(error).startswith(("store must", "schema must", "durability must"))
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "redis"])
-def test_a_server_that_is_down_is_told(scheme: str) -> None:
+def test_an_unreachable_server_is_reported_with_its_host(scheme: str) -> None:
     with pytest.raises(StoreUnavailableError) as error:
-        open_store(f"{scheme}://me:{PASSWORD}@127.0.0.1:1/0")  # where nothing ever listens
-    assert "127.0.0.1" in said(error)
+        open_store(f"{scheme}://me:{PASSWORD}@127.0.0.1:1/0")  # no server listens there
+    assert "127.0.0.1" in message_of(error)
 
 
-def test_a_wrong_password_is_told(postgresql: PostgresServer, redis: RedisServer) -> None:
+def test_a_wrong_password_is_reported(postgresql: PostgresServer, redis: RedisServer) -> None:
     for server in (postgresql, redis):
         with pytest.raises(StoreUnavailableError) as error:
             open_store(server.address().replace(PASSWORD, f"{PASSWORD}-2"))
-        assert "password" in said(error)
+        assert "password" in message_of(error)
 
 
-def test_a_database_that_does_not_exist_is_told(postgresql: PostgresServer) -> None:
+def test_a_missing_database_is_reported(postgresql: PostgresServer) -> None:
     with pytest.raises(StoreError) as error:
         open_store(postgresql.address().replace("/postgres?", "/nowhere?"))
-    assert "nowhere" in said(error)
+    assert "nowhere" in message_of(error)
 
 
 @pytest.mark.parametrize(("scheme", "driver"), [("postgresql", "psycopg"), ("redis", "redis")])
-def test_a_driver_that_is_missing_is_named_with_its_remedy(scheme: str, driver: str) -> None:
+def test_a_missing_driver_is_reported_with_the_extra_to_install(scheme: str, driver: str) -> None:
     code = f"""
 import sys
 sys.modules[{driver!r}] = None
@@ -92,7 +92,7 @@ except ValueError as error:
     assert done.stdout == expected
 
 
-def test_opening_a_file_imports_no_drivers(tmp_path: object) -> None:
+def test_opening_a_file_imports_no_driver(tmp_path: object) -> None:
     code = f"""
 import sys
 from banditrank.storage.factory import open_store
