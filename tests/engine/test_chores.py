@@ -39,9 +39,7 @@ def test_failures_back_off_exponentially_and_are_logged_once(
         waits.append(clock.now - begin)
     assert waits == [1, 2, 4, 8, 16, 30, 30]
     assert backoff.error == "ValueError: no"
-    assert [record.getMessage() for record in caplog.records] == [
-        "surface home: refresh failed: no"
-    ]
+    assert [record.getMessage() for record in caplog.records] == ["surface home: refresh failed: no"]
     with backoff:
         pass
     assert (backoff.error, backoff.is_due) == (None, True)

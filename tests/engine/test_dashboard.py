@@ -193,7 +193,11 @@ def test_what_was_shown_and_is_discarded_was_not_reported() -> None:
         wait_until(lambda: len(store.pending_impressions(number, since_ms=0, until_ms=10**13, limit=9)) == 1)
         ranker._engine.update_surface("home", lambda surface: replace(surface, unreported="discarded"))
         clock.now += 70
-        wait_until(lambda: store.outcome(number, ranker._engine.issued_ranking(shown.id)[1].impression.key) == DISCARDED)
+        wait_until(
+            lambda: (
+                store.outcome(number, ranker._engine.issued_ranking(shown.id)[1].impression.key) == DISCARDED
+            )
+        )
         assert told(ranker)["recent"][0]["feedback"] == "unreported"
 
 

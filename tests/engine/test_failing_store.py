@@ -309,7 +309,9 @@ def test_who_comes_while_the_journal_closes_is_answered() -> None:
         asked = [0]
 
         def ask(
-            committer: GroupCommitter = committer, answers: list[CommitOutcome] = answers, asked: list[int] = asked
+            committer: GroupCommitter = committer,
+            answers: list[CommitOutcome] = answers,
+            asked: list[int] = asked,
         ) -> None:
             try:
                 for number in range(1000):

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from live import Clock, a_ranker, a_surface, play, seeded, wait_until
 from banditrank.engine.due_queue import DueQueue
 from banditrank.engine.engine import Engine
 from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.ranker import Ranker
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import SurfaceRecord
+from banditrank.storage.sqlite import SqliteStore
 
 N_SURFACES = 200
 N_SYNCS = 20
@@ -65,6 +68,30 @@ def test_an_idle_engine_asks_for_versions_alone(monkeypatch: pytest.MonkeyPatch)
         assert engine.feedback(engine.surface("s7").rank("new").id) == "counted"
         wait_until(lambda: engine.surface("s7").staleness_seconds == 0.0)
         assert {live.surface.name for live in looks} == {"s7"}
+
+
+def test_an_idle_ranker_has_no_thread_that_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("banditrank.engine.sync_loop.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.engine.impression_expiry._EXPIRY_TRIAL_SECONDS", 0.0)
+    waits: list[tuple[float | None, bool]] = []
+    wait = DueQueue.wait
+
+    def recorded(queue: DueQueue[SurfaceRuntime], timeout_seconds: float | None = None) -> bool:
+        waits.append((timeout_seconds, bool(queue._heap)))
+        return wait(queue, timeout_seconds)
+
+    monkeypatch.setattr(DueQueue, "wait", recorded)
+    with SqliteStore(tmp_path / "store.db") as store, Ranker(a_surface(), store, sync_seconds=0.01) as ranker:
+        for _ in range(3):
+            assert ranker.feedback(ranker.rank("new").id) == "counted"
+        wait_until(lambda: waits[-1] == (None, False))  # neither a timeout nor a task that is scheduled
+        threads = {thread.name for thread in threading.enumerate() if thread.name.startswith("banditrank")}
+        assert not {name for name in threads if "monitor" in name}
+        with Ranker(a_surface(), store, sync_seconds=0.01) as other:
+            other.feedback(other.rank("new").id)
+        assert ranker._runtime.version == 3
+        ranker.rank("new")  # the next use synchronizes
+        wait_until(lambda: ranker._runtime.version == 4)
 
 
 def test_a_slow_adoption_delays_no_other_surface(monkeypatch: pytest.MonkeyPatch) -> None:

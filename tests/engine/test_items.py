@@ -123,7 +123,10 @@ def adoption_seconds(n_items: int) -> list[float]:
                 lambda surface: surface.with_retired(half),
                 lambda surface: surface.with_items(half),
             )
-            for step, *arguments in ((engine.update_surface, "home", change), (replica._registry.update_definition, live))
+            for step, *arguments in (
+                (engine.update_surface, "home", change),
+                (replica._registry.update_definition, live),
+            )
         ]
         assert live.revision == 5
     return [*seconds, cpu_seconds(lambda: a_ranker(surface, store).close())]

@@ -102,7 +102,11 @@ def test_surfaces_made_changed_and_deleted_elsewhere_are_noticed() -> None:
             two.feedback(shown.id)
         with pytest.raises(InvalidInputError, match="surface must not have been deleted, got 'home'"):
             dropped.rank("new")
-        for call in (one.delete_surface, one.surface, lambda name: one.update_surface(name, lambda surface: surface)):
+        for call in (
+            one.delete_surface,
+            one.surface,
+            lambda name: one.update_surface(name, lambda surface: surface),
+        ):
             with pytest.raises(UnknownNameError):
                 call("home")
         again = two.create_surface(a_surface())

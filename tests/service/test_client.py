@@ -10,7 +10,12 @@ from running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
 from banditrank.client import attempts as client_attempts
-from banditrank.errors import ConflictingFeedbackError, ExpiredRankingError, InvalidInputError, UnknownRankingError
+from banditrank.errors import (
+    ConflictingFeedbackError,
+    ExpiredRankingError,
+    InvalidInputError,
+    UnknownRankingError,
+)
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 

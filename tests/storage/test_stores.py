@@ -36,8 +36,3 @@ def open_same_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
 def test_store_conforms(open_same_store: OpenStore, check: Callable[[OpenStore], None]) -> None:
     check(open_same_store)
-
-
-def test_only_the_memory_store_is_not_shared(open_same_store: OpenStore) -> None:
-    store = open_same_store()
-    assert store.is_shared != isinstance(store, MemoryStore)

@@ -85,21 +85,26 @@ class FeedbackTracker:
         return unreported
 
     def closes_in(self, *, now: float) -> float:
-        """Return the number of seconds until `close` closes a window; infinity if none is open."""
-        slots = list(self.issued)  # a copy: another thread may close windows meanwhile
-        if not slots:
+        """Return the number of seconds until a window without feedback closes; infinity if there is none."""
+        waiting = self._waiting()
+        if not waiting:
             return float("inf")
-        next_slot = min(slots) + 1
+        next_slot = min(waiting) + 1
         return ((next_slot << self.shift) + _GRACE_MS + 1) / 1000 - now  # plus one: `close` rounds down
 
     def pending(self, *, now: float) -> Pending:
         """Return the impressions that wait for feedback."""
-        left = {slot: issued - self._reported.get(slot, 0) for slot, issued in list(self.issued.items())}
-        waiting = [slot for slot, number in left.items() if number > 0]
+        waiting = self._waiting()
         if not waiting:
             return Pending(0, 0.0)
         oldest = now + self.window_seconds - (min(waiting) << self.shift) / 1000
-        return Pending(sum(left[slot] for slot in waiting), max(0.0, min(oldest, self.window_seconds)))
+        return Pending(sum(waiting.values()), max(0.0, min(oldest, self.window_seconds)))
+
+    def _waiting(self) -> dict[int, int]:
+        """Return the number of impressions without feedback, by slot."""
+        issued = list(self.issued.items())  # a copy: another thread may close windows meanwhile
+        left = {slot: number - self._reported.get(slot, 0) for slot, number in issued}
+        return {slot: number for slot, number in left.items() if number > 0}
 
     def delay_quantiles(self, *shares: float) -> list[float]:
         """Return quantiles of the latest feedback's delays in seconds; empty if there was no feedback."""

@@ -145,9 +145,10 @@ class SurfaceRuntime:
             self._committer.add_impressions([Event(one, None) for one in impressions])
         ranking_ids = self._signer.sign_batch(impressions, snapshot.revision, snapshot.version)
         tracker = self.feedback_tracker
-        if not tracker.issued:
-            self._mark_due()  # the expirer waits for the first window to close
-        tracker.issued[expires_at_ms >> tracker.shift] += len(impressions)
+        slot = expires_at_ms >> tracker.shift
+        if slot not in tracker.issued:
+            self._mark_due()  # when the window closes
+        tracker.issued[slot] += len(impressions)
         self.observer.on_rankings(list(map(IssuedImpression, ranking_ids, impressions)), now)
         expires_at = datetime.fromtimestamp(expires_at_ms / 1000, UTC)
         return [

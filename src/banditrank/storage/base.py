@@ -49,16 +49,11 @@ class Store(ABC):
     *Ordered.* The versions of a surface are 1, 2, 3, … and become visible in this order: a reader that gets a
     change can get all changes before it, also during concurrent writes.
 
-    *Shared.* A store is thread-safe. Several processes may open the same store, unless `is_shared` is false.
+    *Shared.* A store is thread-safe. Several processes may open the same store, except `MemoryStore`.
 
     *Honest about failure.* Methods raise `StoreUnavailableError` while the store is unreachable, full or too
     slow, and succeed again as soon as it is not.
     """
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes can write to this store."""
-        return True
 
     # Surfaces
 

@@ -72,11 +72,6 @@ class MemoryStore(Store):
         self._secret = secrets.token_bytes(32)
         self._keys: dict[str, KeyRecord] = {}
 
-    @property
-    def is_shared(self) -> bool:
-        """False: only this process can write to the store."""
-        return False
-
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
         """Create a surface and return its record."""
         with self._lock:
