@@ -12,21 +12,21 @@ from banditrank.utilities.utility import Utility
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-MOST_RANKINGS = 1000
+MAX_ENUMERATED = 1000
 """If there are no more than these, all of them are looked at."""
 
 _MOST_COMPARED = 64  # of those that are one step away, by the whole utility
 _STEP = 1e-6
 
 
-def all_rankings(n_items: int, n_positions: int) -> Places | None:
+def enumerate_rankings(n_items: int, n_positions: int) -> Places | None:
     """Return all rankings, one a row; None if there are too many."""
-    if perm(n_items, n_positions) > MOST_RANKINGS:
+    if perm(n_items, n_positions) > MAX_ENUMERATED:
         return None
     return np.array(list(permutations(range(n_items), n_positions)), dtype=np.intp)
 
 
-def next_best(known: Known, ranking: Places, utility: Utility) -> Places | None:
+def find_runner_up(known: Known, ranking: Places, utility: Utility) -> Places | None:
     """Return the best ranking but for one, None if there is no other.
 
     Where there are too many to look at all of them, it is the best of those that differ by an exchange of
@@ -45,21 +45,21 @@ def next_best(known: Known, ranking: Places, utility: Utility) -> Places | None:
     --------
     >>> from banditrank.model.catalog import kdd2012
     >>> from banditrank.utilities.utility import NASH
-    >>> next_best(kdd2012(), np.array([2, 3]), NASH)
+    >>> find_runner_up(kdd2012(), np.array([2, 3]), NASH)
     array([3, 2])
     """
-    others = all_rankings(known.item_means.shape[1], ranking.size)
+    others = enumerate_rankings(known.item_means.shape[1], ranking.size)
     if others is None:
         others = _one_step_away(known, ranking, utility)
     others = others[(others != ranking).any(axis=1)]
     if not len(others):
         return None
-    totals = utility.collectives(known.arrival_rates, values_of_rankings(known, others))
+    totals = utility.collectives(known.arrival_rates, ranking_values(known, others))
     best: Places = others[int(np.argmax(totals))]
     return best
 
 
-def values_of_rankings(known: Known, rankings: Places) -> Floats:
+def ranking_values(known: Known, rankings: Places) -> Floats:
     """Return what rankings, shape (C, K), are worth to each type, shape (C, N)."""
     return np.asarray(np.einsum("ik,ick->ci", known.position_preferences, known.item_means[:, rankings]))
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.alternatives import next_best
-from banditrank.dashboard.estimated_problem import best_equal, estimated_problem
+from banditrank.dashboard.alternatives import find_runner_up
+from banditrank.dashboard.estimated_problem import best_equal_rankings, estimated_problem
 from banditrank.dashboard.estimates_report import EstimatesReport, estimates_of
-from banditrank.dashboard.posterior_samples import Interval, PosteriorDraws, interval
-from banditrank.dashboard.probability_best import BestOfDraws, best_of_draws, share_of
+from banditrank.dashboard.posterior_samples import Interval, PosteriorSamples, quantile_interval
+from banditrank.dashboard.probability_best import SampledOptimum, find_sampled_optimum, wilson_interval
 from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
@@ -18,7 +18,7 @@ from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.solvers.equality import equality_report
 from banditrank.utilities.utility import NASH, UTILITARIAN, Utility
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 _TIE = 1e-12
 _LEAST_VALUE = 1e-6  # of a ranking to a type: a utility may be −∞ at 0
 _MOST_UTILITY = 1e100  # told apart: powers with a large α go beyond all numbers
@@ -66,11 +66,11 @@ class RunnerUp:
 
     ranking: Places
     delta: Interval
-    by_type: list[float]
+    delta_by_user_type: list[float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class AssessedRanking:
     """What is best for a user type, or for all of them.
 
     Attributes
@@ -84,7 +84,7 @@ class Choice:
     """
 
     ranking: Places
-    p_best: Interval | None
+    probability_best: Interval | None
     runner_up: RunnerUp | None
 
 
@@ -102,7 +102,7 @@ class Assessment:
         What these estimates say, of the items that can be shown.
     treatments
         Personalized; equal and utilitarian; equal by the surface's own utility, or Nash's.
-    own
+    current_treatment
         Which of them is in force.
     choices
         One for each type, or one for all under equal treatment.
@@ -113,86 +113,105 @@ class Assessment:
         treatment. Then it is of the best one that is known.
     """
 
-    known: SurfaceCounts
+    surface_counts: SurfaceCounts
     estimates: EstimatesReport
-    world: Problem
+    problem: Problem
     treatments: list[TreatmentValue]
-    own: int
-    choices: list[Choice]
-    optimum: list[Interval]
-    optimum_of_all: bool
+    current_treatment: int
+    best_rankings: list[AssessedRanking]
+    optimal_values: list[Interval]
+    is_optimum_exact: bool
 
 
-def assess(known: SurfaceCounts) -> Assessment:
+def assess(surface_counts: SurfaceCounts) -> Assessment:
     """Work out what counts say; the same counts give the same."""
-    surface, counts = known.surface, known.counts
-    world = estimated_problem(surface, counts)
+    surface, counts = surface_counts.surface, surface_counts.counts
+    problem = estimated_problem(surface, counts)
     own = surface.compiled_policy.utility if surface.treatment == "equal" else UTILITARIAN
     other = NASH if own == UTILITARIAN else own
     own_place = 0 if surface.treatment == "personalized" else 1 if own == UTILITARIAN else 2
-    rankings = [best_personalized_rankings(world), best_equal(world, UTILITARIAN), best_equal(world, other)]
-    draws = PosteriorDraws(counts.of_items(surface.active_numbers), seed=known.version)
-    drawn = np.empty((len(rankings), draws.size, world.n_user_types))  # values in each draw
+    rankings = [
+        best_personalized_rankings(problem),
+        best_equal_rankings(problem, UTILITARIAN),
+        best_equal_rankings(problem, other),
+    ]
+    draws = PosteriorSamples(counts.of_items(surface.active_numbers), seed=surface_counts.version)
+    drawn = np.empty((len(rankings), draws.size, problem.n_user_types))  # values in each draw
     best = np.empty(drawn.shape[1:])  # of the ranking that is best in it
-    choices = []
-    for i in range(world.n_user_types):
-        of_type = draws.of_type(i)
-        best[:, i] = of_type.best_values()
+    best_rankings = []
+    for i in range(problem.n_user_types):
+        of_user_type = draws.of_user_type(i)
+        best[:, i] = of_user_type.best_values()
         for place, chosen in enumerate(rankings):
-            drawn[place, :, i] = of_type.values(chosen[i])
+            drawn[place, :, i] = of_user_type.values(chosen[i])
         if own_place == 0:
-            alone = DrawnWorld(np.ones(1), world.position_preferences[i : i + 1], world.item_means[i : i + 1])
-            other_one = next_best(alone, rankings[0][i], UTILITARIAN)
-            runner_up, p_best = None, Interval(1.0, 1.0, 1.0)
+            alone = DrawnWorld(
+                np.ones(1), problem.position_preferences[i : i + 1], problem.item_means[i : i + 1]
+            )
+            other_one = find_runner_up(alone, rankings[0][i], UTILITARIAN)
+            runner_up, probability_best = None, Interval(1.0, 1.0, 1.0)
             if other_one is not None:
                 delta = _value(alone, other_one)[0] - _value(alone, rankings[0][i])[0]
-                deltas = of_type.values(other_one) - drawn[0, :, i]
+                deltas = of_user_type.values(other_one) - drawn[0, :, i]
                 runner_up = RunnerUp(other_one, _ends(float(delta), deltas), [float(delta)])
-                p_best = share_of(drawn[0, :, i] >= best[:, i] - _TIE, LEVEL)
-            choices.append(Choice(rankings[0][i], p_best, runner_up))
+                probability_best = wilson_interval(drawn[0, :, i] >= best[:, i] - _TIE, CONFIDENCE_LEVEL)
+            best_rankings.append(AssessedRanking(rankings[0][i], probability_best, runner_up))
     optima: Floats | None = best
     if own_place > 0:
-        found = best_of_draws(draws, rankings[own_place][0], own)
+        found = find_sampled_optimum(draws, rankings[own_place][0], own)
         optima = None if found is None else found.values
-        choices.append(_choice_for_all(world, draws, rankings[own_place][0], own, drawn[own_place], found))
+        best_rankings.append(
+            _choice_for_all(problem, draws, rankings[own_place][0], own, drawn[own_place], found)
+        )
     names = [None, UTILITARIAN.name, str(other)]
     treatments = [
-        _treatment_value(world, name, chosen, drawn[place], best, draws.shares)
+        _treatment_value(problem, name, chosen, drawn[place], best, draws.arrival_rates)
         for place, (name, chosen) in enumerate(zip(names, rankings, strict=True))
     ]
-    optimum = values = treatments[own_place].values
+    optimal_values = values = treatments[own_place].values
     if optima is not None:
-        optimum = [_ends(value.estimate, optima[:, i]) for i, value in enumerate(values)]
-    estimates = estimates_of(known, level=LEVEL)
+        optimal_values = [_ends(value.estimate, optima[:, i]) for i, value in enumerate(values)]
+    estimates = estimates_of(surface_counts, level=CONFIDENCE_LEVEL)
     return Assessment(
-        known, estimates, world, treatments, own_place, choices, optimum, optimum_of_all=optima is not None
+        surface_counts,
+        estimates,
+        problem,
+        treatments,
+        own_place,
+        best_rankings,
+        optimal_values,
+        is_optimum_exact=optima is not None,
     )
 
 
-def _value(world: Problem | DrawnWorld, ranking: Places) -> Floats:
-    return np.asarray((world.position_preferences * world.item_means[:, ranking]).sum(axis=1))
+def _value(problem: Problem | DrawnWorld, ranking: Places) -> Floats:
+    return np.asarray((problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1))
 
 
 def _choice_for_all(
-    world: Problem,
-    draws: PosteriorDraws,
+    problem: Problem,
+    draws: PosteriorSamples,
     ranking: Places,
     utility: Utility,
     drawn: Floats,
-    found: BestOfDraws | None,
-) -> Choice:
-    other = next_best(world, ranking, utility)
+    found: SampledOptimum | None,
+) -> AssessedRanking:
+    other = find_runner_up(problem, ranking, utility)
     if other is None:
-        return Choice(ranking, Interval(1.0, 1.0, 1.0), None)
-    ours, theirs = _value(world, ranking), _value(world, other)
-    delta = utility_gained(utility, world.arrival_rates, ours[None], theirs[None])[0]
-    others = np.stack([draws.of_type(i).values(other) for i in range(world.n_user_types)], axis=1)  # (D, N)
-    deltas = utility_gained(utility, draws.shares, drawn, others)
+        return AssessedRanking(ranking, Interval(1.0, 1.0, 1.0), None)
+    ours, theirs = _value(problem, ranking), _value(problem, other)
+    delta = utility_difference(utility, problem.arrival_rates, ours[None], theirs[None])[0]
+    others = np.stack(
+        [draws.of_user_type(i).values(other) for i in range(problem.n_user_types)], axis=1
+    )  # (D, N)
+    deltas = utility_difference(utility, draws.arrival_rates, drawn, others)
     runner_up = RunnerUp(other, _ends(float(delta), deltas), (theirs - ours).tolist())
-    return Choice(ranking, None if found is None else share_of(found.wins, LEVEL), runner_up)
+    return AssessedRanking(
+        ranking, None if found is None else wilson_interval(found.is_optimal, CONFIDENCE_LEVEL), runner_up
+    )
 
 
-def utility_gained(utility: Utility, weights: Floats, before: Floats, after: Floats) -> Floats:
+def utility_difference(utility: Utility, weights: Floats, before: Floats, after: Floats) -> Floats:
     """Return by how much rows of values, shape (D, N), are worth more than others for all types together."""
     totals = [utility.collectives(weights, values.clip(_LEAST_VALUE)) for values in (before, after)]
     bounded = [total.clip(-_MOST_UTILITY, _MOST_UTILITY) for total in totals]
@@ -200,18 +219,18 @@ def utility_gained(utility: Utility, weights: Floats, before: Floats, after: Flo
 
 
 def _treatment_value(
-    world: Problem, utility: str | None, rankings: Places, drawn: Floats, best: Floats, shares: Floats
+    problem: Problem, utility: str | None, rankings: Places, drawn: Floats, best: Floats, shares: Floats
 ) -> TreatmentValue:
     """Return what a treatment gives.
 
     In each draw its price is set against what is best for each type in that draw: also rankings that look
     best for each type now may turn out not to be.
     """
-    values = [_ends(float(_value(world, ranking)[i]), drawn[:, i]) for i, ranking in enumerate(rankings)]
+    values = [_ends(float(_value(problem, ranking)[i]), drawn[:, i]) for i, ranking in enumerate(rankings)]
     price = None
     if utility is None:
         return TreatmentValue("personalized", None, rankings, values, price)
-    report = equality_report(world, rankings[0])
+    report = equality_report(problem, rankings[0])
     if report.personalized_total > 0:
         most = np.maximum((best * shares).sum(axis=1), 1e-300)  # (D,)
         lost = (1.0 - (drawn * shares).sum(axis=1) / most).clip(0.0, 1.0)
@@ -220,4 +239,4 @@ def _treatment_value(
 
 
 def _ends(estimate: float, draws: Floats) -> Interval:
-    return Interval(estimate, *interval(draws, LEVEL, holding=estimate))
+    return Interval(estimate, *quantile_interval(draws, CONFIDENCE_LEVEL, including=estimate))

@@ -13,7 +13,7 @@ Numbers = NDArray[np.int64]
 Kinds = NDArray[np.int8]
 
 
-class Standard:
+class ReferenceRankings:
     """What displays are compared with.
 
     Parameters
@@ -34,7 +34,7 @@ class Standard:
             self._kinds[types, positions, rankings[:, [shown]]] = OTHER_ORDER
         self._kinds[types, positions, rankings] = BEST
 
-    def kinds_of(self, cells: Cells) -> Kinds:
+    def classify(self, cells: Cells) -> Kinds:
         """Return how each cell compares; types and items that are new are in no ranking yet."""
         kinds = np.full(len(cells), OTHER_ITEM, dtype=np.int8)
         covered = (cells["user_type"] < len(self._kinds)) & (cells["item"] < self.n_items)
@@ -117,7 +117,7 @@ def table_size(size: int, n_user_types: int) -> int:
     return size * sum(_widths(n_user_types))
 
 
-def shares_explored(kinds: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def exploration_shares(kinds: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the shares of displays of another item and of another order; NaN where there were none.
 
     Parameters

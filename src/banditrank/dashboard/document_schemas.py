@@ -7,12 +7,12 @@ visit. ``t``, ``true`` and ``regret`` are there only if the truth is known: in a
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-Why: TypeAlias = Literal["best", "order", "item"]
+RankingComparison: TypeAlias = Literal["best", "order", "item"]
 FeedbackState: TypeAlias = Literal["waiting", "unreported", "none", "clicked"]
-Status: TypeAlias = Literal["ok", "warn", "bad"]
+HealthStatus: TypeAlias = Literal["ok", "warn", "bad"]
 
 
-class SurfaceFacts(TypedDict):
+class SurfaceDocument(TypedDict):
     """What the surface is."""
 
     name: str
@@ -61,14 +61,14 @@ class RunnerUpDocument(TypedDict):
     by_type: list[float]
 
 
-class ShownDocument(TypedDict):
+class ShownShareDocument(TypedDict):
     """The share of a ranking in the latest ones that this process gave out, and how many these are."""
 
     share: float
     of: int
 
 
-class NowDocument(TypedDict):
+class BestRankingDocument(TypedDict):
     """What is best for a user type; under equal treatment for all, and values are lists over types.
 
     p_best is the chance that no ranking is better: a share of worlds that were drawn, and the interval that
@@ -80,11 +80,11 @@ class NowDocument(TypedDict):
     lo: float | list[float]
     hi: float | list[float]
     p_best: IntervalDocument | None
-    shown: ShownDocument | None
+    shown: ShownShareDocument | None
     runner_up: RunnerUpDocument | None
 
 
-class RecentDocument(TypedDict):
+class ImpressionDocument(TypedDict):
     """A ranking that was given out by this process; why is how it compares with the best at that time.
 
     tried are its items that were not in the best; item is the one that was clicked.
@@ -94,13 +94,13 @@ class RecentDocument(TypedDict):
     at: str
     type: int
     ranking: list[int]
-    why: Why
+    why: RankingComparison
     tried: list[int]
     feedback: FeedbackState
     item: int | None
 
 
-class FairDocument(TypedDict):
+class TreatmentDocument(TypedDict):
     """What each user type gets under a treatment."""
 
     treatment: str
@@ -113,7 +113,7 @@ class FairDocument(TypedDict):
     price: NotRequired[IntervalDocument | None]
 
 
-class CheckDocument(TypedDict):
+class HealthCheckDocument(TypedDict):
     """Something that may go wrong: its name, value, explanation, limit, status, and the last hour.
 
     The last hour is null where there was nothing to measure.
@@ -123,11 +123,11 @@ class CheckDocument(TypedDict):
     v: str
     d: str
     l: str  # noqa: E741 - a word of the document, short like the others
-    s: Status
+    s: HealthStatus
     hour: list[float | None]
 
 
-class HourDocument(TypedDict):
+class LastHourDocument(TypedDict):
     """What came within the last hour, or since there was anything, of each type.
 
     other_item and other_order are shares of displays, null if there were none.
@@ -147,7 +147,7 @@ class DashboardDocument(TypedDict):
     found among all rankings, or is the best that is known.
     """
 
-    surface: SurfaceFacts
+    surface: SurfaceDocument
     as_of: str
     counts_age_s: float
     version: int
@@ -155,21 +155,21 @@ class DashboardDocument(TypedDict):
     level: float
     truth: bool
     began: str | None
-    last_hour: HourDocument
+    last_hour: LastHourDocument
     arrivals: list[float]
     optimum: list[IntervalDocument]
     optimum_of_all: bool
     random: list[float]
-    now: list[NowDocument]
-    recent: list[RecentDocument]
+    now: list[BestRankingDocument]
+    recent: list[ImpressionDocument]
     positions: list[list[PositionDocument]]
     items: list[list[ItemDocument]]
-    fair: list[FairDocument]
+    fair: list[TreatmentDocument]
     displays: list[list[list[int]]]
-    health: list[CheckDocument]
+    health: list[HealthCheckDocument]
 
 
-class NoteDocument(TypedDict):
+class AnnotationDocument(TypedDict):
     """Something that happened."""
 
     at: str
@@ -191,4 +191,4 @@ class SeriesDocument(TypedDict):
     other_item: list[float | None]
     other_order: list[float | None]
     regret: NotRequired[list[float]]
-    events: list[NoteDocument]
+    events: list[AnnotationDocument]

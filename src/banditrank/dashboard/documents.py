@@ -5,22 +5,22 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.assessment import LEVEL, Assessment, Choice, TreatmentValue
+from banditrank.dashboard.assessment import CONFIDENCE_LEVEL, AssessedRanking, Assessment, TreatmentValue
 from banditrank.dashboard.document_schemas import (
-    CheckDocument,
+    BestRankingDocument,
     DashboardDocument,
-    FairDocument,
-    HourDocument,
+    HealthCheckDocument,
     IntervalDocument,
     ItemDocument,
-    NowDocument,
+    LastHourDocument,
     PositionDocument,
-    SurfaceFacts,
+    SurfaceDocument,
+    TreatmentDocument,
 )
 from banditrank.dashboard.last_hour import HourTotals
 from banditrank.dashboard.posterior_samples import Interval
-from banditrank.dashboard.recent_impressions import RecentImpressions, format_time
-from banditrank.dashboard.series_document import fitted, known_number
+from banditrank.dashboard.recent_impressions import RecentImpressions, format_timestamp
+from banditrank.dashboard.series_document import _fit_user_types, _nan_to_none
 from banditrank.dashboard.surface_problem import SurfaceProblem
 from banditrank.engine.surface import Surface
 
@@ -32,7 +32,7 @@ def dashboard_document(
     truth: SurfaceProblem | None,
     latest: RecentImpressions,
     last_hour: tuple[float | None, HourTotals],
-    health: list[CheckDocument],
+    health: list[HealthCheckDocument],
     *,
     now: float,
     counts_age: float,
@@ -56,25 +56,28 @@ def dashboard_document(
     counts_age
         By how many seconds the counts behind rankings are behind those learned.
     """
-    known = assessment.known
-    counts = known.counts
+    surface_counts = assessment.surface_counts
+    counts = surface_counts.counts
     something = counts.rounds > 0
-    optimum, random = assessment.optimum, assessment.world.item_means.mean(axis=1)
+    optimal_values, random = assessment.optimal_values, assessment.problem.item_means.mean(axis=1)
     if truth is not None:
-        optimum, random = [Interval(value, value, value) for value in truth.optimum.tolist()], truth.random
+        optimal_values, random = (
+            [Interval(value, value, value) for value in truth.optimal_values.tolist()],
+            truth.random_values,
+        )
     began, totals = last_hour
     return {
-        "surface": _facts(known.surface),
-        "as_of": format_time(now),
+        "surface": _facts(surface_counts.surface),
+        "as_of": format_timestamp(now),
         "counts_age_s": round(counts_age, 3),
-        "version": known.version,
+        "version": surface_counts.version,
         "rounds": counts.rounds,
-        "level": LEVEL,
+        "level": CONFIDENCE_LEVEL,
         "truth": truth is not None,
-        "began": None if began is None else format_time(began),
-        "last_hour": _hour(totals, len(known.surface.user_types)),
-        "optimum": [_interval(ends) for ends in optimum],
-        "optimum_of_all": truth is not None or assessment.optimum_of_all,
+        "began": None if began is None else format_timestamp(began),
+        "last_hour": _hour(totals, len(surface_counts.surface.user_types)),
+        "optimum": [_interval(ends) for ends in optimal_values],
+        "optimum_of_all": truth is not None or assessment.is_optimum_exact,
         "random": random.tolist(),
         "arrivals": [one.share for one in assessment.estimates.user_types],
         "now": _now(assessment, latest) if something else [],
@@ -87,7 +90,7 @@ def dashboard_document(
     }
 
 
-def _facts(surface: Surface) -> SurfaceFacts:
+def _facts(surface: Surface) -> SurfaceDocument:
     return {
         "name": surface.name,
         "treatment": surface.treatment,
@@ -101,31 +104,33 @@ def _facts(surface: Surface) -> SurfaceFacts:
     }
 
 
-def _hour(totals: HourTotals, n_user_types: int) -> HourDocument:
+def _hour(totals: HourTotals, n_user_types: int) -> LastHourDocument:
     return {
-        "visits": fitted(totals.visits, n_user_types).tolist(),
-        "clicks": fitted(totals.clicks, n_user_types).tolist(),
-        "other_item": known_number(totals.other_item),
-        "other_order": known_number(totals.other_order),
+        "visits": _fit_user_types(totals.visits, n_user_types).tolist(),
+        "clicks": _fit_user_types(totals.clicks, n_user_types).tolist(),
+        "other_item": _nan_to_none(totals.other_item),
+        "other_order": _nan_to_none(totals.other_order),
     }
 
 
-def _now(assessment: Assessment, latest: RecentImpressions) -> list[NowDocument]:
-    equal = assessment.own > 0
+def _now(assessment: Assessment, latest: RecentImpressions) -> list[BestRankingDocument]:
+    equal = assessment.current_treatment > 0
     numbers = _numbers(assessment)
-    rankings = [numbers[choice.ranking].tolist() for choice in assessment.choices]
+    rankings = [numbers[choice.ranking].tolist() for choice in assessment.best_rankings]
     shares = latest.shares_shown([tuple(ranking) for ranking in rankings], equal=equal)
-    values = assessment.treatments[assessment.own].values
+    values = assessment.treatments[assessment.current_treatment].values
     documents = []
-    for place, (choice, ranking, share) in enumerate(zip(assessment.choices, rankings, shares, strict=True)):
+    for place, (choice, ranking, share) in enumerate(
+        zip(assessment.best_rankings, rankings, shares, strict=True)
+    ):
         worth = values if equal else values[place : place + 1]
         estimate, low, high = ([end[part] for end in worth] for part in range(3))
-        document: NowDocument = {
+        document: BestRankingDocument = {
             "ranking": ranking,
             "value": estimate if equal else estimate[0],
             "lo": low if equal else low[0],
             "hi": high if equal else high[0],
-            "p_best": None if choice.p_best is None else _interval(choice.p_best),
+            "p_best": None if choice.probability_best is None else _interval(choice.probability_best),
             "shown": share,
             "runner_up": None,
         }
@@ -134,7 +139,7 @@ def _now(assessment: Assessment, latest: RecentImpressions) -> list[NowDocument]
     return documents
 
 
-def _add_runner_up(document: NowDocument, choice: Choice, numbers: Numbers) -> None:
+def _add_runner_up(document: BestRankingDocument, choice: AssessedRanking, numbers: Numbers) -> None:
     if choice.runner_up is not None:
         delta, low, high = choice.runner_up.delta
         document["runner_up"] = {
@@ -142,7 +147,7 @@ def _add_runner_up(document: NowDocument, choice: Choice, numbers: Numbers) -> N
             "delta": delta,
             "lo": low,
             "hi": high,
-            "by_type": choice.runner_up.by_type,
+            "by_type": choice.runner_up.delta_by_user_type,
         }
 
 
@@ -159,7 +164,7 @@ def _positions(assessment: Assessment, truth: SurfaceProblem | None) -> list[lis
 
 
 def _items(assessment: Assessment, truth: SurfaceProblem | None) -> list[list[ItemDocument]]:
-    displays = assessment.known.counts.displays_by_position  # (N, K, M)
+    displays = assessment.surface_counts.counts.displays_by_position  # (N, K, M)
     looks = np.einsum(
         "ikm,ik->im",
         displays,
@@ -179,15 +184,17 @@ def _items(assessment: Assessment, truth: SurfaceProblem | None) -> list[list[It
     return documents
 
 
-def _fair(assessment: Assessment, truth: SurfaceProblem | None) -> list[FairDocument]:
+def _fair(assessment: Assessment, truth: SurfaceProblem | None) -> list[TreatmentDocument]:
     numbers = _numbers(assessment)
     return [_treatment(treatment, numbers, truth) for treatment in assessment.treatments]
 
 
-def _treatment(treatment: TreatmentValue, numbers: Numbers, truth: SurfaceProblem | None) -> FairDocument:
+def _treatment(
+    treatment: TreatmentValue, numbers: Numbers, truth: SurfaceProblem | None
+) -> TreatmentDocument:
     rankings = numbers[treatment.rankings]  # (N, K)
     told = rankings if treatment.utility is None else rankings[:1]
-    document: FairDocument = {
+    document: TreatmentDocument = {
         "treatment": treatment.treatment,
         "rankings": told.tolist(),
         "value": [ends.estimate for ends in treatment.values],
@@ -204,7 +211,7 @@ def _treatment(treatment: TreatmentValue, numbers: Numbers, truth: SurfaceProble
 
 def _numbers(assessment: Assessment) -> Numbers:
     """Return the numbers of the items that can be shown, which rankings are places in."""
-    return np.asarray(assessment.known.surface.active_numbers, dtype=np.intp)
+    return np.asarray(assessment.surface_counts.surface.active_numbers, dtype=np.intp)
 
 
 def _interval(ends: Interval) -> IntervalDocument:

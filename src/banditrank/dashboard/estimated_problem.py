@@ -46,10 +46,10 @@ def best_rankings(surface: Surface, world: Problem) -> Places:
     """Return the best ranking for each type under the surface's treatment, shape (N, K)."""
     if surface.treatment == "personalized":
         return best_personalized_rankings(world)
-    return best_equal(world, surface.compiled_policy.utility)
+    return best_equal_rankings(world, surface.compiled_policy.utility)
 
 
-def best_equal(world: Problem, utility: Utility) -> Places:
+def best_equal_rankings(world: Problem, utility: Utility) -> Places:
     """Return the best ranking for all types, shape (N, K), all rows the same."""
     ranking = solve(world, utility, time_limit=SOLVER_SECONDS).ranking
     return np.tile(np.asarray(ranking, dtype=np.intp), (world.n_user_types, 1))

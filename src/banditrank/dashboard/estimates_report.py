@@ -36,7 +36,7 @@ class ItemEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeEstimates:
+class UserTypeEstimates:
     """What was learned of a user type."""
 
     user_type: str
@@ -66,10 +66,10 @@ class EstimatesReport:
     version: int
     rounds: int
     level: float
-    user_types: list[TypeEstimates]
+    user_types: list[UserTypeEstimates]
 
 
-def report_estimates(live: SurfaceRuntime, *, level: float = 0.95) -> EstimatesReport:
+def report_estimates(runtime: SurfaceRuntime, *, level: float = 0.95) -> EstimatesReport:
     """Return the estimates of largest likelihood and their intervals, by the latest counts.
 
     Parameters
@@ -79,7 +79,7 @@ def report_estimates(live: SurfaceRuntime, *, level: float = 0.95) -> EstimatesR
     level
         Of the intervals.
     """
-    return estimates_of(live.counts(), level=level)
+    return estimates_of(runtime.counts(), level=level)
 
 
 def estimates_of(known: SurfaceCounts, *, level: float = 0.95) -> EstimatesReport:
@@ -104,7 +104,7 @@ def estimates_of(known: SurfaceCounts, *, level: float = 0.95) -> EstimatesRepor
             ItemEstimate(item, item in retired, *means[j], int(displays[i][j]), rewards[i][j])
             for j, item in enumerate(surface.items)
         ]
-        user_types.append(TypeEstimates(name, int(counts.arrivals[i]), shares[i], positions, items))
+        user_types.append(UserTypeEstimates(name, int(counts.arrivals[i]), shares[i], positions, items))
     return EstimatesReport(surface.name, known.version, counts.rounds, intervals.level, user_types)
 
 

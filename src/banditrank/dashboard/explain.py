@@ -28,7 +28,7 @@ State: TypeAlias = Literal["open", "clicked", "not-clicked", "discarded", "forgo
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeSoFar:
+class RankingOutcome:
     """What became of a ranking.
 
     Attributes
@@ -46,7 +46,7 @@ class OutcomeSoFar:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeBelief:
+class UserTypeBelief:
     """What was taken for true of a user type when the ranking was chosen."""
 
     user_type: str
@@ -56,7 +56,7 @@ class TypeBelief:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedItem:
+class ShownItem:
     """An item that was shown.
 
     Attributes
@@ -83,7 +83,7 @@ class PlacedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutItem:
+class OmittedItem:
     """An item that could have been shown.
 
     Attributes
@@ -148,12 +148,12 @@ class Explanation:
     treatment: str
     utility: str | None
     reproduced: bool
-    outcome: OutcomeSoFar
+    outcome: RankingOutcome
     basis: Literal["draw", "estimates"]
     type_entered: bool
-    beliefs: list[TypeBelief]
-    shown: list[PlacedItem]
-    left_out: list[LeftOutItem]
+    beliefs: list[UserTypeBelief]
+    shown: list[ShownItem]
+    left_out: list[OmittedItem]
     reason: str
 
 
@@ -178,7 +178,7 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     placed, left_out = _placed(surface, world, places), _left_out(surface, world, places, utility)
     values = (world.position_preferences * world.item_means[:, places]).sum(axis=1)
     beliefs = [
-        TypeBelief(name, *numbers_of)
+        UserTypeBelief(name, *numbers_of)
         for name, *numbers_of in zip(
             types,
             world.arrival_rates.tolist(),
@@ -254,18 +254,18 @@ def _estimated(snapshot: PolicySnapshot, user_type: int | None) -> DrawnWorld:
     return DrawnWorld(np.ones(1), estimates.position_preferences[row], means[row])
 
 
-def _placed(surface: Surface, world: DrawnWorld, places: Places) -> list[PlacedItem]:
+def _placed(surface: Surface, world: DrawnWorld, places: Places) -> list[ShownItem]:
     names, weights = surface.active_items, world.arrival_rates
     looks = weights @ world.position_preferences  # (K,)
     means = weights @ world.item_means[:, places]
     values = weights @ (world.position_preferences * world.item_means[:, places])
     return [
-        PlacedItem(k + 1, names[place], float(looks[k]), float(means[k]), float(values[k]))
+        ShownItem(k + 1, names[place], float(looks[k]), float(means[k]), float(values[k]))
         for k, place in enumerate(places.tolist())
     ]
 
 
-def _left_out(surface: Surface, world: DrawnWorld, places: Places, utility: Utility) -> list[LeftOutItem]:
+def _left_out(surface: Surface, world: DrawnWorld, places: Places, utility: Utility) -> list[OmittedItem]:
     """Return the best items that were not shown, and what each would have added where it fits best."""
     names, weights, preferences = surface.active_items, world.arrival_rates, world.position_preferences
     means = weights @ world.item_means  # (M,)
@@ -283,25 +283,25 @@ def _left_out(surface: Surface, world: DrawnWorld, places: Places, utility: Util
         gains = [gain if isfinite(gain) else -np.inf for gain in gains]
         k = int(np.argmax(gains))
         gain = float(gains[k]) if isfinite(gains[k]) else None
-        left_out.append(LeftOutItem(names[place], float(means[place]), names[places[k]], gain))
+        left_out.append(OmittedItem(names[place], float(means[place]), names[places[k]], gain))
     return left_out
 
 
-def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> OutcomeSoFar:
+def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> RankingOutcome:
     impression = issued.impression
     outcome = engine.store.outcome(runtime.surface_id, impression.key)
     if outcome is None:
         if not runtime.has_expired(issued):
-            return OutcomeSoFar("open")
+            return RankingOutcome("open")
         if runtime.is_pruned(issued):
-            return OutcomeSoFar("forgotten")
-        return OutcomeSoFar("discarded" if runtime.surface.unreported == "discarded" else "open")
+            return RankingOutcome("forgotten")
+        return RankingOutcome("discarded" if runtime.surface.unreported == "discarded" else "open")
     if outcome == DISCARDED:
-        return OutcomeSoFar("discarded")
+        return RankingOutcome("discarded")
     if outcome.position < 0:
-        return OutcomeSoFar("not-clicked")
+        return RankingOutcome("not-clicked")
     item = runtime.surface.items[impression.items[outcome.position]]
-    return OutcomeSoFar("clicked", item, outcome.reward / REWARD_UNITS)
+    return RankingOutcome("clicked", item, outcome.reward / REWARD_UNITS)
 
 
 def reason_for(
@@ -312,8 +312,8 @@ def reason_for(
     version: int,
     drawn: bool,
     reproduced: bool,
-    shown: Sequence[PlacedItem],
-    left_out: Sequence[LeftOutItem],
+    shown: Sequence[ShownItem],
+    left_out: Sequence[OmittedItem],
 ) -> str:
     """Return the sentence.
 
@@ -336,9 +336,9 @@ def reason_for(
 
     Examples
     --------
-    >>> shown = [PlacedItem(1, "a", 0.3, 0.5, 0.15), PlacedItem(2, "b", 0.7, 0.9, 0.63)]
+    >>> shown = [ShownItem(1, "a", 0.3, 0.5, 0.15), ShownItem(2, "b", 0.7, 0.9, 0.63)]
     >>> print(reason_for(policy="thompson-rank", utility=None, user_type="new", version=7, drawn=True,
-    ...                  reproduced=True, shown=shown, left_out=[LeftOutItem("c", 0.4, "a", -0.03)]))
+    ...                  reproduced=True, shown=shown, left_out=[OmittedItem("c", 0.4, "a", -0.03)]))
     in the world that thompson-rank drew from counts 7 for this ranking, users of type new look most at
     position 2 (0.70), where b stands (mean 0.90), then at position 1 (0.30): a (0.50); of the items left
     out c came nearest (0.40).
@@ -366,7 +366,7 @@ def reason_for(
     return f"{source} {who} look most at {_places(shown)}{_nearest(left_out)}."
 
 
-def _places(shown: Sequence[PlacedItem]) -> str:
+def _places(shown: Sequence[ShownItem]) -> str:
     """Return up to three positions, the one that is looked at most first."""
     first, *others = sorted(shown, key=lambda placed: -placed.look)[:3]
     told = f"position {first.position} ({first.look:.2f}), where {first.item} stands (mean {first.mean:.2f})"
@@ -375,7 +375,7 @@ def _places(shown: Sequence[PlacedItem]) -> str:
     return told
 
 
-def _nearest(left_out: Sequence[LeftOutItem]) -> str:
+def _nearest(left_out: Sequence[OmittedItem]) -> str:
     if not left_out:
         return "; no item was left out"
     nearest = max(left_out, key=lambda item: float("-inf") if item.gain is None else item.gain)

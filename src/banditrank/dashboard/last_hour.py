@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.bucket_table import BucketTable, Kinds, Numbers, shares_explored
+from banditrank.dashboard.bucket_table import BucketTable, Kinds, Numbers, exploration_shares
 from banditrank.storage.cells import Cells
 from banditrank.storage.records import REWARD_UNITS
 
@@ -64,6 +64,6 @@ class LastHour:
         """Return what came in the hour up to a time, in milliseconds since 1970."""
         ago = now // _MINUTE - self.minutes
         visits, rewards, kinds = (table[(ago >= 0) & (ago < MINUTES)] for table in self.table.tables)
-        other_item, other_order = shares_explored(kinds.sum(axis=0, keepdims=True))
+        other_item, other_order = exploration_shares(kinds.sum(axis=0, keepdims=True))
         clicks = rewards.sum(axis=0) / REWARD_UNITS
         return HourTotals(visits.sum(axis=0), clicks, float(other_item[0]), float(other_order[0]))

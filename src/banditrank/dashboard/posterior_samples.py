@@ -19,7 +19,7 @@ Places = NDArray[np.intp]
 
 _MOST_DRAWS = 400
 _FEWEST_DRAWS = 50
-_MOST_NUMBERS = 4_000_000  # that are drawn, unless the fewest draws need more
+MAX_ELEMENTS = 4_000_000  # that are drawn, unless the fewest draws need more
 _LARGEST_REWARD = 1.0
 
 
@@ -32,7 +32,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TypeDraws:
+class UserTypeSamples:
     """Draws of one user type's world.
 
     Attributes
@@ -43,21 +43,23 @@ class TypeDraws:
         Shape (D, M).
     """
 
-    preferences: Floats
-    means: Floats
+    position_preferences: Floats
+    item_means: Floats
 
     def values(self, ranking: Places) -> Floats:
         """Return what a ranking is worth in each draw, shape (D,)."""
-        return np.asarray(np.einsum("dk,dk->d", self.preferences, self.means[:, ranking]))
+        return np.asarray(np.einsum("dk,dk->d", self.position_preferences, self.item_means[:, ranking]))
 
     def best_values(self) -> Floats:
         """Return what the best ranking of each draw is worth in it, shape (D,)."""
-        n_positions, n_items = self.preferences.shape[1], self.means.shape[1]
-        best = np.partition(self.means, n_items - n_positions, axis=1)[:, n_items - n_positions :]
-        return np.asarray(np.einsum("dk,dk->d", np.sort(self.preferences, axis=1), np.sort(best, axis=1)))
+        n_positions, n_items = self.position_preferences.shape[1], self.item_means.shape[1]
+        best = np.partition(self.item_means, n_items - n_positions, axis=1)[:, n_items - n_positions :]
+        return np.asarray(
+            np.einsum("dk,dk->d", np.sort(self.position_preferences, axis=1), np.sort(best, axis=1))
+        )
 
 
-class PosteriorDraws:
+class PosteriorSamples:
     """Draws of all user types.
 
     Parameters
@@ -75,7 +77,7 @@ class PosteriorDraws:
     Examples
     --------
     >>> counts = Counts.from_arrays([[[900], [900]]], [[[450], [90]]], [1800])
-    >>> draws = PosteriorDraws(counts, seed=1).of_type(0)
+    >>> draws = PosteriorSamples(counts, seed=1).of_user_type(0)
     >>> draws.values(np.array([0])).mean().round(2)
     np.float64(0.5)
     >>> bool((draws.values(np.array([0])) == draws.best_values()).all())
@@ -84,14 +86,14 @@ class PosteriorDraws:
 
     def __init__(self, counts: Counts, *, seed: int) -> None:
         numbers = counts.n_user_types * counts.n_items
-        self.size = int(np.clip(_MOST_NUMBERS // numbers, _FEWEST_DRAWS, _MOST_DRAWS))
+        self.size = int(np.clip(MAX_ELEMENTS // numbers, _FEWEST_DRAWS, _MOST_DRAWS))
         self.n_items = counts.n_items
         self._seed = seed
-        self._kept: dict[int, TypeDraws] | None = {} if numbers * self.size <= _MOST_NUMBERS else None
+        self._kept: dict[int, UserTypeSamples] | None = {} if numbers * self.size <= MAX_ELEMENTS else None
         self._posterior = start_posterior(counts, _LARGEST_REWARD)
-        self.shares = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.size)
+        self.arrival_rates = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.size)
 
-    def of_type(self, user_type: int) -> TypeDraws:
+    def of_user_type(self, user_type: int) -> UserTypeSamples:
         """Return the draws of one type; they are kept unless they are too many."""
         if self._kept is None:
             return self._drawn(user_type)
@@ -99,21 +101,23 @@ class PosteriorDraws:
             self._kept[user_type] = self._drawn(user_type)
         return self._kept[user_type]
 
-    def _drawn(self, user_type: int) -> TypeDraws:
+    def _drawn(self, user_type: int) -> UserTypeSamples:
         i, posterior = user_type, self._posterior
         rng = np.random.default_rng([self._seed, i])
         normals = rng.standard_normal((posterior.logits.shape[1], self.size))
         factor = np.tril(posterior.factors[i])
         logits = posterior.logits[i] + np.linalg.solve(factor.T, normals).T  # (D, K)
-        preferences = np.exp(logits - logits.max(axis=1, keepdims=True))
-        preferences /= preferences.sum(axis=1, keepdims=True)
+        position_preferences = np.exp(logits - logits.max(axis=1, keepdims=True))
+        position_preferences /= position_preferences.sum(axis=1, keepdims=True)
         shape = posterior.prior.shape[0]
-        looks = shape / posterior.prior.means[i] + preferences @ posterior.weighted_displays[i]  # (D, M)
-        means = rng.standard_gamma(shape + posterior.weighted_rewards[i], looks.shape) / looks
-        return TypeDraws(preferences, means.clip(0.0, _LARGEST_REWARD))
+        looks = (
+            shape / posterior.prior.means[i] + position_preferences @ posterior.weighted_displays[i]
+        )  # (D, M)
+        item_means = rng.standard_gamma(shape + posterior.weighted_rewards[i], looks.shape) / looks
+        return UserTypeSamples(position_preferences, item_means.clip(0.0, _LARGEST_REWARD))
 
 
-def interval(draws: Floats, level: float, *, holding: float) -> tuple[float, float]:
+def quantile_interval(draws: Floats, level: float, *, including: float) -> tuple[float, float]:
     """Return the ends between which a share of the draws lies, wide enough to hold an estimate, too."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return min(low, holding), max(high, holding)
+    return min(low, including), max(high, including)

@@ -8,8 +8,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.alternatives import all_rankings
-from banditrank.dashboard.posterior_samples import Interval, PosteriorDraws
+from banditrank.dashboard.alternatives import enumerate_rankings
+from banditrank.dashboard.posterior_samples import Interval, PosteriorSamples
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.solvers.instance import as_instance, total_value
 from banditrank.solvers.solve import solve
@@ -18,17 +18,17 @@ from banditrank.utilities.utility import Utility
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-FEWEST_DRAWS = 50
+MIN_SAMPLES = 50
 """Fewer say too little: then there is no telling."""
 
-_MOST_NUMBERS = 4_000_000  # to work with at a time
+MAX_ELEMENTS = 4_000_000  # to work with at a time
 _SOLVER_SECONDS = 0.05  # for all draws together, if rankings are too many to try them all
 _GAP = 1e-4
 _TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BestOfDraws:
+class SampledOptimum:
     """What is best for everybody in worlds that were drawn.
 
     Attributes
@@ -39,19 +39,19 @@ class BestOfDraws:
         What the best one is worth to each type, shape (D, N).
     """
 
-    wins: NDArray[np.bool_]
+    is_optimal: NDArray[np.bool_]
     values: Floats
 
 
-def share_of(wins: NDArray[np.bool_], level: float) -> Interval:
+def wilson_interval(is_optimal: NDArray[np.bool_], level: float) -> Interval:
     """Return the share of draws that were won, and Wilson's interval of the chance behind it.
 
     Examples
     --------
-    >>> round(share_of(np.ones(400, dtype=bool), 0.95).low, 4)
+    >>> round(wilson_interval(np.ones(400, dtype=bool), 0.95).low, 4)
     0.9905
     """
-    size, share = wins.size, float(wins.mean())
+    size, share = is_optimal.size, float(is_optimal.mean())
     square = NormalDist().inv_cdf((1 + level) / 2) ** 2
     middle = share + square / (2 * size)
     half = sqrt(square * (share * (1 - share) / size + square / (4 * size**2)))
@@ -59,7 +59,7 @@ def share_of(wins: NDArray[np.bool_], level: float) -> Interval:
     return Interval(share, max(low, 0.0), min(high, 1.0))
 
 
-def best_of_draws(draws: PosteriorDraws, ranking: Places, utility: Utility) -> BestOfDraws | None:
+def find_sampled_optimum(draws: PosteriorSamples, ranking: Places, utility: Utility) -> SampledOptimum | None:
     """Return what is best for all user types in each draw, and whether a ranking is; None without telling.
 
     Parameters
@@ -71,49 +71,56 @@ def best_of_draws(draws: PosteriorDraws, ranking: Places, utility: Utility) -> B
     utility
         What makes a ranking better than another.
     """
-    n_user_types, n_items = draws.shares.shape[1], draws.n_items
-    if n_user_types * n_items * FEWEST_DRAWS > _MOST_NUMBERS:
+    n_user_types, n_items = draws.arrival_rates.shape[1], draws.n_items
+    if n_user_types * n_items * MIN_SAMPLES > MAX_ELEMENTS:
         return None
-    rankings = all_rankings(n_items, ranking.size)
+    rankings = enumerate_rankings(n_items, ranking.size)
     size = draws.size
     if rankings is not None:
-        size = min(size, _MOST_NUMBERS // (rankings.size * n_user_types))
-        if size < FEWEST_DRAWS:
+        size = min(size, MAX_ELEMENTS // (rankings.size * n_user_types))
+        if size < MIN_SAMPLES:
             return None
-    drawn = [draws.of_type(i) for i in range(n_user_types)]
-    preferences = np.stack([one.preferences[:size] for one in drawn], axis=1)  # (D, N, K)
-    means = np.stack([one.means[:size] for one in drawn], axis=1)  # (D, N, M)
+    drawn = [draws.of_user_type(i) for i in range(n_user_types)]
+    position_preferences = np.stack([one.position_preferences[:size] for one in drawn], axis=1)  # (D, N, K)
+    item_means = np.stack([one.item_means[:size] for one in drawn], axis=1)  # (D, N, M)
     if rankings is None:
-        return _by_solving(draws.shares, preferences, means, ranking, utility)
-    return _by_trying(draws.shares[:size], preferences, means, rankings, ranking, utility)
+        return _by_solving(draws.arrival_rates, position_preferences, item_means, ranking, utility)
+    return _by_trying(
+        draws.arrival_rates[:size], position_preferences, item_means, rankings, ranking, utility
+    )
 
 
 def _by_trying(
-    shares: Floats, preferences: Floats, means: Floats, rankings: Places, ranking: Places, utility: Utility
-) -> BestOfDraws:
-    values = np.einsum("dik,dirk->dri", preferences, means[:, :, rankings])  # (D, R, N)
-    weights = np.repeat(shares, len(rankings), axis=0)
-    totals = utility.collectives(weights, values.reshape(-1, values.shape[2])).reshape(len(shares), -1)
+    arrival_rates: Floats,
+    position_preferences: Floats,
+    item_means: Floats,
+    rankings: Places,
+    ranking: Places,
+    utility: Utility,
+) -> SampledOptimum:
+    values = np.einsum("dik,dirk->dri", position_preferences, item_means[:, :, rankings])  # (D, R, N)
+    weights = np.repeat(arrival_rates, len(rankings), axis=0)
+    totals = utility.collectives(weights, values.reshape(-1, values.shape[2])).reshape(len(arrival_rates), -1)
     ours = totals[:, (rankings == ranking).all(axis=1)]  # (D, 1)
-    each, best = np.arange(len(shares)), totals.argmax(axis=1)
-    return BestOfDraws(_no_worse(ours[:, 0], totals[each, best]), values[each, best])
+    each, best = np.arange(len(arrival_rates)), totals.argmax(axis=1)
+    return SampledOptimum(_no_worse(ours[:, 0], totals[each, best]), values[each, best])
 
 
 def _by_solving(
-    shares: Floats, preferences: Floats, means: Floats, ranking: Places, utility: Utility
-) -> BestOfDraws | None:
+    arrival_rates: Floats, position_preferences: Floats, item_means: Floats, ranking: Places, utility: Utility
+) -> SampledOptimum | None:
     end = time.monotonic() + _SOLVER_SECONDS
-    wins, values = [], []
-    for weights, rho, mu in zip(shares, preferences, means, strict=True):
+    is_optimal, values = [], []
+    for weights, rho, mu in zip(arrival_rates, position_preferences, item_means, strict=True):
         world = DrawnWorld(weights, rho, mu)
         ours = total_value(as_instance(world), utility.compiled(), ranking)
         left = max(end - time.monotonic(), 0.0)
         found = solve(world, utility, time_limit=left, target_gap=_GAP, warm_start=ranking)
         if not found.certified or time.monotonic() > end:
             break
-        wins.append(bool(_no_worse(np.float64(ours), np.float64(found.value))))
+        is_optimal.append(bool(_no_worse(np.float64(ours), np.float64(found.value))))
         values.append(found.user_type_values)
-    return BestOfDraws(np.array(wins), np.array(values)) if len(wins) >= FEWEST_DRAWS else None
+    return SampledOptimum(np.array(is_optimal), np.array(values)) if len(is_optimal) >= MIN_SAMPLES else None
 
 
 def _no_worse(ours: Floats | np.float64, best: Floats | np.float64) -> NDArray[np.bool_]:

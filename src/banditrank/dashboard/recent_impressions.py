@@ -4,7 +4,12 @@ from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from banditrank.dashboard.document_schemas import FeedbackState, RecentDocument, ShownDocument, Why
+from banditrank.dashboard.document_schemas import (
+    FeedbackState,
+    ImpressionDocument,
+    RankingComparison,
+    ShownShareDocument,
+)
 from banditrank.dashboard.surface_monitor import RecentImpression, SurfaceMonitor
 from banditrank.errors import StoreError
 from banditrank.storage.records import DISCARDED, Outcome, pack_ranking
@@ -24,7 +29,7 @@ class RecentImpressions:
         self._runtime = monitor.runtime
         self._outcomes: dict[bytes, Outcome] = {}
 
-    def documents(self, now: float) -> list[RecentDocument]:
+    def documents(self, now: float) -> list[ImpressionDocument]:
         """Return the latest rankings, the latest first, as of a time in seconds since 1970."""
         latest = list(reversed(self._monitor.recent.copy()))
         keys = [one.impression.key for one in latest]
@@ -37,7 +42,7 @@ class RecentImpressions:
         self._outcomes = known
         return [_document(one, known.get(one.impression.key), now) for one in latest]
 
-    def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[ShownDocument | None]:
+    def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[ShownShareDocument | None]:
         """Return the share of each choice among the latest rankings of its type; None if there are none.
 
         The latest are of all types together, so there may be few or none of one.
@@ -54,7 +59,7 @@ class RecentImpressions:
         by_type: Counter[int] = Counter()
         for ranking, number in shown.items():
             by_type[int.from_bytes(ranking[:2], "little")] += number
-        shares: list[ShownDocument | None] = []
+        shares: list[ShownShareDocument | None] = []
         for place, choice in enumerate(choices):
             types = range(n_user_types) if equal else [place]
             total = sum(by_type[i] for i in types)
@@ -63,13 +68,13 @@ class RecentImpressions:
         return shares
 
 
-def _document(latest: RecentImpression, outcome: Outcome | None, now: float) -> RecentDocument:
+def _document(latest: RecentImpression, outcome: Outcome | None, now: float) -> ImpressionDocument:
     user_type, *items = latest.impression.numbers
     best = None if latest.best is None or user_type >= len(latest.best) else latest.best[user_type]
     feedback = _feedback(outcome, lapsed=now * 1000 >= latest.impression.expires_at_ms)
     return {
         "id": latest.ranking_id,
-        "at": format_time(latest.issued_at),
+        "at": format_timestamp(latest.issued_at),
         "type": user_type,
         "ranking": items,
         "why": _why(tuple(items), best),
@@ -85,19 +90,19 @@ def _feedback(outcome: Outcome | None, *, lapsed: bool) -> FeedbackState:
     return "none" if outcome.position < 0 else "clicked"
 
 
-def _why(items: tuple[int, ...], best: tuple[int, ...] | None) -> Why:
+def _why(items: tuple[int, ...], best: tuple[int, ...] | None) -> RankingComparison:
     """Return how a ranking compares with what was best; before anything was, it tries items."""
     if items == best:
         return "best"
     return "order" if best is not None and set(items) == set(best) else "item"
 
 
-def format_time(seconds: float) -> str:
+def format_timestamp(seconds: float) -> str:
     """Return a time in seconds since 1970 as it is told.
 
     Examples
     --------
-    >>> format_time(1e9)
+    >>> format_timestamp(1e9)
     '2001-09-09T01:46:40.000Z'
     """
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.dashboard.document_schemas import SeriesDocument
-from banditrank.dashboard.recent_impressions import format_time
+from banditrank.dashboard.recent_impressions import format_timestamp
 from banditrank.dashboard.time_buckets import MAX_BUCKETS
-from banditrank.dashboard.time_series import Buckets, Note
+from banditrank.dashboard.time_series import Annotation, ClosedBuckets
 
 Floats = NDArray[np.float64]
 Table = TypeVar("Table", Floats, NDArray[np.int64])
 
 
-def first_wanted(buckets: Buckets, since: float | None) -> int:
+def first_bucket_since(buckets: ClosedBuckets, since: float | None) -> int:
     """Return the number of the first bucket for whoever has all that began before a time.
 
     Whoever asks from a time before buckets were last made wider has narrower ones: all of them are wanted.
@@ -31,15 +31,20 @@ def first_wanted(buckets: Buckets, since: float | None) -> int:
     if since is None:
         return 0
     milliseconds = round(since * 1000)
-    widened = buckets.start + MAX_BUCKETS // 2 * buckets.width
-    if buckets.doubled and milliseconds <= widened:
+    widened = buckets.start_ms + MAX_BUCKETS // 2 * buckets.width_ms
+    if buckets.is_widened and milliseconds <= widened:
         return 0
-    behind = -(-(milliseconds - buckets.start) // buckets.width)
+    behind = -(-(milliseconds - buckets.start_ms) // buckets.width_ms)
     return min(max(0, behind), len(buckets.visits))
 
 
 def series_document(
-    buckets: Buckets, notes: Sequence[Note], *, n_user_types: int, with_regret: bool, first: int = 0
+    buckets: ClosedBuckets,
+    notes: Sequence[Annotation],
+    *,
+    n_user_types: int,
+    with_regret: bool,
+    first: int = 0,
 ) -> SeriesDocument:
     """Return buckets from a first one on, and what happened meanwhile.
 
@@ -54,30 +59,36 @@ def series_document(
     first
         The number of the first bucket.
     """
-    visits = fitted(buckets.visits[first:], n_user_types)
-    start = buckets.start + first * buckets.width
+    visits = _fit_user_types(buckets.visits[first:], n_user_types)
+    start_ms = buckets.start_ms + first * buckets.width_ms
     document: SeriesDocument = {
-        "start": format_time(start / 1000),
-        "bucket_s": buckets.width / 1000,
+        "start": format_timestamp(start_ms / 1000),
+        "bucket_s": buckets.width_ms / 1000,
         "visits": visits.tolist(),
-        "clicks": fitted(buckets.clicks[first:], n_user_types).tolist(),
-        "other_item": [known_number(share) for share in buckets.other_item[first:].tolist()],
-        "other_order": [known_number(share) for share in buckets.other_order[first:].tolist()],
-        "events": [{"at": format_time(note.at / 1000), "t": note.text} for note in notes if note.at >= start],
+        "clicks": _fit_user_types(buckets.clicks[first:], n_user_types).tolist(),
+        "other_item": [_nan_to_none(share) for share in buckets.other_item[first:].tolist()],
+        "other_order": [_nan_to_none(share) for share in buckets.other_order[first:].tolist()],
+        "events": [
+            {"at": format_timestamp(note.at_ms / 1000), "t": note.text}
+            for note in notes
+            if note.at_ms >= start_ms
+        ],
     }
     if with_regret:
-        regret = np.zeros(len(visits)) if buckets.regret is None else buckets.regret[first:]
+        regret = (
+            np.zeros(len(visits)) if buckets.cumulative_regret is None else buckets.cumulative_regret[first:]
+        )
         document["regret"] = regret.tolist()
     return document
 
 
-def fitted(table: Table, n_user_types: int) -> Table:
+def _fit_user_types(table: Table, n_user_types: int) -> Table:
     """Return a table with a column for each user type; types may be new, or not known here yet."""
     missing = max(0, n_user_types - table.shape[-1])
     padding = np.array([(0, 0)] * (table.ndim - 1) + [(0, missing)])
     return cast("Table", np.pad(table[..., :n_user_types], padding))
 
 
-def known_number(number: float) -> float | None:
+def _nan_to_none(number: float) -> float | None:
     """Return a number, None for NaN."""
     return None if isnan(number) else number

@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from banditrank.dashboard.bucket_table import Standard
+from banditrank.dashboard.bucket_table import ReferenceRankings
 from banditrank.dashboard.duty_cycle import DutyCycle
 from banditrank.dashboard.estimated_problem import best_rankings, estimated_problem
 from banditrank.dashboard.last_hour import HourTotals
 from banditrank.dashboard.surface_problem import SurfaceProblem
-from banditrank.dashboard.time_series import Buckets, Note, TimeSeries
+from banditrank.dashboard.time_series import Annotation, ClosedBuckets, TimeSeries
 from banditrank.engine.due_queue import DueQueue
 from banditrank.engine.observers import IssuedImpression, SurfaceObserver
 from banditrank.engine.periodic_task import PeriodicTask
@@ -144,12 +144,14 @@ class SurfaceMonitor(SurfaceObserver):
 
     # Time series
 
-    def series(self) -> tuple[Buckets, list[Note]]:
+    def series(self) -> tuple[ClosedBuckets, list[Annotation]]:
         """Return the closed buckets of the time series, and the notes."""
         self._catch_up()
         now = self._clock()
         with self._lock:
-            notes = [note for note in self._series.notes if note.at <= now * 1000]  # a clock may be ahead
+            notes = [
+                note for note in self._series.annotations if note.at_ms <= now * 1000
+            ]  # a clock may be ahead
             return self._series.closed(int((now - _COMMIT_GRACE_SECONDS) * 1000)), notes
 
     def last_hour(self) -> tuple[float | None, HourTotals]:
@@ -192,7 +194,7 @@ class SurfaceMonitor(SurfaceObserver):
 
     def _add_note(self, text: str) -> None:
         with self._lock:
-            self._series.note(int(self._clock() * 1000), text)
+            self._series.annotate(int(self._clock() * 1000), text)
 
     # Best rankings
 
@@ -208,9 +210,9 @@ class SurfaceMonitor(SurfaceObserver):
             problem = estimated_problem(surface, latest.counts, max_passes=_MAX_PASSES)
             rankings = best_rankings(surface, problem)
             numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]
-            standard = Standard(numbers, len(surface.items))
+            standard = ReferenceRankings(numbers, len(surface.items))
         with self._lock:
-            self._series.compare_with(standard)
+            self._series.set_reference(standard)
         self.best = tuple(map(tuple, numbers.tolist()))
         self._compared = latest.revision, latest.version
 
@@ -231,7 +233,7 @@ class SurfaceMonitor(SurfaceObserver):
     def _set_surface(self, surface: Surface) -> None:
         if self._problem is not None:
             self._surface_problem = SurfaceProblem(self._problem, surface)
-            self._series.given_up = self._surface_problem.given_up
+            self._series.regret_of = self._surface_problem.regret
 
 
 class SurfaceMonitors:

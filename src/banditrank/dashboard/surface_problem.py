@@ -32,14 +32,14 @@ class SurfaceProblem:
         Shape (N,).
     optimum
         What the best rankings under the surface's treatment are worth to each type, shape (N,).
-    random
+    random_values
         What a random order of the items that can be shown is worth, shape (N,).
 
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
     >>> surface = Surface("ads", items=kdd2012().items, user_types=kdd2012().user_types, n_positions=2)
-    >>> SurfaceProblem(kdd2012(), surface).optimum.round(3)
+    >>> SurfaceProblem(kdd2012(), surface).optimal_values.round(3)
     array([0.742, 0.491])
     """
 
@@ -66,15 +66,15 @@ class SurfaceProblem:
         best = best_rankings(
             present, equal=surface.treatment == "equal", utility=surface.compiled_policy.utility
         )
-        self.optimum = np.array([self.values(shown[ranking])[i] for i, ranking in enumerate(best)])
+        self.optimal_values = np.array([self.values(shown[ranking])[i] for i, ranking in enumerate(best)])
         self._gaps: dict[tuple[int, ...], float] = {}
-        self.random: Floats = self.item_means[:, shown].mean(axis=1)
+        self.random_values: Floats = self.item_means[:, shown].mean(axis=1)
 
     def values(self, ranking: NDArray[np.intp]) -> Floats:
         """Return what a ranking of the surface's items is worth to each type, shape (N,)."""
         return weighted_means(self.position_preferences, self.item_means, ranking)
 
-    def given_up(self, cells: Cells) -> float:
+    def regret(self, cells: Cells) -> float:
         """Return the regret of what was shown at about the same time.
 
         Under personalized treatment it is in clicks, and exact. Under equal treatment it is in the utility
@@ -87,7 +87,7 @@ class SurfaceProblem:
         if self.surface.treatment == "equal":
             return self._utility_given_up(known)
         types, positions, items = known["user_type"], known["position"], known["item"]
-        best = self.optimum[types] / self.surface.n_positions  # a position's part
+        best = self.optimal_values[types] / self.surface.n_positions  # a position's part
         values = self.position_preferences[types, positions] * self.item_means[types, items]
         return float((known["displays"] * (best - values)).sum())
 
@@ -103,7 +103,7 @@ class SurfaceProblem:
     def _gap(self, ranking: tuple[int, ...]) -> float:
         """Return by how much a ranking's utility for all types falls short."""
         if ranking not in self._gaps:
-            both = np.stack([self.optimum, self._worth(ranking)]).clip(_LEAST_VALUE)
+            both = np.stack([self.optimal_values, self._worth(ranking)]).clip(_LEAST_VALUE)
             best, ours = self.surface.compiled_policy.utility.collectives(self.arrival_rates, both)
             self._gaps[ranking] = float(best - ours)
         return self._gaps[ranking]

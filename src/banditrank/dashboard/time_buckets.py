@@ -28,25 +28,27 @@ class TimeBuckets:
     """
 
     opened: int
-    start: int
-    width: int
+    start_ms: int
+    width_ms: int
     table: BucketTable
     regret: NDArray[np.float64]
 
     @classmethod
-    def empty(cls, at: int, width: int, *, n_user_types: int, origin: int = 0) -> "TimeBuckets":
+    def empty(cls, at: int, width_ms: int, *, n_user_types: int, origin: int = 0) -> "TimeBuckets":
         """Return empty buckets from a time on, aligned with others of the same width from an origin on."""
-        start = at - (at - origin) % width
-        return cls(at, start, width, BucketTable.empty(MAX_BUCKETS, n_user_types), np.zeros(MAX_BUCKETS))
+        start_ms = at - (at - origin) % width_ms
+        return cls(
+            at, start_ms, width_ms, BucketTable.empty(MAX_BUCKETS, n_user_types), np.zeros(MAX_BUCKETS)
+        )
 
     @classmethod
     def from_numbers(
-        cls, opened: int, start: int, width: int, numbers: Numbers, n_user_types: int
+        cls, opened: int, start_ms: int, width_ms: int, numbers: Numbers, n_user_types: int
     ) -> "TimeBuckets":
         """Return the buckets that were kept as so many numbers."""
         counts, regret = np.split(numbers, [table_size(MAX_BUCKETS, n_user_types)])
         table = BucketTable.from_numbers(counts, MAX_BUCKETS, n_user_types)
-        return cls(opened, start, width, table, regret.view("<f8").copy())
+        return cls(opened, start_ms, width_ms, table, regret.view("<f8").copy())
 
     def to_bytes(self) -> bytes:
         """Return all numbers, to be kept."""
@@ -65,13 +67,13 @@ class TimeBuckets:
     @property
     def end(self) -> int:
         """End of the last bucket, in milliseconds since 1970."""
-        return self.start + MAX_BUCKETS * self.width
+        return self.start_ms + MAX_BUCKETS * self.width_ms
 
     @property
     def latest(self) -> int:
         """Start of the last bucket with visits, in milliseconds since 1970."""
         visited = np.flatnonzero(self.table.visits.any(axis=1))
-        return self.start + (int(visited[-1]) if visited.size else 0) * self.width
+        return self.start_ms + (int(visited[-1]) if visited.size else 0) * self.width_ms
 
     def copy(self) -> "TimeBuckets":
         """Return a copy that shares nothing."""
@@ -88,19 +90,19 @@ class TimeBuckets:
     def widen(self, at: int) -> None:
         """Double the width of buckets until there is one for a time."""
         while at >= self.end:
-            self.width *= 2
+            self.width_ms *= 2
             half = MAX_BUCKETS // 2
             for table in (*self.table.tables, self.regret):
                 table[:half] = table[::2] + table[1::2]
                 table[half:] = 0
 
-    def absorb(self, other: "TimeBuckets") -> None:
+    def merge(self, other: "TimeBuckets") -> None:
         """Merge later buckets, widening this series as needed."""
         self.widen(other.latest)
-        number = (other.latest - other.start) // other.width + 1
-        self._add_rows(other, other.start + other.width * np.arange(number))
+        number = (other.latest - other.start_ms) // other.width_ms + 1
+        self._add_rows(other, other.start_ms + other.width_ms * np.arange(number))
 
-    def absorb_at(self, other: "TimeBuckets", at: int) -> None:
+    def merge_at(self, other: "TimeBuckets", at: int) -> None:
         """Merge all counts of other buckets into one time."""
         self._add_rows(other, np.full(MAX_BUCKETS, at))
 
@@ -110,4 +112,4 @@ class TimeBuckets:
         np.add.at(self.regret, rows, other.regret[: len(rows)])
 
     def _buckets(self, at: Numbers) -> Numbers:
-        return np.asarray(((at - self.start) // self.width).clip(0), dtype=np.int64)
+        return np.asarray(((at - self.start_ms) // self.width_ms).clip(0), dtype=np.int64)

@@ -10,7 +10,7 @@ the first changes of all, if an earlier time comes within an hour. Being asked b
 changes nothing.
 
 The fold depends on the changes alone, whoever folds them, but for what displays are compared with
-(`Standard`): whatever was best when a change came in, by the estimates of the process that looked.
+(`ReferenceRankings`): whatever was best when a change came in, by the estimates of the process that looked.
 """
 
 import json
@@ -23,13 +23,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.bucket_table import BucketTable, Standard, shares_explored, table_size
+from banditrank.dashboard.bucket_table import BucketTable, ReferenceRankings, exploration_shares, table_size
 from banditrank.dashboard.last_hour import MINUTES, HourTotals, LastHour
 from banditrank.dashboard.time_buckets import MAX_BUCKETS, TimeBuckets
 from banditrank.storage.cells import CELL, Cells, decode_cells
 from banditrank.storage.records import REWARD_UNITS
 
-MAX_NOTES = 50
+MAX_ANNOTATIONS = 50
 
 _WITHOUT_LAST_HOUR, _WITHOUT_AHEAD, _FORMAT = _FORMATS = (1, 2, 3)  # all can be read
 _TRIAL = 3_600_000  # milliseconds, at most: half of the buckets
@@ -38,18 +38,18 @@ _PENDING = 256  # changes that are folded at once: one at a time would take as l
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-GivenUp: TypeAlias = Callable[[Cells], float]
+RegretFunction: TypeAlias = Callable[[Cells], float]
 
 
-class Note(NamedTuple):
+class Annotation(NamedTuple):
     """Something that happened to a surface."""
 
-    at: int  # milliseconds since 1970
+    at_ms: int  # milliseconds since 1970
     text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Buckets:
+class ClosedBuckets:
     """Buckets that are closed, oldest first.
 
     Attributes
@@ -67,14 +67,14 @@ class Buckets:
         What was given up since the first bucket, shape (B,); None if the truth is not known.
     """
 
-    start: int
-    width: int
-    doubled: bool
+    start_ms: int
+    width_ms: int
+    is_widened: bool
     visits: Numbers
     clicks: Floats
     other_item: Floats
     other_order: Floats
-    regret: Floats | None
+    cumulative_regret: Floats | None
 
 
 class TimeSeries:
@@ -89,9 +89,9 @@ class TimeSeries:
 
     Attributes
     ----------
-    given_up
+    regret_of
         Returns what a change gave up by not showing what is best, where the truth is known.
-    notes
+    annotations
         What happened, oldest first.
 
     Examples
@@ -103,21 +103,21 @@ class TimeSeries:
     >>> time_series.add(5000, cells_of([Event(shown, Outcome(1, REWARD_UNITS))]))
     >>> time_series.add(6500, cells_of([Event(shown, Outcome(-1, 0))]))
     >>> closed = time_series.closed(7000)
-    >>> closed.start, closed.visits.tolist(), closed.clicks.tolist()
+    >>> closed.start_ms, closed.visits.tolist(), closed.clicks.tolist()
     (5000, [[1], [1]], [[1.0], [0.0]])
     """
 
-    def __init__(self, width: int, *, n_user_types: int) -> None:
-        self._first_width = width
+    def __init__(self, width_ms: int, *, n_user_types: int) -> None:
+        self._first_width = width_ms
         self._n_user_types = n_user_types
         self._buckets: TimeBuckets | None = None
         self._ahead: TimeBuckets | None = None
         self._last_hour = LastHour(BucketTable.empty(MINUTES, n_user_types))
         self._regret_known = False
-        self._standard: Standard | None = None
+        self._standard: ReferenceRankings | None = None
         self._pending: list[tuple[int, bytes]] = []
-        self.given_up: GivenUp | None = None
-        self.notes: list[Note] = []
+        self.regret_of: RegretFunction | None = None
+        self.annotations: list[Annotation] = []
 
     def add(self, at: int, cells: bytes) -> None:
         """Take in a change that was committed at a time: milliseconds since 1970, 0 if that is not known."""
@@ -126,44 +126,44 @@ class TimeSeries:
             if len(self._pending) >= _PENDING:
                 self.fold()
 
-    def compare_with(self, standard: Standard) -> None:
+    def set_reference(self, standard: ReferenceRankings) -> None:
         """Compare displays with this from now on."""
         self.fold()
         self._standard = standard
 
-    def note(self, at: int, text: str) -> None:
+    def annotate(self, at: int, text: str) -> None:
         """Remember what happened."""
-        self.notes = [*self.notes, Note(at, text)][-MAX_NOTES:]
+        self.annotations = [*self.annotations, Annotation(at, text)][-MAX_ANNOTATIONS:]
 
     @property
     def rankings(self) -> NDArray[np.intp] | None:
         """The best rankings that displays are compared with, if there are any."""
         return None if self._standard is None else self._standard.rankings
 
-    def closed(self, now: int) -> Buckets:
+    def closed(self, now: int) -> ClosedBuckets:
         """Return the buckets that ended at a time, in milliseconds since 1970, or before."""
         self.fold()
         buckets, ahead = self._buckets, self._ahead
         if buckets is None:
             buckets = TimeBuckets.empty(now, self._first_width, n_user_types=self._n_user_types)
-            buckets.start = now
-        elif now > buckets.end or (ahead is not None and now >= ahead.start):
+            buckets.start_ms = now
+        elif now > buckets.end or (ahead is not None and now >= ahead.start_ms):
             buckets = buckets.copy()  # the time of asking may be wrong, too: it changes nothing
-            if ahead is not None and now >= ahead.start:
-                buckets.absorb(ahead)
+            if ahead is not None and now >= ahead.start_ms:
+                buckets.merge(ahead)
             buckets.widen(now - 1)  # the last that ended lies before
-        number = max(0, (now - buckets.start) // buckets.width)
+        number = max(0, (now - buckets.start_ms) // buckets.width_ms)
         table = buckets.table
-        other_item, other_order = shares_explored(table.kinds[:number])
-        return Buckets(
-            start=buckets.start,
-            width=buckets.width,
-            doubled=buckets.width > self._first_width,
+        other_item, other_order = exploration_shares(table.kinds[:number])
+        return ClosedBuckets(
+            start_ms=buckets.start_ms,
+            width_ms=buckets.width_ms,
+            is_widened=buckets.width_ms > self._first_width,
             visits=table.visits[:number].copy(),
             clicks=table.rewards[:number] / REWARD_UNITS,
             other_item=other_item,
             other_order=other_order,
-            regret=np.cumsum(buckets.regret[:number]) if self._regret_known else None,
+            cumulative_regret=np.cumsum(buckets.regret[:number]) if self._regret_known else None,
         )
 
     def last_hour(self, now: int) -> HourTotals:
@@ -175,7 +175,7 @@ class TimeSeries:
     def began(self) -> int | None:
         """When the first bucket begins, in milliseconds since 1970; None if nothing came yet."""
         self.fold()
-        return None if self._buckets is None else self._buckets.start
+        return None if self._buckets is None else self._buckets.start_ms
 
     # Folding
 
@@ -215,24 +215,24 @@ class TimeSeries:
             if self._ahead is None:
                 self._buckets = None
         elif self._buckets is not None and self._ahead is not None:  # time went on from there
-            self._buckets.absorb(self._ahead)
+            self._buckets.merge(self._ahead)
         self._ahead = None
         if self._buckets is None:
             self._buckets = self._new_buckets(at)
         elif at >= self._buckets.end:
             self._ahead = self._new_buckets(at)
         if wrong is not None and self._current is not None:
-            self._current.absorb_at(wrong, at)
+            self._current.merge_at(wrong, at)
 
     def _new_buckets(self, at: int) -> TimeBuckets:
-        width, origin = self._first_width, 0
+        width_ms, origin = self._first_width, 0
         if self._buckets is not None:
-            width, origin = self._buckets.width, self._buckets.start
-        return TimeBuckets.empty(at, width, n_user_types=self._n_user_types, origin=origin)
+            width_ms, origin = self._buckets.width_ms, self._buckets.start_ms
+        return TimeBuckets.empty(at, width_ms, n_user_types=self._n_user_types, origin=origin)
 
     @staticmethod
     def _trial(buckets: TimeBuckets) -> int:
-        return min(_TRIAL, MAX_BUCKETS // 2 * buckets.width)
+        return min(_TRIAL, MAX_BUCKETS // 2 * buckets.width_ms)
 
     def _fold_into_current(self, changes: list[tuple[int, bytes]]) -> None:
         if not changes or self._current is None:
@@ -240,13 +240,13 @@ class TimeSeries:
         times, parts = zip(*changes, strict=True)
         cells = decode_cells(b"".join(parts))
         at = np.repeat(np.array(times, dtype=np.int64), [len(part) // CELL.itemsize for part in parts])
-        kinds = None if self._standard is None else self._standard.kinds_of(cells)
+        kinds = None if self._standard is None else self._standard.classify(cells)
         self._current.add(at, cells, kinds)
         self._last_hour.add(at, cells, kinds)
-        if self.given_up is not None:
+        if self.regret_of is not None:
             self._regret_known = True
             for time, part in zip(times, parts, strict=True):
-                self._current.add_regret(time, self.given_up(decode_cells(part)))
+                self._current.add_regret(time, self.regret_of(decode_cells(part)))
 
     # Keeping
 
@@ -257,8 +257,8 @@ class TimeSeries:
         series = [one for one in (self._buckets, self._ahead) if one is not None]
         head = {
             "format": _WITHOUT_AHEAD if self._ahead is None else _FORMAT,  # earlier versions read the one
-            "start": None if self._buckets is None else self._buckets.start,
-            "width": self._first_width if self._buckets is None else self._buckets.width,
+            "start": None if self._buckets is None else self._buckets.start_ms,
+            "width": self._first_width if self._buckets is None else self._buckets.width_ms,
             "first_width": self._first_width,
             "n_user_types": self._n_user_types if self._buckets is None else self._buckets.n_user_types,
             "n_user_types_last_hour": self._last_hour.table.visits.shape[1],
@@ -266,13 +266,13 @@ class TimeSeries:
             "regret_known": self._regret_known,
             "rankings": None if rankings is None else rankings.tolist(),
             "n_items": None if self._standard is None else self._standard.n_items,
-            "notes": self.notes,
+            "notes": self.annotations,
             "opened": [one.opened for one in series],
         }
         raw = self._last_hour.table.to_bytes()
         raw = (self._buckets or self._new_buckets(0)).to_bytes() + raw
         if self._ahead is not None:
-            head |= {"ahead_start": self._ahead.start, "n_user_types_ahead": self._ahead.n_user_types}
+            head |= {"ahead_start": self._ahead.start_ms, "n_user_types_ahead": self._ahead.n_user_types}
             raw += self._ahead.to_bytes()
         text = json.dumps(head).encode()
         return zlib.compress(struct.pack("<I", len(text)) + text + raw, level=1)
@@ -287,17 +287,19 @@ class TimeSeries:
         self._pending = []
         self._first_width, self._n_user_types = head["first_width"], head["n_user_types"]
         self._regret_known = head["regret_known"]
-        self.notes = [Note(*note) for note in head["notes"]]
+        self.annotations = [Annotation(*note) for note in head["notes"]]
         if head["rankings"] is not None:
-            self._standard = Standard(np.array(head["rankings"], dtype=np.intp), head["n_items"])
-        start, width = head["start"], head["width"]
-        opened = head.get("opened", [start])
+            self._standard = ReferenceRankings(np.array(head["rankings"], dtype=np.intp), head["n_items"])
+        start_ms, width_ms = head["start"], head["width"]
+        opened = head.get("opened", [start_ms])
         numbers = np.frombuffer(raw[4 + size :], dtype="<i8")
         end = TimeBuckets.size(self._n_user_types)
         buckets, numbers = numbers[:end], numbers[end:]
         self._buckets = self._ahead = None
-        if start is not None:
-            self._buckets = TimeBuckets.from_numbers(opened[0], start, width, buckets, self._n_user_types)
+        if start_ms is not None:
+            self._buckets = TimeBuckets.from_numbers(
+                opened[0], start_ms, width_ms, buckets, self._n_user_types
+            )
         if head["format"] != _WITHOUT_LAST_HOUR:
             n = head["n_user_types_last_hour"]
             end = table_size(MINUTES, n)
@@ -305,5 +307,5 @@ class TimeSeries:
             numbers = numbers[end:]
         if head["format"] == _FORMAT:
             self._ahead = TimeBuckets.from_numbers(
-                opened[1], head["ahead_start"], width, numbers, head["n_user_types_ahead"]
+                opened[1], head["ahead_start"], width_ms, numbers, head["n_user_types_ahead"]
             )

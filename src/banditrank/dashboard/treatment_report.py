@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class TypeTreatment:
+class UserTypeTreatment:
     """What both treatments give a user type: values are estimated click rates."""
 
     user_type: str
@@ -89,11 +89,11 @@ class TreatmentReport:
     equal_ranking: list[str]
     certified: bool
     gap: float | None
-    user_types: list[TypeTreatment]
+    user_types: list[UserTypeTreatment]
     items: list[ItemTreatment]
 
 
-def report_treatments(live: SurfaceRuntime, *, time_limit: float = SOLVER_SECONDS) -> TreatmentReport:
+def report_treatments(runtime: SurfaceRuntime, *, time_limit: float = SOLVER_SECONDS) -> TreatmentReport:
     """Return what both treatments give, by the latest counts.
 
     Parameters
@@ -103,7 +103,7 @@ def report_treatments(live: SurfaceRuntime, *, time_limit: float = SOLVER_SECOND
     time_limit
         Seconds for finding the best equal ranking.
     """
-    known = live.counts()
+    known = runtime.counts()
     surface, counts = known.surface, known.counts
     world = estimated_problem(surface, counts)
     utility = surface.utility if surface.treatment == "equal" else "utilitarian"
@@ -111,7 +111,7 @@ def report_treatments(live: SurfaceRuntime, *, time_limit: float = SOLVER_SECOND
     report = equality_report(world, solution.ranking)
     own = best_personalized_rankings(world)  # (N, K)
     user_types = [
-        TypeTreatment(name, *numbers)
+        UserTypeTreatment(name, *numbers)
         for name, *numbers in zip(
             surface.user_types,
             report.arrival_rates.tolist(),
