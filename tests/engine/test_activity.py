@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from live import ITEMS, TYPES, Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank import Problem
-from banditrank.dashboard.bucket_table import ReferenceRankings
 from banditrank.dashboard.surface_problem import SurfaceProblem
-from banditrank.dashboard.time_buckets import MAX_BUCKETS
+from banditrank.dashboard.time_buckets import MAX_BUCKETS, ReferenceRankings
 from banditrank.dashboard.time_series import TimeSeries
 from banditrank.engine.engine import Engine
 from banditrank.simulation.regret import equal_regret, personalized_regret
@@ -69,7 +68,7 @@ def test_the_fold_equals_a_direct_count_at_any_width(seed: int, number: int, kee
             kept, time_series = time_series.to_bytes(), TimeSeries(7, n_user_types=2)
             time_series.restore(kept)
     end = changes[-1][0] + rng.randrange(5000)
-    closed = time_series.closed(end)
+    closed = time_series.closed_buckets(end)
     assert len(closed.visits) == (end - closed.start_ms) // closed.width_ms <= MAX_BUCKETS
     assert closed.start_ms <= changes[0][0] < closed.start_ms + WIDTH
     assert closed.is_widened == (closed.width_ms > WIDTH)
@@ -87,7 +86,7 @@ def test_displays_are_compared_with_what_was_best_when_they_came() -> None:
     time_series.add(START + 1000, cells_of([shown(0, (0, 1)), shown(0, (1, 0)), shown(0, (0, 2))]))
     time_series.set_reference(ReferenceRankings(np.array([[1, 0]]), 3))
     time_series.add(START + 2000, cells_of([shown(0, (0, 1)), shown(0, (4, 0)), shown(1, (1, 0))]))
-    closed = time_series.closed(START + 3000)
+    closed = time_series.closed_buckets(START + 3000)
     # A type and an item that are new are other items; nothing is said of what was compared with nothing.
     np.testing.assert_array_equal(closed.other_item, [np.nan, 1 / 6, 3 / 6])
     np.testing.assert_array_equal(closed.other_order, [np.nan, 2 / 6, 2 / 6])
@@ -103,11 +102,11 @@ def test_regret_is_that_of_the_simulator_and_is_only_told_if_the_truth_is_known(
     types = rng.integers(2, size=40).tolist()
     time_series = TimeSeries(WIDTH, n_user_types=2)
     time_series.add(START, cells_of([shown(0, (0, 1))]))
-    assert time_series.closed(START + 1000).cumulative_regret is None
+    assert time_series.closed_buckets(START + 1000).cumulative_regret is None
     time_series.regret_of = SurfaceProblem(world, a_surface(treatment=treatment, utility="nash")).regret
     for number, (user_type, ranking) in enumerate(zip(types, rankings, strict=True), start=1):
         time_series.add(START + number * WIDTH, cells_of([shown(user_type, ranking)]))
-    told = time_series.closed(START + 41 * WIDTH).cumulative_regret[1:]
+    told = time_series.closed_buckets(START + 41 * WIDTH).cumulative_regret[1:]
     expected = (
         personalized_regret(world, types, rankings)
         if treatment == "personalized"
@@ -135,14 +134,14 @@ def test_a_ranking_that_is_worth_nothing_does_not_make_regret_endless() -> None:
 def test_what_has_no_time_is_left_out() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
     time_series.add(0, cells_of([shown(0, (0, 1))]))
-    assert len(time_series.closed(START).visits) == 0
+    assert len(time_series.closed_buckets(START).visits) == 0
 
 
 def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
     time_series.add(START, cells_of([shown(0, (0, 1))]))
-    assert time_series.closed(START + 5500).visits.tolist() == [[1], [0], [0], [0], [0]]
-    late = time_series.closed(START + 10_000 * WIDTH)
+    assert time_series.closed_buckets(START + 5500).visits.tolist() == [[1], [0], [0], [0], [0]]
+    late = time_series.closed_buckets(START + 10_000 * WIDTH)
     assert MAX_BUCKETS // 2 <= len(late.visits) <= MAX_BUCKETS
     assert late.visits.sum() == 1
 
@@ -165,10 +164,10 @@ def test_a_clock_that_was_ahead_leaves_the_series_as_narrow_as_it_was(*, folds: 
     for at in times:
         time_series.add(at, ONE_VISIT)
         if folds:
-            time_series.closed(at + 2 * YEAR)  # the clock of a reader may be ahead as well
+            time_series.closed_buckets(at + 2 * YEAR)  # the clock of a reader may be ahead as well
         if keeps:
             time_series = kept_and_restored(time_series)
-    closed = time_series.closed(START + 7000)
+    closed = time_series.closed_buckets(START + 7000)
     assert (closed.start_ms, closed.width_ms, closed.is_widened) == (START, WIDTH, False)
     assert closed.visits.tolist() == [[1], [0], [0], [1], [0], [3], [1]], (
         "counted when the clock was right again"
@@ -179,11 +178,11 @@ def test_what_comes_ahead_is_told_to_who_asks_then_and_not_before() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
     time_series.add(START, ONE_VISIT)
     time_series.add(START + YEAR, ONE_VISIT)
-    assert time_series.closed(START + 2000).visits.tolist() == [[1], [0]]
-    later = time_series.closed(START + YEAR + 10**9)
+    assert time_series.closed_buckets(START + 2000).visits.tolist() == [[1], [0]]
+    later = time_series.closed_buckets(START + YEAR + 10**9)
     assert later.visits.sum() == 2
     assert later.is_widened
-    assert time_series.closed(START + 2000).width_ms == WIDTH
+    assert time_series.closed_buckets(START + 2000).width_ms == WIDTH
 
 
 def test_time_that_goes_on_from_a_jump_is_believed() -> None:
@@ -194,7 +193,7 @@ def test_time_that_goes_on_from_a_jump_is_believed() -> None:
         time_series.add(START + YEAR + 1000 * second, ONE_VISIT)
     time_series.fold()
     time_series.add(START + 5000, ONE_VISIT)  # a clock that is behind is not believed any more
-    closed = time_series.closed(START + YEAR + 10**9)
+    closed = time_series.closed_buckets(START + YEAR + 10**9)
     assert closed.is_widened
     assert closed.visits[0] == 2
     assert closed.visits.sum() == 202
@@ -204,7 +203,7 @@ def test_the_first_clock_may_be_ahead() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
     for at in (START + YEAR, START + YEAR + 2000, START, START + 1000):
         time_series.add(at, ONE_VISIT)
-    closed = time_series.closed(START + 2000)
+    closed = time_series.closed_buckets(START + 2000)
     assert (closed.start_ms, closed.width_ms, closed.visits.tolist()) == (START, WIDTH, [[3], [1]])
 
 
@@ -214,7 +213,7 @@ def test_a_clock_that_is_set_back_loses_and_widens_nothing() -> None:
         time_series.add(START + 1000 * second, ONE_VISIT)
     for at in (START - YEAR, START + 100_000, START + 200_000):
         time_series.add(at, ONE_VISIT)
-    closed = time_series.closed(START + 201_000)
+    closed = time_series.closed_buckets(START + 201_000)
     assert (closed.start_ms, closed.width_ms) == (START, WIDTH)
     assert closed.visits[:, 0].tolist() == [2, *[1] * 99, 2, *[1] * 99, 1]
 
@@ -231,7 +230,7 @@ def test_clocks_that_are_set_lose_no_visit(steps: list[tuple[int, int, bool]]) -
         if keeps:
             time_series, restored = kept_and_restored(time_series), time_series
             time_series.regret_of = restored.regret_of
-    closed = time_series.closed(end + YEAR)
+    closed = time_series.closed_buckets(end + YEAR)
     assert closed.visits.sum() == len(steps)
     assert len(closed.visits) <= MAX_BUCKETS
     if steps:
@@ -268,7 +267,7 @@ def test_what_an_earlier_version_kept_is_read() -> None:
     tables = raw[4 + size : 4 + size + 8 * MAX_BUCKETS * 6]  # without the last hour
     time_series = TimeSeries(7, n_user_types=2)
     time_series.restore(zlib.compress(struct.pack("<I", len(text)) + text + tables))
-    assert time_series.closed(START + 1000).visits.tolist() == [[1]]
+    assert time_series.closed_buckets(START + 1000).visits.tolist() == [[1]]
     assert time_series.last_hour(START).visits.sum() == 0
 
 
@@ -302,7 +301,7 @@ def test_what_cannot_be_read_is_left_alone() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
     time_series.add(START, cells_of([shown(0, (0, 1))]))
     time_series.restore(zlib.compress(struct.pack("<I", len(text)) + text))
-    assert time_series.closed(START + 1000).visits.tolist() == [[1]]
+    assert time_series.closed_buckets(START + 1000).visits.tolist() == [[1]]
 
 
 def test_a_restart_goes_on_with_the_same_series(tmp_path: Path) -> None:
