@@ -52,7 +52,7 @@ def test_intervals_of_values_and_probabilities_of_being_best_are_honest() -> Non
         truth = user_type_values(world, chosen)[0]
         low, high = quantile_interval(draws.values(chosen), 0.95, including=means.max())
         misses += not low <= truth <= high
-        chance = float((draws.values(chosen) >= draws.best_values() - 1e-12).mean())
+        chance = float((draws.values(chosen) >= draws.optimal_values() - 1e-12).mean())
         said, variance = said + chance, variance + chance * (1 - chance)
         came += bool((chosen == best_personalized_rankings(world)[0]).all())
     assert misses <= 24
@@ -96,7 +96,7 @@ def test_trying_all_rankings_and_solving_agree_on_how_sure_a_ranking_is(
         tried = find_sampled_optimum(draws, np.array(ranking), NASH)
         with monkeypatch.context() as patched:
             patched.setattr("banditrank.dashboard.probability_best.enumerate_rankings", lambda *_: None)
-            patched.setattr("banditrank.dashboard.probability_best._SOLVER_SECONDS", 600.0)
+            patched.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 600.0)
             solved = find_sampled_optimum(draws, np.array(ranking), NASH)
         assert solved.is_optimal.mean() == pytest.approx(tried.is_optimal.mean(), abs=0.01)
         assert np.isclose(solved.values, tried.values, rtol=1e-3).all(axis=1).mean() > 0.99
@@ -119,7 +119,7 @@ def test_draws_of_a_type_are_made_once() -> None:
 def test_what_takes_too_long_to_tell_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     world = random_world(np.random.default_rng(1), 2, 12, 4)
     draws = PosteriorSamples(seen(world, np.random.default_rng(1), 50), seed=5)
-    monkeypatch.setattr("banditrank.dashboard.probability_best._SOLVER_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 0.0)
     assert find_sampled_optimum(draws, np.arange(4), NASH) is None
     monkeypatch.setattr("banditrank.dashboard.probability_best.MAX_ELEMENTS", 100)
     assert find_sampled_optimum(draws, np.arange(4), NASH) is None
