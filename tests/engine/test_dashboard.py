@@ -13,9 +13,8 @@ from live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, w
 from banditrank import Counts, Problem, user_type_values
 from banditrank.dashboard.assessment import assess
 from banditrank.dashboard.document_schemas import DashboardDocument
-from banditrank.dashboard.documents import dashboard_document
+from banditrank.dashboard.documents import dashboard_document, first_bucket_since, series_document
 from banditrank.dashboard.recent_impressions import RecentImpressions
-from banditrank.dashboard.series_document import first_bucket_since, series_document
 from banditrank.dashboard.surface_problem import SurfaceProblem
 from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.engine.surface import Surface

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import msgspec
 
 from banditrank.dashboard.assessment import Assessment, assess
-from banditrank.dashboard.documents import dashboard_document
+from banditrank.dashboard.documents import dashboard_document, first_bucket_since, series_document
 from banditrank.dashboard.duty_cycle import DutyCycle
 from banditrank.dashboard.recent_impressions import RecentImpressions
-from banditrank.dashboard.series_document import first_bucket_since, series_document
 from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
 from banditrank.dashboard.time_series import Annotation, ClosedBuckets
 from banditrank.engine.engine import Engine
