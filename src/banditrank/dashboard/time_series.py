@@ -101,12 +101,12 @@ class TimeSeries:
 
     Examples
     --------
-    >>> from banditrank.storage.cells import cells_of
+    >>> from banditrank.storage.cells import encode_cells
     >>> from banditrank.storage.records import Event, Outcome, Impression, pack_ranking
     >>> impression = Impression(1, b"", pack_ranking(0, (4, 2)))
     >>> time_series = TimeSeries(1000, n_user_types=1)
-    >>> time_series.add(5000, cells_of([Event(impression, Outcome(1, REWARD_UNITS))]))
-    >>> time_series.add(6500, cells_of([Event(impression, Outcome(-1, 0))]))
+    >>> time_series.add(5000, encode_cells([Event(impression, Outcome(1, REWARD_UNITS))]))
+    >>> time_series.add(6500, encode_cells([Event(impression, Outcome(-1, 0))]))
     >>> closed = time_series.closed_buckets(7000)
     >>> closed.start_ms, closed.visits.tolist(), closed.clicks.tolist()
     (5000, [[1], [1]], [[1.0], [0.0]])
