@@ -70,7 +70,7 @@ class Ranker:
         self._engine = Engine(
             MemoryStore() if store is None else store,
             sync_seconds=sync_seconds,
-            polls=False,
+            polls=clock is not time.time,  # a clock of the caller may be set at any time
             clock=clock,
             random_bytes=random_bytes,
         )

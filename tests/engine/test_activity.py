@@ -18,7 +18,7 @@ from banditrank.dashboard.time_buckets import MAX_BUCKETS, ReferenceRankings
 from banditrank.dashboard.time_series import TimeSeries
 from banditrank.engine.engine import Engine
 from banditrank.simulation.regret import equal_regret, personalized_regret
-from banditrank.storage.cells import cells_of, decoded
+from banditrank.storage.cells import decode_cells, encode_cells
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import REWARD_UNITS, Event, Impression, Outcome, pack_ranking
 from banditrank.storage.sqlite import SqliteStore
@@ -52,8 +52,8 @@ def counted(changes: list[tuple[int, list[Event]]], start_ms: int, width_ms: int
     for at, entries in changes:
         bucket = (at - start_ms) // width_ms
         for entry in entries if bucket < size else ():
-            table[0, bucket, entry.shown.user_type] += 1
-            table[1, bucket, entry.shown.user_type] += entry.outcome.reward / REWARD_UNITS
+            table[0, bucket, entry.impression.user_type] += 1
+            table[1, bucket, entry.impression.user_type] += entry.outcome.reward / REWARD_UNITS
     return table
 
 
@@ -63,7 +63,7 @@ def test_the_fold_equals_a_direct_count_at_any_width(seed: int, number: int, kee
     changes = random_changes(rng, number)
     time_series = TimeSeries(WIDTH, n_user_types=1)  # others come later
     for at, entries in changes:
-        time_series.add(at, cells_of(entries))
+        time_series.add(at, encode_cells(entries))
         if keeps and rng.random() < 0.02:
             kept, time_series = time_series.to_bytes(), TimeSeries(7, n_user_types=2)
             time_series.restore(kept)
@@ -81,11 +81,11 @@ def test_the_fold_equals_a_direct_count_at_any_width(seed: int, number: int, kee
 
 def test_displays_are_compared_with_what_was_best_when_they_came() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
-    time_series.add(START, cells_of([shown(0, (4, 3))]))  # compared with nothing
+    time_series.add(START, encode_cells([shown(0, (4, 3))]))  # compared with nothing
     time_series.set_reference(ReferenceRankings(np.array([[0, 1]]), 3))
-    time_series.add(START + 1000, cells_of([shown(0, (0, 1)), shown(0, (1, 0)), shown(0, (0, 2))]))
+    time_series.add(START + 1000, encode_cells([shown(0, (0, 1)), shown(0, (1, 0)), shown(0, (0, 2))]))
     time_series.set_reference(ReferenceRankings(np.array([[1, 0]]), 3))
-    time_series.add(START + 2000, cells_of([shown(0, (0, 1)), shown(0, (4, 0)), shown(1, (1, 0))]))
+    time_series.add(START + 2000, encode_cells([shown(0, (0, 1)), shown(0, (4, 0)), shown(1, (1, 0))]))
     closed = time_series.closed_buckets(START + 3000)
     # A type and an item that are new are other items; nothing is said of what was compared with nothing.
     np.testing.assert_array_equal(closed.other_item, [np.nan, 1 / 6, 3 / 6])
@@ -101,11 +101,11 @@ def test_regret_is_that_of_the_simulator_and_is_only_told_if_the_truth_is_known(
     rankings = [tuple(rng.permutation(5)[:2].tolist()) for _ in range(40)]
     types = rng.integers(2, size=40).tolist()
     time_series = TimeSeries(WIDTH, n_user_types=2)
-    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    time_series.add(START, encode_cells([shown(0, (0, 1))]))
     assert time_series.closed_buckets(START + 1000).cumulative_regret is None
     time_series.regret_of = SurfaceProblem(world, a_surface(treatment=treatment, utility="nash")).regret
     for number, (user_type, ranking) in enumerate(zip(types, rankings, strict=True), start=1):
-        time_series.add(START + number * WIDTH, cells_of([shown(user_type, ranking)]))
+        time_series.add(START + number * WIDTH, encode_cells([shown(user_type, ranking)]))
     told = time_series.closed_buckets(START + 41 * WIDTH).cumulative_regret[1:]
     expected = (
         personalized_regret(world, types, rankings)
@@ -121,25 +121,25 @@ def test_rankings_that_share_a_commit_are_told_apart_by_how_often_they_were_show
     )
     truth = SurfaceProblem(world, a_surface(treatment="equal", utility="nash"))
     entries = [shown(0, (0, 1)), shown(1, (0, 1)), shown(1, (0, 1)), shown(0, (1, 2))]
-    alone = [truth.regret(decoded(cells_of([entry]))) for entry in entries]
-    assert truth.regret(decoded(cells_of(entries))) == pytest.approx(sum(alone))
+    alone = [truth.regret(decode_cells(encode_cells([entry]))) for entry in entries]
+    assert truth.regret(decode_cells(encode_cells(entries))) == pytest.approx(sum(alone))
 
 
 def test_a_ranking_that_is_worth_nothing_does_not_make_regret_endless() -> None:
     world = Problem([0.5, 0.5], [[0.6, 0.4]] * 2, [[0.5, 0.4, 0, 0, 0]] * 2, user_types=TYPES, items=ITEMS)
     truth = SurfaceProblem(world, a_surface(treatment="equal", utility="nash"))
-    assert 0 < truth.regret(decoded(cells_of([shown(0, (3, 4))]))) < 100
+    assert 0 < truth.regret(decode_cells(encode_cells([shown(0, (3, 4))]))) < 100
 
 
 def test_what_has_no_time_is_left_out() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
-    time_series.add(0, cells_of([shown(0, (0, 1))]))
+    time_series.add(0, encode_cells([shown(0, (0, 1))]))
     assert len(time_series.closed_buckets(START).visits) == 0
 
 
 def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
-    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    time_series.add(START, encode_cells([shown(0, (0, 1))]))
     assert time_series.closed_buckets(START + 5500).visits.tolist() == [[1], [0], [0], [0], [0]]
     late = time_series.closed_buckets(START + 10_000 * WIDTH)
     assert MAX_BUCKETS // 2 <= len(late.visits) <= MAX_BUCKETS
@@ -147,7 +147,7 @@ def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
 
 
 YEAR = 365 * 86_400_000
-ONE_VISIT = cells_of([shown(0, (0, 1))])
+ONE_VISIT = encode_cells([shown(0, (0, 1))])
 
 
 def kept_and_restored(time_series: TimeSeries) -> TimeSeries:
@@ -245,12 +245,12 @@ def test_a_surface_whose_clock_was_ahead_tells_its_series_as_before() -> None:
         clock.now += 3 * 365 * 86_400.0
         play(ranker, 3, seed=2)
         ranker.add_items(["late"])
-        assert ranker._live.series()[0].width_ms > 60_000
+        assert ranker._runtime.series()[0].width_ms > 60_000
         clock.now -= 3 * 365 * 86_400.0
         clock.now += 60.0
         play(ranker, 3, seed=3)
         clock.now += 120.0
-        buckets, notes = ranker._live.series()
+        buckets, notes = ranker._runtime.series()
         assert buckets.width_ms == 60_000
         assert buckets.visits.sum() == 9
         assert notes == []
@@ -258,7 +258,7 @@ def test_a_surface_whose_clock_was_ahead_tells_its_series_as_before() -> None:
 
 def test_what_an_earlier_version_kept_is_read() -> None:
     kept = TimeSeries(WIDTH, n_user_types=1)
-    kept.add(START, cells_of([shown(0, (0, 1))]))
+    kept.add(START, encode_cells([shown(0, (0, 1))]))
     raw = zlib.decompress(kept.to_bytes())
     (size,) = struct.unpack_from("<I", raw)
     head = json.loads(raw[4 : 4 + size]) | {"format": 1}
@@ -278,7 +278,7 @@ def test_the_last_hour_equals_a_direct_count(seed: int, number: int) -> None:
     changes = [(START + pace * (at - START), entries) for at, entries in random_changes(rng, number)]
     time_series = TimeSeries(WIDTH, n_user_types=1)
     for at, entries in changes:
-        time_series.add(at, cells_of(entries))
+        time_series.add(at, encode_cells(entries))
         if rng.random() < 0.02:
             time_series.fold()
     now = changes[-1][0] + rng.randrange(7_200_000)
@@ -290,16 +290,16 @@ def test_the_last_hour_equals_a_direct_count(seed: int, number: int) -> None:
 
 def test_a_clock_that_was_ahead_does_not_hide_the_last_hour() -> None:
     time_series = TimeSeries(WIDTH, n_user_types=1)
-    time_series.add(START + 10**9, cells_of([shown(0, (0, 1))]))
+    time_series.add(START + 10**9, encode_cells([shown(0, (0, 1))]))
     time_series.fold()
-    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    time_series.add(START, encode_cells([shown(0, (0, 1))]))
     assert time_series.last_hour(START + 1000).visits.tolist() == [1]
 
 
 def test_what_cannot_be_read_is_left_alone() -> None:
     text = json.dumps({"format": 99}).encode()
     time_series = TimeSeries(WIDTH, n_user_types=1)
-    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    time_series.add(START, encode_cells([shown(0, (0, 1))]))
     time_series.restore(zlib.compress(struct.pack("<I", len(text)) + text))
     assert time_series.closed_buckets(START + 1000).visits.tolist() == [[1]]
 
@@ -311,13 +311,13 @@ def test_a_restart_goes_on_with_the_same_series(tmp_path: Path) -> None:
         for _ in range(5):
             play(ranker, 10, seed=1)
             clock.now += 60
-        wait_until(lambda: ranker._live.monitor.best is not None)
-        before, _ = ranker._live.series()
-        hour = ranker._live.last_hour()
+        wait_until(lambda: ranker._runtime.monitor.best is not None)
+        before, _ = ranker._runtime.series()
+        hour = ranker._runtime.last_hour()
     with SqliteStore(path) as store, a_ranker(store=store, clock=clock) as ranker:
-        after, notes = ranker._live.series()
+        after, notes = ranker._runtime.series()
         assert [note.text for note in notes] == ["service started"]
-        again = ranker._live.last_hour()
+        again = ranker._runtime.last_hour()
         assert again[0] == hour[0]
         for one, other in zip(again[1], hour[1], strict=True):
             np.testing.assert_array_equal(one, other)
@@ -329,7 +329,7 @@ def test_a_restart_goes_on_with_the_same_series(tmp_path: Path) -> None:
         assert after.visits.sum(axis=1).tolist() == [10, 10, 10, 10, 10]
         play(ranker, 10, seed=2)
         clock.now += 120
-        assert ranker._live.series()[0].visits.sum(axis=1).tolist() == [10, 10, 10, 10, 10, 10, 0]
+        assert ranker._runtime.series()[0].visits.sum(axis=1).tolist() == [10, 10, 10, 10, 10, 10, 0]
 
 
 def test_two_replicas_tell_the_same() -> None:
@@ -340,8 +340,8 @@ def test_two_replicas_tell_the_same() -> None:
             play(one, 10, seed=1)
             play(two, 5, seed=2)
             clock.now += 60
-        wait_until(lambda: one._live.version == two._live.version == 60)
-        first, second = one._live.series()[0], two._live.series()[0]
+        wait_until(lambda: one._runtime.version == two._runtime.version == 60)
+        first, second = one._runtime.series()[0], two._runtime.series()[0]
     assert first.start_ms == second.start_ms
     assert first.visits.tolist() == second.visits.tolist()
     assert first.clicks.tolist() == second.clicks.tolist()
@@ -356,10 +356,10 @@ def test_changes_of_the_definition_are_noted_and_the_truth_follows() -> None:
     )  # fmt: skip
     engine = Engine(MemoryStore(), clock=clock, truths={"home": problem})
     try:
-        live = engine.create(a_surface())
+        live = engine.create_surface(a_surface())
         assert live.monitor.problem_of(live.surface).optimal_values == pytest.approx([0.78, 0.6])
-        engine.change("home", lambda surface: surface.with_items(["late"]))
-        engine.change("home", lambda surface: surface.with_retired(["a", "late"]))
+        engine.update_surface("home", lambda surface: surface.with_items(["late"]))
+        engine.update_surface("home", lambda surface: surface.with_retired(["a", "late"]))
         truth = live.monitor.problem_of(live.surface)
         assert truth.optimal_values == pytest.approx([0.7 * 0.5 + 0.3 * 0.1, 0.6 * 0.8 + 0.4 * 0.3])
         assert truth.random_values == pytest.approx([0.6 / 4, 1.1 / 4])

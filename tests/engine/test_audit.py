@@ -65,7 +65,7 @@ def test_who_asks_and_what_was_drawn_is_told() -> None:
         shown = ranker.rank("old")
         told = ranker.explain(shown.id)
     assert (told.surface, told.user_type, told.items) == ("home", "old", list(shown.items))
-    assert (told.issued, told.expires) == (pytest.approx(clock.now, abs=0.002), shown.expires)
+    assert (told.issued, told.expires) == (pytest.approx(clock.now, abs=0.002), shown.expires_at)
     assert (told.version, told.rounds, told.revision) == (30, 30, 1)
     assert (told.policy, told.treatment, told.utility) == ("thompson-rank", "personalized", None)
     assert (told.basis, told.type_entered) == ("draw", True)

@@ -32,7 +32,7 @@ WORLD = Problem(
 
 def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
     """Return a dashboard's document as it comes out of JSON, which is as it was described."""
-    live = ranker._live
+    live = ranker._runtime
     latest = RecentImpressions(live, ranker._engine.store)
     true = None if truth is None else SurfaceProblem(truth, live.surface)
     now = ranker._engine.now()
@@ -53,7 +53,7 @@ def test_values_are_those_of_the_reports(settings: dict[str, Any]) -> None:
         play(ranker, 120, seed=1)
         ranker.retire_items(["b"])
         document, estimates, equality = told(ranker), ranker.estimates(), ranker.equality()
-        counts = ranker._live.known().counts
+        counts = ranker._runtime.known().counts
     assert (document["rounds"], document["version"], document["level"]) == (120, 120, estimates.level)
     assert document["surface"]["items"] == list(ITEMS)
     assert document["surface"]["retired"] == ["b"]
@@ -188,25 +188,29 @@ def test_what_was_shown_and_is_discarded_was_not_reported() -> None:
     clock = Clock()
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         shown = ranker.rank("new")
-        store, number = ranker._engine.store, ranker._live.number
-        wait_until(lambda: len(store.pending_impressions(number, since=0, until=10**13, limit=9)) == 1)
-        ranker._engine.change("home", lambda surface: replace(surface, unreported="discarded"))
+        store, number = ranker._engine.store, ranker._runtime.number
+        wait_until(lambda: len(store.pending_impressions(number, since_ms=0, until_ms=10**13, limit=9)) == 1)
+        ranker._engine.update_surface("home", lambda surface: replace(surface, unreported="discarded"))
         clock.now += 70
-        wait_until(lambda: store.outcome(number, ranker._engine.ticket(shown.id)[1].shown.key) == DISCARDED)
+        wait_until(
+            lambda: (
+                store.outcome(number, ranker._engine.issued_ranking(shown.id)[1].impression.key) == DISCARDED
+            )
+        )
         assert told(ranker)["recent"][0]["feedback"] == "unreported"
 
 
 def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:
     with a_ranker(a_surface(n_positions=2, policy="random")) as ranker:
         wait_until(
-            lambda: ranker._live.monitor.best is not None
+            lambda: ranker._runtime.monitor.best is not None
         )  # nobody looks again before there is feedback
-        ranker._live.monitor.best = ((0, 1), (2, 3))
+        ranker._runtime.monitor.best = ((0, 1), (2, 3))
         shown = {"new": [], "old": []}
         for number in range(20):
             kind = TYPES[number % 2]
             shown[kind].append(ranker.rank(kind))
-        ranker._live.monitor.best = None
+        ranker._runtime.monitor.best = None
         recent = told(ranker)["recent"]
     reasons = Counter()
     for one in recent:
@@ -222,7 +226,7 @@ def test_shares_are_of_what_was_shown_to_a_type() -> None:
     with a_ranker(a_surface(policy="random")) as ranker:
         play(ranker, 40, seed=4)
         document = told(ranker)
-        shown = ranker._live.monitor.shown.copy()
+        shown = ranker._runtime.monitor.shown.copy()
     rankings = Counter(tuple(np.frombuffer(one, dtype="<u2").tolist()) for one in shown)
     for i, now in enumerate(document["now"]):
         of_type = sum(number for ranking, number in rankings.items() if ranking[0] == i)
@@ -251,7 +255,7 @@ def test_the_series_tells_what_came() -> None:
     clock = Clock(999_999_960.0)
     with a_ranker(clock=clock) as ranker:
         play(ranker, 40, seed=1)
-        live = ranker._live
+        live = ranker._runtime
         wait_until(lambda: live.monitor.best is not None)
         clock.now += 60
         play(ranker, 20, seed=2)
@@ -275,7 +279,7 @@ def test_the_last_hour_goes_up_to_now_however_wide_buckets_are() -> None:
         play(ranker, 5, seed=1)
         clock.now += 40 * 86400
         play(ranker, 30, seed=1)
-        assert ranker._live.series()[0].width_ms > 3_600_000
+        assert ranker._runtime.series()[0].width_ms > 3_600_000
         document = told(ranker)
         assert sum(document["last_hour"]["visits"]) == 30
         assert sum(document["last_hour"]["clicks"]) > 0
@@ -358,14 +362,14 @@ def test_whoever_has_narrower_buckets_is_told_all() -> None:
         play(ranker, 1, seed=1)
         clock.now += 601
         start = 999_999_960.0
-        buckets, _ = ranker._live.series()
+        buckets, _ = ranker._runtime.series()
         wanted = [
             first_bucket_since(buckets, since) for since in (None, 0, start, start + 60, start + 61, 2e9)
         ]
         assert wanted == [0, 0, 0, 1, 2, 10]
         clock.now += 60 * 240
         play(ranker, 1, seed=1)
-        buckets, _ = ranker._live.series()
+        buckets, _ = ranker._runtime.series()
         assert buckets.width_ms == 120_000
         assert first_bucket_since(buckets, start + 120 * 120) == 0
         assert first_bucket_since(buckets, start + 122 * 120) == 122
@@ -377,10 +381,10 @@ def test_types_that_were_added_are_in_the_series() -> None:
         play(ranker, 5, seed=1)
         clock.now += 61
         types = (*TYPES, "late")
-        ranker._engine.change(
+        ranker._engine.update_surface(
             "home", lambda surface: surface.from_dict(surface.to_dict() | {"user_types": types})
         )
-        document = series_document(*ranker._live.series(), n_user_types=3, with_regret=False)
+        document = series_document(*ranker._runtime.series(), n_user_types=3, with_regret=False)
         assert told(ranker)["last_hour"]["visits"] == [*document["visits"][0][:2], 0]
     assert [len(row) for row in document["visits"] + document["clicks"]] == [3, 3]
     assert document["visits"][0][2] == 0

@@ -43,8 +43,8 @@ class SyncLoop:
     sync_seconds
         Period of synchronization.
     polls
-        Whether to synchronize all the time. If not, only after `touch`, and not at all if no other process
-        can write to the store: an unused engine then uses no processor time.
+        Whether to synchronize all the time. If not, only after `touch`: an unused engine then uses no
+        processor time.
     clock
         Returns the time in seconds since 1970.
 
@@ -105,7 +105,7 @@ class SyncLoop:
         self._used_at = now
         if was_idle:
             self._mark_all()
-        if not self._polls and self._store.is_shared and now - self.last_sync >= self._sync_seconds:
+        if not self._polls and now - self.last_sync >= self._sync_seconds:
             self._queue.wake()
 
     def close(self) -> None:
@@ -146,8 +146,7 @@ class SyncLoop:
         """Return the maximum wait for a task; None for no limit."""
         if self._polls:
             return min(next_sync - time.monotonic(), _MAX_WAIT_SECONDS)
-        is_used = self._store.is_shared and self._used_at >= self.last_sync
-        if is_used or is_failing or not self._is_in_sync:
+        if self._used_at >= self.last_sync or is_failing or not self._is_in_sync:
             return next_sync - time.monotonic()
         return None
 
