@@ -20,7 +20,7 @@ _EXPORTS = {
     "UnknownNameError": "errors",
     "Bernoulli": "model.rewards",
     "Beta": "model.rewards",
-    "Counts": "statistics.counts",
+    "Counts": "counts.counts",
     "Estimates": "estimators.estimates",
     "GreedyRank": "policies.greedy_rank",
     "InvalidInputError": "errors",
@@ -76,6 +76,7 @@ _EXPORTS = {
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
+    from banditrank.counts.counts import Counts
     from banditrank.engine.ranker import Ranker
     from banditrank.engine.surface import Surface
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
@@ -112,7 +113,6 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.solvers.frontier_plot import plot_frontier, save_frontier_plot
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
-    from banditrank.statistics.counts import Counts
     from banditrank.storage.opening import open_store
     from banditrank.utilities.utility import (
         MAXIMIN,

@@ -17,6 +17,7 @@ from banditrank import (
     kdd2012,
     simulate,
 )
+from banditrank.counts.memory import Buckets, discount, find_memory, sliding_window
 from banditrank.model.changes import CHANGES, changing
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.timeline import Timeline
@@ -27,7 +28,6 @@ from banditrank.policies.learner import UNREWARDED
 from banditrank.policies.schedules import constant
 from banditrank.policies.violations import violations
 from banditrank.simulation.experience import Experience
-from banditrank.statistics.memory import Buckets, discount, find_memory, sliding_window
 
 SMALL = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
 AFTER = Problem([0.3, 0.7], SMALL.position_preferences, SMALL.item_means[:, ::-1])

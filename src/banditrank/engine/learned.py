@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.activity import Activity
 from banditrank.engine.surface import Surface
 from banditrank.errors import ForgottenError
-from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.records import Change, Snapshot

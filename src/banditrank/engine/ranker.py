@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.audit import explain
 from banditrank.engine.engine import Engine
 from banditrank.engine.estimates_report import EstimatesReport, report_estimates
@@ -14,7 +15,6 @@ from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes
 from banditrank.engine.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError, NameTakenError
-from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 

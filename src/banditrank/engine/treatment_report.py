@@ -6,6 +6,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.estimated_world import estimated_world
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
@@ -13,7 +14,6 @@ from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.equality import equality_report
 from banditrank.solvers.solve import solve
-from banditrank.statistics.counts import Counts
 
 SOLVER_SECONDS = 2.0
 """After which the best equal ranking so far is reported, with its gap."""

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import TAIL_BYTES, RandomBytes
 from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
 from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts
 from banditrank.storage.records import pack_ranking
 
 _AT_A_TIME = 64

@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank.counts.counts import Counts, check_counts
 from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.position_preferences import position_preferences
 from banditrank.model.values import weighted_means
-from banditrank.statistics.counts import Counts, check_counts
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]

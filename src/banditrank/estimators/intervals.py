@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_number
+from banditrank.counts.counts import Counts
 from banditrank.estimators.likelihood import likelihood_estimate
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

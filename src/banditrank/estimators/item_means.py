@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.position_preferences import position_preferences
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

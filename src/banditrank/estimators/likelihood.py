@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number, check_whole
 from banditrank.compilation import compiled
+from banditrank.counts.counts import Counts, check_counts
 from banditrank.estimators.estimates import Estimates, arrival_rates
 from banditrank.estimators.item_means import exposure
-from banditrank.statistics.counts import Counts, check_counts
 
 Floats = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
+from banditrank.counts.counts import Counts, check_counts
+from banditrank.counts.memory import Memory
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
 from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts, check_counts
-from banditrank.statistics.memory import Memory
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
 Treatment: TypeAlias = Literal["personalized", "equal"]

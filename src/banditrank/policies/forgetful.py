@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.memory import Memory, find_memory
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.wrapping import Wrapping
-from banditrank.statistics.memory import Memory, find_memory
 
 
 @dataclass(frozen=True, init=False)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
@@ -25,7 +26,6 @@ from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Seen
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility, find_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]

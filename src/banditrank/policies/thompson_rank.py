@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.drawn_world import DrawnWorld
@@ -24,7 +25,6 @@ from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.policies.world_draw import draw_means, draw_preferences
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
 Floats = NDArray[np.float64]

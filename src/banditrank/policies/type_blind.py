@@ -26,7 +26,7 @@ class TypeBlindUCB(Wrapping):
     Examples
     --------
     >>> import numpy as np
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[50], [9]], [[850], [1]]], [[[20], [3]], [[430], [0]]], [59, 851])
     >>> TypeBlindUCB(0.0).rank(counts, 1, rng=np.random.default_rng(1))
     array([0])

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
+from banditrank.counts.memory import Buckets, Memory
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
-from banditrank.statistics.counts import Counts
-from banditrank.statistics.memory import Buckets, Memory
 
 
 class Stage(NamedTuple):

@@ -6,6 +6,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.model.click_models import World, draw_user_type
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy
@@ -13,7 +14,6 @@ from banditrank.simulation.experience import Experience, Stage, stages
 from banditrank.simulation.loop import Objective, Tally, compiled_loop, no_rewards_yet, start_tally
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
-from banditrank.statistics.counts import Counts
 
 LARGEST_CHUNK = 1 << 16  # rounds between two looks at the clock: memory does not grow with the horizon
 CHUNK_SECONDS = 0.1  # what a chunk should take: how soon Ctrl-C is noticed and progress shown

@@ -4,6 +4,7 @@ from field_play import EXAMINED, play
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import generate
 from banditrank.policies.catalog import find_policy
@@ -11,7 +12,6 @@ from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergenc
 from banditrank.policies.field.pbm_pie import PBMPIE, _find_rivals
 from banditrank.policies.sorting import sort_largest
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 
 def upper_bound(displays: np.ndarray, clicks: np.ndarray, examination: np.ndarray, level: float) -> float:

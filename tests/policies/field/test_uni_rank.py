@@ -5,6 +5,7 @@ import pytest
 from field_play import ByHand, play
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.model.cascade import CASCADE
 from banditrank.model.click_models import ClickModel, make_world
 from banditrank.model.position_based import PositionBased
@@ -13,7 +14,6 @@ from banditrank.policies.field.parts.ordered_partitions import compared, one_par
 from banditrank.policies.field.uni_rank import UniRank
 from banditrank.policies.uniform import UniformRandom
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 ATTRACTION = np.array([0.1, 0.8, 0.3, 0.55, 0.15, 0.05])
 EXAMINATION = np.array([1.0, 0.7, 0.4])

@@ -9,6 +9,7 @@ item had bad luck and was never shown again.
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.estimators.estimates import Estimates, arrival_rates
 from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.likelihood import likelihood_estimate
@@ -20,7 +21,6 @@ from banditrank.model.values import (
     user_type_values,
 )
 from banditrank.solvers.solve import best_equal_ranking, equal_value
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from banditrank.checks import check_whole, check_workers
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.logs.duckdb_session import OnProgress, QueryError, Session, open_session
 from banditrank.logs.kdd2012 import queries
@@ -28,7 +29,6 @@ from banditrank.logs.kdd2012.malformed_lines import (
     contradicting_lines,
     first_malformed_line,
 )
-from banditrank.statistics.counts import Counts
 
 USER_TYPES = ("male", "female")
 BYTES_A_THREAD = 10**6  # a thread with less to read is not worth its start

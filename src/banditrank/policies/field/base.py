@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_number, check_whole
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]

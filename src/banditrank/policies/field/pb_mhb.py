@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number, check_whole
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OF_TWO_FACTORS, FieldPolicy
 from banditrank.policies.field.parts.random_walk import sweep
 from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.policies.tallies import record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.experiments.compare.reproductions.trial import ITS_PAPER
 from banditrank.experiments.compare.reproductions.worlds import positions_world
 from banditrank.experiments.comparison import BY_RANKS, compare
@@ -20,7 +21,6 @@ from banditrank.policies.field.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
-from banditrank.statistics.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_whole
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.statistics.counts import Counts
 
 LONGEST = 10**12
 _BUCKETS = 20  # in a window, or in the time after which the past counts e times less
