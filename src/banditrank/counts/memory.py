@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 
@@ -47,7 +47,7 @@ class Memory:
     def __post_init__(self) -> None:
         if self.kind not in ("window", "discount"):
             raise UnknownNameError("memory", self.kind, ("window:ROUNDS", "discount:ROUNDS"))
-        check_whole("memory's rounds", self.rounds, 1, LONGEST)
+        check_integer("memory's rounds", self.rounds, 1, LONGEST)
 
     @property
     def bucket_rounds(self) -> int:

@@ -23,7 +23,7 @@ Where rewards cannot tell:
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.compilation import compiled
 from banditrank.counts.counts import Counts, check_counts
 from banditrank.estimators.estimates import Estimates, arrival_rates
@@ -142,7 +142,7 @@ def likelihood_estimate(counts: Counts, *, tolerance: float = 1e-12, max_passes:
     """
     check_counts(counts)
     tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
-    max_passes = check_whole("max_passes", max_passes, 1)
+    max_passes = check_integer("max_passes", max_passes, 1)
     preferences = np.full((counts.n_user_types, counts.n_positions), 1 / counts.n_positions)
     means = np.zeros((counts.n_user_types, counts.n_items))
     raw = np.zeros(counts.n_positions)

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import chosen_by_type, inlined
+from banditrank.compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies.base import Treatment
 from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
@@ -141,7 +141,7 @@ def _solve_by_search(
         ranking[k] = solver.latest[k]
 
 
-@chosen_by_type(
+@dispatch_on_type(
     {ByAssignment: _solve_by_assignment, ByEnumeration: _solve_by_enumeration, BySearch: _solve_by_search}
 )
 def solve_in_loop(

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
-from banditrank.errors import InvalidInputError, in_a_line
-from banditrank.files import replacing
+from banditrank.errors import InvalidInputError, one_line
+from banditrank.files import atomic_write
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli
@@ -195,9 +195,9 @@ class SimulationResult:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             # Each file is replaced in one step, so that an interruption leaves the old one or the new one.
-            with replacing(directory / CURVES_FILE) as path:
+            with atomic_write(directory / CURVES_FILE) as path:
                 parquet.write_table(table, path)
-            with replacing(directory / SUMMARY_FILE) as path:
+            with atomic_write(directory / SUMMARY_FILE) as path:
                 path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
@@ -243,7 +243,7 @@ class SimulationResult:
                 }
             )
         except Exception as error:  # noqa: BLE001 - a damaged file can fail in any way
-            reason = in_a_line(error)
+            reason = one_line(error)
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)
             ) from None

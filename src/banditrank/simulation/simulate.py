@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.model.click_model_catalog import as_click_model
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
@@ -99,10 +99,10 @@ def simulate(
     """
     world_rewards = Bernoulli() if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
-    replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
-    seed = check_whole("seed", seed, 0)
-    delay = check_whole("delay", delay, 0, LONGEST_DELAY)
+    horizon = check_integer("horizon", horizon, 1, LONGEST_HORIZON)
+    replications = check_integer("replications", replications, 1, MOST_REPLICATIONS)
+    seed = check_integer("seed", seed, 0)
+    delay = check_integer("delay", delay, 0, LONGEST_DELAY)
     if isinstance(policy, str):
         policy = find_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
     check_simulation(policy, problem, world_rewards, click_model)

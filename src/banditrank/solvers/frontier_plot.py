@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from banditrank.errors import InvalidInputError
-from banditrank.figures import COLOURS, any_script, check_plot_path, plain, tidy, write_figure
+from banditrank.figures import (
+    COLOURS,
+    check_plot_path,
+    escape_mathtext,
+    ignore_missing_glyphs,
+    style_axes,
+    write_figure,
+)
 from banditrank.model.problem import Problem
 from banditrank.solvers.frontier import FrontierPoint
 from banditrank.utilities.utility import Utility
@@ -80,7 +87,7 @@ def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -
     axes.set_ylim(_range([mark.y for mark in marks]))
     axes.set_xlabel("total value: click rate over all users")
     axes.set_ylabel("worst-off value: click rate of the type that gets least")
-    tidy(axes)
+    style_axes(axes)
     if best.x > 0:
         _add_price_scale(axes, best.x)
     _place_labels(axes, marks, path)
@@ -94,7 +101,7 @@ def save_frontier_plot(problem: Problem, points: Sequence[FrontierPoint], path: 
     path = Path(path)
     check_plot_path(path)
     figure = Figure(figsize=(8, 5.6), dpi=150, layout="constrained")
-    title = f"{plain(problem.name)}: one ranking for everybody, by what it maximises"
+    title = f"{escape_mathtext(problem.name)}: one ranking for everybody, by what it maximises"
     figure.suptitle(title, x=0.01, ha="left", fontsize="large")
     plot_frontier(points, figure.add_subplot())
     write_figure(figure, path)
@@ -144,7 +151,7 @@ def _place_labels(axes: "Axes", marks: Sequence[_Mark], path: Sequence[tuple[flo
     figure = axes.get_figure(root=True)
     if figure is None:  # the axes were taken off their figure
         return
-    with any_script():
+    with ignore_missing_glyphs():
         figure.draw_without_rendering()  # lays it out, so that places are known
     half = 6 * figure.dpi / 72  # half a mark, in pixels
     line = Line(axes.transData.transform(path))

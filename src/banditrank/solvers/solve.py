@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.model.known import Known
 from banditrank.model.rankings import Ranking, as_ranking
@@ -108,7 +108,7 @@ def solve(
         deadline=np.inf,
         warm_start=None if warm_start is None else _ranking(instance, warm_start),
         share=check_number("share", share, 0.0, 1.0),
-        seed=check_whole("seed", seed, 0),
+        seed=check_integer("seed", seed, 0),
         on_progress=on_progress,
     )
     METHODS[name].prepare()  # after all that may be refused, and before the clock starts

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
@@ -145,7 +145,7 @@ def rows_for_copies(field_name: str, rows: NDArray[Any], n_copies: int, n_positi
 
 def check_horizon(horizon: int) -> int:
     """Return the horizon, or raise an error if it is none."""
-    return check_whole("horizon", horizon, 1, 10**12)
+    return check_integer("horizon", horizon, 1, 10**12)
 
 
 def _plain(value: Any) -> Any:
