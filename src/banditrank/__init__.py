@@ -18,8 +18,8 @@ _EXPORTS = {
     "personalized_regret": "simulation.regret",
     "ClickModel": "model.click_models",
     "UnknownNameError": "errors",
-    "Bernoulli": "model.rewards",
-    "Beta": "model.rewards",
+    "BernoulliRewards": "model.rewards",
+    "BetaRewards": "model.rewards",
     "Counts": "counts.counts",
     "Estimates": "estimators.estimates",
     "GreedyRank": "policies.greedy_rank",
@@ -41,10 +41,10 @@ _EXPORTS = {
     "equality_report": "solvers.equality",
     "EqualityReport": "solvers.equality",
     "estimate": "estimators.estimates",
-    "find_problem": "model.catalog",
+    "load_problem": "model.catalog",
     "frontier": "solvers.frontier",
     "FrontierPoint": "solvers.frontier",
-    "generate": "model.generators",
+    "make_problem": "model.generators",
     "kdd2012": "model.catalog",
     "likelihood_estimate": "estimators.likelihood",
     "plot_frontier": "solvers.frontier_plot",
@@ -55,12 +55,12 @@ _EXPORTS = {
     "simulate": "simulation.simulate",
     "solve": "solvers.solve",
     "Solution": "solvers.solution",
-    "Cascade": "model.cascade",
-    "DependentClick": "model.cascade",
-    "PositionBased": "model.position_based",
-    "find_click_model": "model.click_model_catalog",
+    "Cascade": "model.click_models",
+    "DependentClick": "model.click_models",
+    "PositionBased": "model.click_models",
+    "as_click_model": "model.click_models",
     "Timeline": "model.timeline",
-    "changing": "model.changes",
+    "make_timeline": "model.changes",
     "Forgetful": "policies.forgetful",
     "Intervals": "estimators.intervals",
     "likelihood_intervals": "estimators.intervals",
@@ -84,15 +84,19 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.estimators.intervals import Intervals, likelihood_intervals
     from banditrank.estimators.likelihood import likelihood_estimate
     from banditrank.estimators.smoothing import Smoothing
-    from banditrank.model.cascade import Cascade, DependentClick
-    from banditrank.model.catalog import find_problem, kdd2012
-    from banditrank.model.changes import changing
-    from banditrank.model.click_model_catalog import find_click_model
-    from banditrank.model.click_models import ClickModel, SingleLook
-    from banditrank.model.generators import generate
-    from banditrank.model.position_based import PositionBased
+    from banditrank.model.catalog import kdd2012, load_problem
+    from banditrank.model.changes import make_timeline
+    from banditrank.model.click_models import (
+        Cascade,
+        ClickModel,
+        DependentClick,
+        PositionBased,
+        SingleLook,
+        as_click_model,
+    )
+    from banditrank.model.generators import make_problem
     from banditrank.model.problem import Problem
-    from banditrank.model.rewards import Bernoulli, Beta
+    from banditrank.model.rewards import BernoulliRewards, BetaRewards
     from banditrank.model.timeline import Timeline
     from banditrank.model.values import best_personalized_rankings, user_type_values
     from banditrank.policies.base import Policy

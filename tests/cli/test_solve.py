@@ -10,7 +10,7 @@ import numba
 import pytest
 from command_line import check_refusal, contents, run
 
-from banditrank import Problem, __version__, equality_report, frontier, generate, kdd2012, solve
+from banditrank import Problem, __version__, equality_report, frontier, kdd2012, make_problem, solve
 from banditrank.solvers.branch_and_bound import search
 from banditrank.solvers.solve import METHODS
 
@@ -32,7 +32,7 @@ def strict(text: str) -> dict:
 @pytest.fixture
 def conflict(tmp_path: Path) -> Path:
     path = tmp_path / "conflict.toml"
-    generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=1).save(path)
+    make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=1).save(path)
     return path
 
 
@@ -226,7 +226,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(
 def searched(tmp_path: Path) -> Path:
     """Return a problem with so many rankings that it takes a search, which has been compiled."""
     path = tmp_path / "searched.toml"
-    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     problem.save(path)
     solve(problem, "nash")
     return path

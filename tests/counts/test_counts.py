@@ -59,7 +59,7 @@ def test_a_copy_is_independent() -> None:
     ("user_type", "ranking", "rewards", "message"),
     [
         (2, [0, 1, 2], [0, 0, 0], "user_type must be a whole number from 0 to 1, got 2"),
-        (0, [0, 0, 1], [0, 0, 0], "ranking must not show an item twice"),
+        (0, [0, 0, 1], [0, 0, 0], "ranking must not contain an item twice"),
         (0, [0, 1, 2], [0, 0], "rewards must have 3 entries"),
         (0, [0, 1, 2], [0, -1, 0], "rewards must be finite and not negative, got -1.0"),
         (0, [0, 1, 2], [0, np.nan, 0], "rewards must be finite and not negative, got nan"),

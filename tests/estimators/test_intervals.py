@@ -7,8 +7,8 @@ from banditrank import (
     InvalidInputError,
     Problem,
     ThompsonRank,
-    generate,
     kdd2012,
+    make_problem,
     simulate,
 )
 from banditrank.estimators.intervals import likelihood_intervals
@@ -20,7 +20,7 @@ EXPLORES = GreedyRank(constant(1.0))  # shows items in turn, at all positions
 
 @pytest.mark.parametrize(
     "problem",
-    [kdd2012(), generate("random", n_user_types=2, n_items=8, n_positions=3, seed=4)],
+    [kdd2012(), make_problem("random", n_user_types=2, n_items=8, n_positions=3, seed=4)],
     ids=["kdd", "random"],
 )
 def test_intervals_hold_the_truth_at_least_as_often_as_they_say(problem: Problem) -> None:

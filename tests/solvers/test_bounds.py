@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from searches import CONCAVE, SMOOTH, closed_form, method_for, search
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, generate
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, make_problem
 from banditrank.model.generators import exponential_bonuses
 from banditrank.solvers.assignment import assign, assignment_room, best_assignment
 from banditrank.solvers.solve import solve
@@ -131,7 +131,7 @@ def test_no_ranking_found_in_any_way_exceeds_a_bound(utility: Utility, bonuses: 
 @pytest.mark.parametrize("utility", CONCAVE, ids=str)
 def test_a_search_proves_no_less_than_a_tangent_where_it_starts(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family in ("conflict", "random"):
-        problem = generate(family, n_user_types=10, n_items=100, n_positions=10, seed=3)
+        problem = make_problem(family, n_user_types=10, n_items=100, n_positions=10, seed=3)
         extra = exponential_bonuses(100, seed=3) if bonuses else np.zeros(100)
         solution = search(problem, utility, bonuses=extra, target_gap=1e-3, time_limit=3.0)
         proved = tangent_bound(problem, utility, solution.user_type_values, extra)
@@ -144,7 +144,7 @@ def test_a_search_proves_no_less_than_a_tangent_where_it_starts(utility: Utility
 @pytest.mark.parametrize("utility", [NASH, alpha_fair(2), MAXIMIN, SMOOTH], ids=str)
 def test_a_solver_that_shares_no_code_agrees(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for seed in range(2):
-        problem = generate("conflict", n_user_types=5, n_items=20, n_positions=5, seed=seed)
+        problem = make_problem("conflict", n_user_types=5, n_items=20, n_positions=5, seed=seed)
         extra = exponential_bonuses(20, seed=seed) if bonuses else None
         solution = search(problem, utility, bonuses=extra)
         other = solve(problem, utility, solver="outer-approximation", bonuses=extra, target_gap=1e-7)
@@ -156,7 +156,7 @@ def test_a_solver_that_shares_no_code_agrees(utility: Utility, bonuses: bool) ->
 
 
 def test_the_best_assignment_at_the_optimum_of_a_linear_utility_is_its_bound() -> None:
-    problem = generate("random", n_user_types=4, n_items=30, n_positions=6, seed=0)
+    problem = make_problem("random", n_user_types=4, n_items=30, n_positions=6, seed=0)
     solution = search(problem, UTILITARIAN)
     weighted = problem.arrival_rates[:, None] * problem.position_preferences
     assert solution.upper_bound == pytest.approx(best_assignment(weighted.T @ problem.item_means)[1])

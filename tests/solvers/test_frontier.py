@@ -11,8 +11,8 @@ from banditrank import (
     Problem,
     alpha_fair,
     frontier,
-    generate,
     kdd2012,
+    make_problem,
     plot_frontier,
     save_frontier_plot,
 )
@@ -20,12 +20,12 @@ from banditrank.model.generators import FAMILIES
 
 
 def example(seed: int = 1) -> Problem:
-    return generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
+    return make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
 
 
 @given(family=st.sampled_from(sorted(FAMILIES)), seed=st.integers(0, 10**6))
 def test_the_ends_have_the_largest_total_and_the_largest_worst_off_value(family: str, seed: int) -> None:
-    points = frontier(generate(family, n_user_types=3, n_items=6, n_positions=3, seed=seed))
+    points = frontier(make_problem(family, n_user_types=3, n_items=6, n_positions=3, seed=seed))
     totals, worsts = [point.total for point in points], [point.worst for point in points]
     assert totals[0] >= max(totals) - 1e-12
     assert worsts[-1] >= max(worsts) - 1e-12

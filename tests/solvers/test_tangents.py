@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from banditrank import NASH, Problem, alpha_fair, generate
+from banditrank import NASH, Problem, alpha_fair, make_problem
 from banditrank.solvers.assignment import best_assignment
 from banditrank.solvers.branch_and_bound.bounds import Tangent, bound_at, total_at
 from banditrank.solvers.instance import as_instance, score_cells
@@ -36,7 +36,7 @@ def test_the_bound_at_the_best_total_is_above_every_ranking(
     seed: int,
 ) -> None:
     rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
+    problem = make_problem("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
     point = rng.uniform(0.05, 1.0, size=3)  # slopes may be taken anywhere, not only where a ranking is
     tangent, slopes = tangent_at(problem, utility, point, scales=scales)
     scores = np.zeros((2, 5))
@@ -52,7 +52,7 @@ def test_the_bound_at_the_best_total_is_above_every_ranking(
 @given(seed=st.integers(0, 10**6), share=st.floats(0.1, 10.0))
 def test_of_all_multiples_of_the_slopes_the_best_is_taken(utility: Utility, seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
+    problem = make_problem("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
     point = rng.uniform(0.05, 1.0, size=3)
     scaled, slopes = tangent_at(problem, utility, point, scales=True)
     plain, multiple = tangent_at(problem, utility, share * point, scales=False)
@@ -73,7 +73,7 @@ def test_bounds_and_totals_are_inverse_to_each_other(
     share: float,
 ) -> None:
     rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
+    problem = make_problem("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
     tangent, _ = tangent_at(problem, utility, rng.uniform(0.05, 1.0, size=3), scales=scales)
     total, compiled = share * tangent.lift, utility.compiled()
     bound = bound_at(compiled, tangent, total, 3)

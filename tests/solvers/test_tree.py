@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import MAXIMIN, NASH, alpha_fair, generate
+from banditrank import MAXIMIN, NASH, alpha_fair, make_problem
 from banditrank.solvers.branch_and_bound import open_nodes as places
 from banditrank.solvers.branch_and_bound.open_nodes import FREE, OPEN, OpenNodes, new_open_nodes
 from banditrank.solvers.branch_and_bound.search import begin, drop_columns, new_search, refine
@@ -80,7 +80,7 @@ UTILITIES = (NASH, alpha_fair(2), MAXIMIN, sigmoid(), ramp())
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
 def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> None:
     n, m, k = SIZE
-    problem = generate("conflict", n_user_types=n, n_items=m, n_positions=k, seed=1)
+    problem = make_problem("conflict", n_user_types=n, n_items=m, n_positions=k, seed=1)
     instance = as_instance(problem)
     best = solve(problem, utility, solver="enumeration").value
     search = new_search(n, m, k, utility)
@@ -120,6 +120,6 @@ def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> N
 @pytest.mark.parametrize("utility", [sigmoid(), ramp()], ids=str)
 def test_every_split_leaves_less_to_look_at(utility: Utility) -> None:
     # More rankings in the mixture than a node remembers: once, the node was its own child from there on.
-    problem = generate("conflict", n_user_types=10, n_items=100, n_positions=10, seed=5)
+    problem = make_problem("conflict", n_user_types=10, n_items=100, n_positions=10, seed=5)
     solution = solve(problem, utility, on_progress=lambda progress: progress.nodes < 12_000)
     assert solution.certified

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
-from banditrank.model.click_models import ClickModel, World, make_world
+from banditrank.model.click_models import ClickModel, CompiledProblem, compile_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.model.timeline import Timeline, as_timeline
@@ -89,6 +89,6 @@ class Experiment:
             np.zeros(self.timeline.n_user_types),
         )
 
-    def world(self, problem: int) -> World:
+    def world(self, problem: int) -> CompiledProblem:
         """Return a problem of the timeline, laid out for formulas."""
-        return make_world(self.timeline.problems[problem], self.rewards, self.click_model)
+        return compile_problem(self.timeline.problems[problem], self.rewards, self.click_model)

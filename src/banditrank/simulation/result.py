@@ -13,7 +13,7 @@ from banditrank.errors import InvalidInputError, one_line
 from banditrank.files import atomic_write
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli
+from banditrank.model.rewards import BernoulliRewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import policy_label
 
@@ -135,7 +135,7 @@ class SimulationResult:
             parts.append(changes or f"{count} change{'s' if count > 1 else ''}")
         if self.click_model != str(SINGLE_LOOK):
             parts.append(f"{self.click_model} clicks")
-        if self.rewards != str(Bernoulli()):
+        if self.rewards != str(BernoulliRewards()):
             parts.append(f"rewards {self.rewards}")
         if self.delay:
             parts.append(f"delay {self.delay:,}")

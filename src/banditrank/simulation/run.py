@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
-from banditrank.model.click_models import World, draw_user_type
+from banditrank.model.click_models import CompiledProblem, draw_user_type
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.experience import Experience, Stage, stages
@@ -186,7 +186,11 @@ def _record(
 
 
 def _gap(
-    experiment: Experiment, objective: Objective, world: World, user_type: int, shown: NDArray[np.uintp]
+    experiment: Experiment,
+    objective: Objective,
+    world: CompiledProblem,
+    user_type: int,
+    shown: NDArray[np.uintp],
 ) -> float:
     value = experiment.click_model.value
     if not objective.equal:

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
-from banditrank.model.click_model_catalog import as_click_model
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, as_click_model
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards, as_rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
 from banditrank.policies.catalog import find_policy
@@ -97,7 +96,7 @@ def simulate(
     >>> result.final_regret.shape
     (3,)
     """
-    world_rewards = Bernoulli() if rewards is None else as_rewards(rewards)
+    world_rewards = BernoulliRewards() if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
     horizon = check_integer("horizon", horizon, 1, LONGEST_HORIZON)
     replications = check_integer("replications", replications, 1, MOST_REPLICATIONS)
@@ -163,7 +162,7 @@ def check_simulation(
     if not isinstance(policy, Policy):
         raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
     timeline = as_timeline(problem)
-    if rewards.concentration > 0 and not click_model.graded:
+    if rewards.concentration > 0 and not click_model.has_graded_rewards:
         rule = f"must not be graded under click model {click_model}: a click earns the whole reward"
         raise InvalidInputError("rewards", rule, str(rewards))
     check_treatment(policy.treatment)

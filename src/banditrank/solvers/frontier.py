@@ -88,8 +88,8 @@ def frontier(
 
     Examples
     --------
-    >>> from banditrank.model.generators import generate
-    >>> problem = generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=2)
+    >>> from banditrank.model.generators import make_problem
+    >>> problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=2)
     >>> for point in frontier(problem, alphas=[1]):
     ...     print(f"{point.utility}: {point.total:.3f} {point.worst:.3f} {point.price_of_equality:.0%}")
     utilitarian: 0.423 0.089 38%

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
 from banditrank.errors import InvalidInputError
-from banditrank.model.known import Known
+from banditrank.model.problem import ProblemLike
 from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Instance(NamedTuple):
         return int(self.preferences.shape[1])
 
 
-def as_instance(known: Known, *, bonuses: ArrayLike | None = None, scale: float = 1.0) -> Instance:
+def as_instance(known: ProblemLike, *, bonuses: ArrayLike | None = None, scale: float = 1.0) -> Instance:
     """Return the instance of a problem or of estimates.
 
     Parameters

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from banditrank.checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
-from banditrank.model.known import Known
+from banditrank.model.problem import ProblemLike
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.solvers import assignment, enumeration
 from banditrank.solvers.branch_and_bound import search
@@ -51,7 +51,7 @@ SMALLEST_GAP = 1e-12  # what double precision can tell apart
 
 
 def solve(
-    known: Known,
+    known: ProblemLike,
     utility: Utility | str = UTILITARIAN,
     *,
     bonuses: ArrayLike | None = None,
@@ -141,7 +141,7 @@ def choose_solver(solver: SolverName, utility: Utility, *, n_items: int, n_posit
     raise UnsolvableError("; ".join(f"solver {name} {reason}" for name, reason in reasons.items()))
 
 
-def best_equal_ranking(known: Known, utility: Utility = UTILITARIAN, *, scale: float = 1.0) -> Ranking:
+def best_equal_ranking(known: ProblemLike, utility: Utility = UTILITARIAN, *, scale: float = 1.0) -> Ranking:
     """Return a ranking that maximises the collective utility: `solve`, for the ranking alone.
 
     Examples
@@ -154,7 +154,7 @@ def best_equal_ranking(known: Known, utility: Utility = UTILITARIAN, *, scale: f
 
 
 def equal_value(
-    known: Known, ranking: ArrayLike, utility: Utility = UTILITARIAN, *, scale: float = 1.0
+    known: ProblemLike, ranking: ArrayLike, utility: Utility = UTILITARIAN, *, scale: float = 1.0
 ) -> float:
     """Return Γ(σ) of a ranking."""
     instance = as_instance(known, scale=scale)

@@ -3,7 +3,7 @@ import pytest
 from field_play import ByHand, play
 
 from banditrank.counts.counts import Counts
-from banditrank.model.cascade import CASCADE
+from banditrank.model.click_models import CASCADE
 from banditrank.model.problem import Problem
 from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
 from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence

@@ -8,7 +8,7 @@ from field_play import ByHand
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased
 from banditrank.model.problem import Problem
 from banditrank.policies.field.grab import GRAB
 from banditrank.policies.field.parts.kullback_leibler import kl_upper

@@ -13,8 +13,7 @@ from banditrank.experiments.comparison import BY_RANKS, compare
 from banditrank.experiments.curves import SPREAD, at_round, draw_curves, spread
 from banditrank.experiments.part import Part
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
-from banditrank.model.click_models import make_world
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.field.bubble_rank import BubbleRank
 from banditrank.policies.field.top_rank import TopRank
@@ -97,7 +96,7 @@ class SafetyPart(Part):
         return pd.DataFrame(rows, columns=["replication", "round", "most_wrong", "unsafe", "regret"])
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
-        policy, world = self.policy, make_world(WORLD, click_model=MODEL)
+        policy, world = self.policy, compile_problem(WORLD, click_model=MODEL)
         state = policy.start(Counts.empty_for(WORLD), policy.new_scratch())
         kernel = policy.kernel(n_items=WORLD.n_items, n_positions=WORLD.n_positions)
         ranking, rewards = np.zeros(WORLD.n_positions, dtype=np.uintp), np.zeros(WORLD.n_positions)
