@@ -25,9 +25,12 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: find_policy("ucb-rank", WORLD, smoothed="x"), "^smoothed must be true or false, got 'x'$"),
     (lambda: find_policy("oracle", WORLD, click_model=3), "^click model must be a ClickModel or .*, got 3$"),
     (lambda: find_policy("auto", WORLD, rewards=3), "^rewards must be Rewards or a name of some, got 3$"),
-    (lambda: find_policy("auto", WORLD, memory=5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
+    (
+        lambda: find_policy("auto", WORLD, memory=5),
+        "^memory must be a Forgetting, or window:ROUNDS .*, got 5$",
+    ),
     (lambda: Forgetful("auto", "window:50"), "^inner must be a CompiledPolicy .*, got 'auto'$"),
-    (lambda: Forgetful(UCBRank(0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
+    (lambda: Forgetful(UCBRank(0.5), 5), "^memory must be a Forgetting, or window:ROUNDS .*, got 5$"),
     (lambda: make_timeline(WORLD, None, 100), "^changes must be a string such as item-jumps:3, got None$"),
     (lambda: make_timeline(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
     (

@@ -17,7 +17,7 @@ from banditrank import (
     make_problem,
     simulate,
 )
-from banditrank.counts.memory import Buckets, discount, find_memory, sliding_window
+from banditrank.counts.forgetting import BucketedCounts, as_forgetting, discount, sliding_window
 from banditrank.model.changes import CHANGES, make_timeline
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.timeline import Timeline
@@ -106,11 +106,11 @@ def test_a_window_remembers_the_last_rounds_only() -> None:
 
 
 def test_a_discount_weighs_by_age() -> None:
-    buckets = Buckets(discount(100))
+    buckets = BucketedCounts(discount(100))
     one = Counts.from_arrays([[[5.0], [0.0]]], [[[2.0], [0.0]]], [5])
     for _ in range(1000):
         buckets.add(one)
-    past = buckets.remembered(one)
+    past = buckets.weighted_total(one)
     ages = np.arange(1, 139)
     assert past.displays[0, 0, 0] == pytest.approx(5 * np.exp(-ages * 5 / 100).sum(), rel=1e-9)
     assert past.rewards[0, 0, 0] == pytest.approx(past.displays[0, 0, 0] * 0.4)
@@ -258,7 +258,7 @@ def test_a_wrong_timeline_is_refused(problems: list, starts: list, message: str)
 )
 def test_a_wrong_memory_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="memory"):
-        find_memory(text)
+        as_forgetting(text)
 
 
 @pytest.mark.parametrize(

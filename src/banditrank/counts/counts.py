@@ -198,7 +198,7 @@ class Counts:
             self.rounds,
         )
 
-    def of_items(self, items: Sequence[int] | NDArray[np.integer]) -> "Counts":
+    def select_items(self, items: Sequence[int] | NDArray[np.integer]) -> "Counts":
         """Return the counts of some items, in the order given; arrivals and rounds stay."""
         chosen = np.asarray(items, dtype=np.intp)
         return Counts(

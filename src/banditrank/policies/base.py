@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
 from banditrank.counts.counts import Counts, check_counts
-from banditrank.counts.memory import Memory
+from banditrank.counts.forgetting import Forgetting
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
@@ -34,7 +34,7 @@ class Policy(ABC):
     own_statistics: ClassVar[str | None] = None  # what it learns from beside the counts, if anything
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
-    memory: Memory | None = None  # what of the past it learns from; all of it if there is none
+    memory: Forgetting | None = None  # what of the past it learns from; all of it if there is none
 
     @abstractmethod
     def rank(
