@@ -31,11 +31,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, __version__, alpha_fair, custom
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, __version__, alpha_fair
 from banditrank.cli.output import finite
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.honesty import complaint
-from banditrank.utilities.utility import Utility, ramp, sigmoid
+from banditrank.utilities.utility import ramp, sigmoid
 
 OUTPUT = Path(__file__).parent.parent / "output" / "certify.json"
 CHUNK = 200  # instances that a worker takes at a time
@@ -51,7 +51,7 @@ UTILITIES: dict[SolverName, tuple[Utility, ...]] = {
         alpha_fair(10),
         alpha_fair(50),
         MAXIMIN,
-        custom(
+        Utility.from_function(
             lambda u: 1 - math.exp(-3 * u),
             derivative=lambda u: 3 * math.exp(-3 * u),
             shape="concave",
@@ -62,7 +62,7 @@ UTILITIES: dict[SolverName, tuple[Utility, ...]] = {
         sigmoid(),
         sigmoid(60, 0.5),
         ramp(),
-        custom(
+        Utility.from_function(
             lambda u: 0.5 * min(1.0, max(0.0, (u - 0.2) / 0.02)) + 0.5 * min(1.0, max(0.0, (u - 0.5) / 0.02)),
             shape="non-concave",
             lipschitz=25.0,

@@ -37,7 +37,7 @@ _EXPORTS = {
     "alpha_fair": "utilities.utility",
     "best_equal_ranking": "solvers.solve",
     "best_personalized_rankings": "model.values",
-    "custom": "utilities.utility",
+    "as_utility": "utilities.utility",
     "equality_report": "solvers.equality",
     "EqualityReport": "solvers.equality",
     "estimate": "estimators.estimates",
@@ -124,7 +124,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
         UTILITARIAN,
         Utility,
         alpha_fair,
-        custom,
+        as_utility,
         ramp,
         sigmoid,
     )

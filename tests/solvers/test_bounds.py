@@ -59,7 +59,7 @@ def tangent_bound(problem: Problem, utility: Utility, values: Floats, bonuses: F
     """Return F + t − G at a tangent point, t being proved by prices found here by an auction."""
     slopes = problem.arrival_rates * slope(utility, values)
     scores = np.einsum("i,ik,ij->kj", slopes, problem.position_preferences, problem.item_means) + bonuses
-    height = float(problem.arrival_rates @ utility.of(values))
+    height = float(problem.arrival_rates @ utility.evaluate(values))
     return height + price_bound(scores, auction_prices(scores)) - float(slopes @ values)
 
 

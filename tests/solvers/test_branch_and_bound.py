@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from searches import SMOOTH, closed_form, method_for, search
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, alpha_fair, custom
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair
 from banditrank.model.generators import FAMILIES
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, solve
 from banditrank.testing.honesty import complaint, rounding
 from banditrank.testing.worlds import World, draw_world
-from banditrank.utilities.utility import Utility, ramp, sigmoid
+from banditrank.utilities.utility import ramp, sigmoid
 
 Floats = NDArray[np.float64]
 
-STAIRS = custom(
+STAIRS = Utility.from_function(
     lambda u: 0.5 * min(1.0, max(0.0, 50 * (u - 0.2))) + 0.5 * min(1.0, max(0.0, 50 * (u - 0.5))),
     shape="non-concave",
     lipschitz=25.0,
     name="stairs",
 )
-SWITCH = custom(
+SWITCH = Utility.from_function(
     lambda u: 1 / (1 + math.exp(-40 * (u - 0.4))), shape="non-concave", lipschitz=10.0, name="switch"
 )
 REQUIRED = [UTILITARIAN, NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MAXIMIN, sigmoid(), ramp()]

@@ -6,26 +6,27 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, alpha_fair, custom, make_problem, solve
+from banditrank import InvalidInputError, Utility, alpha_fair, make_problem, solve
 from banditrank.solvers.method import Progress
 from banditrank.solvers.solve import DEFAULT_GAP
 from banditrank.testing.honesty import complaint
 from banditrank.testing.worlds import World
-from banditrank.utilities.utility import Utility
 
-BELOW = custom(
+BELOW = Utility.from_function(
     lambda u: 20 * math.sqrt(u + 0.0625) - 10,
     derivative=lambda u: 10 / math.sqrt(u + 0.0625),
     shape="concave",
     name="from −5",
 )
-ABOVE = custom(
+ABOVE = Utility.from_function(
     lambda u: 3 + math.sqrt(u + 1e-3),
     derivative=lambda u: 0.5 / math.sqrt(u + 1e-3),
     shape="concave",
     name="from 3",
 )
-STEEP = custom(lambda u: 40 * min(u, 0.25) - 5, shape="non-concave", lipschitz=40.0, name="steep")
+STEEP = Utility.from_function(
+    lambda u: 40 * min(u, 0.25) - 5, shape="non-concave", lipschitz=40.0, name="steep"
+)
 
 
 @pytest.mark.parametrize("gap", [1e-10, 1e-3, 0.05])
@@ -47,7 +48,7 @@ def test_gaps_are_a_share_of_the_whole_value_when_a_type_gets_nothing(utility: U
 
 
 def test_a_utility_that_is_no_number_is_refused() -> None:
-    utility = custom(
+    utility = Utility.from_function(
         lambda u: math.log(u) if u > 0 else math.nan,
         derivative=lambda u: 1 / u if u > 0 else math.inf,
         shape="concave",
@@ -128,9 +129,9 @@ def test_a_function_that_raises_is_told_even_if_it_can_be_compiled() -> None:
             raise ValueError("a hole")
         return u
 
-    utility = custom(hole, derivative=lambda _: 1.0, shape="concave", name="hole")
+    utility = Utility.from_function(hole, derivative=lambda _: 1.0, shape="concave", name="hole")
     problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
-    with pytest.raises(InvalidInputError, match="must give a number wherever it is asked"):
+    with pytest.raises(InvalidInputError, match=r"must return a number \("):
         solve(problem, utility, warm_start=[3, 17, 19, 14])
 
 
@@ -143,7 +144,9 @@ def test_an_interruption_in_a_function_is_passed_on() -> None:
             raise KeyboardInterrupt
         return u
 
-    utility = custom(interrupted, derivative=lambda _: 1.0, shape="concave", name="interrupted")
+    utility = Utility.from_function(
+        interrupted, derivative=lambda _: 1.0, shape="concave", name="interrupted"
+    )
     problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     with pytest.raises(KeyboardInterrupt):
         solve(problem, utility, solver="enumeration")

@@ -13,8 +13,8 @@ from banditrank import (
     UTILITARIAN,
     InvalidInputError,
     UnsolvableError,
+    Utility,
     alpha_fair,
-    custom,
 )
 from banditrank.model.generators import FAMILIES
 from banditrank.solvers import enumeration
@@ -22,12 +22,11 @@ from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, total_value
 from banditrank.solvers.method import Limits, Method, Outcome
 from banditrank.testing.worlds import draw_world
-from banditrank.utilities.utility import Utility
 
-SMOOTH = custom(
+SMOOTH = Utility.from_function(
     lambda u: 1 - np.exp(-3 * u), derivative=lambda u: 3 * np.exp(-3 * u), shape="concave", name="smooth"
 )
-STRAIGHT = custom(lambda u: 3 * u + 1, shape="linear", name="straight")
+STRAIGHT = Utility.from_function(lambda u: 3 * u + 1, shape="linear", name="straight")
 UTILITIES = [
     UTILITARIAN,
     NASH,
@@ -154,8 +153,8 @@ def test_values_of_very_different_size(method: Method, utility: Utility) -> None
 
 
 def test_what_does_not_fit_is_refused_in_words() -> None:
-    crooked = custom(lambda u: u * u, shape="non-concave")
-    bare = custom(np.sqrt, shape="concave", name="bare")
+    crooked = Utility.from_function(lambda u: u * u, shape="non-concave")
+    bare = Utility.from_function(np.sqrt, shape="concave", name="bare")
     refuse = outer_approximation.METHOD.refuse
     assert refuse(NASH, 1000, 20) is None
     assert refuse(crooked, 5, 2) == "needs a linear or concave utility or maximin, got custom (non-concave)"
@@ -167,7 +166,7 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
 
 
 def test_the_permutation_lp_takes_utilities_of_any_shape() -> None:
-    crooked = custom(lambda u: u * u, shape="non-concave")
+    crooked = Utility.from_function(lambda u: u * u, shape="non-concave")
     instance = draw("conflict", (3, 6, 3), 0, bonuses=True)
     check(instance, crooked, permutation_lp.METHOD.run(instance, crooked, limits()))
 
@@ -176,7 +175,7 @@ def test_a_derivative_that_is_no_number_is_told() -> None:
     def only_where_it_is_checked(u: float) -> float:
         return 0.5 / np.sqrt(u) if abs(20 * u - round(20 * u)) < 1e-9 else np.nan
 
-    broken = custom(np.sqrt, derivative=only_where_it_is_checked, shape="concave")
+    broken = Utility.from_function(np.sqrt, derivative=only_where_it_is_checked, shape="concave")
     with pytest.raises(InvalidInputError, match="utility derivative must be finite"):
         outer_approximation.METHOD.run(draw("random", (2, 4, 2), 0, bonuses=False), broken, limits())
 

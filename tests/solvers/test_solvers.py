@@ -13,9 +13,9 @@ from banditrank import (
     UTILITARIAN,
     InvalidInputError,
     UnsolvableError,
+    Utility,
     alpha_fair,
     best_equal_ranking,
-    custom,
     estimate,
     kdd2012,
     make_problem,
@@ -39,8 +39,8 @@ UTILITIES = [
     MAXIMIN,
     alpha_fair(0.5),
     alpha_fair(2),
-    custom(lambda u: 3 * u + 1, shape="linear"),
-    custom(lambda u: 1 / (1 + np.exp(-12 * (u - 0.5))), shape="non-concave"),
+    Utility.from_function(lambda u: 3 * u + 1, shape="linear"),
+    Utility.from_function(lambda u: 1 / (1 + np.exp(-12 * (u - 0.5))), shape="non-concave"),
 ]
 
 
@@ -146,7 +146,9 @@ def test_too_many_rankings_are_refused_with_the_limit() -> None:
     assert number_of_rankings(1000, 20) > 10**50
     with pytest.raises(UnsolvableError, match="tries at most 1,000,000 rankings, got 1000 items"):
         choose_solver("enumeration", NASH, n_items=1000, n_positions=20)
-    unknown = custom(math.sqrt, shape="concave")  # without its derivative there is no other way
+    unknown = Utility.from_function(
+        math.sqrt, shape="concave"
+    )  # without its derivative there is no other way
     with pytest.raises(
         UnsolvableError, match=r"needs the derivative of a concave function.*at most 1,000,000"
     ):

@@ -23,7 +23,7 @@ def tangent_at(problem: Problem, utility: Utility, point: Floats, *, scales: boo
     """Return the tangent at a point, and its slopes."""
     alpha = 1.0 if utility is NASH else utility.parameter
     slopes = problem.arrival_rates * point**-alpha
-    height = float(problem.arrival_rates @ utility.of(point))
+    height = float(problem.arrival_rates @ utility.evaluate(point))
     return Tangent(height, float(slopes @ point), scales), slopes
 
 

@@ -60,11 +60,11 @@ def solve_command(
     from banditrank.model.catalog import load_problem
     from banditrank.solvers.equality import equality_report
     from banditrank.solvers.solve import solve
-    from banditrank.utilities.utility import find_utility
+    from banditrank.utilities.utility import as_utility
 
     check_targets(json_file, inputs=[problem])
     world = load_problem(problem)
-    wanted = find_utility(utility)
+    wanted = as_utility(utility)
     with told_of_long_compiling(), watched() as watch:
         solution = solve(
             world,

@@ -84,7 +84,7 @@ class Policy(ABC):
         """
         if self.treatment == "personalized":
             return self.describe()
-        return {**self.describe(), "utility_sample": self.utility.of(SAMPLE_VALUES).tolist()}
+        return {**self.describe(), "utility_sample": self.utility.evaluate(SAMPLE_VALUES).tolist()}
 
 
 def policy_label(description: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Seen
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]
 
@@ -76,7 +76,7 @@ class PaperPolicy(CompiledPolicy):
         values = {
             "schedule": as_schedule(schedule, type(self).coefficient_schedule),
             "treatment": treatment,
-            "utility": find_utility(utility),
+            "utility": as_utility(utility),
             "solver": solver,
             "estimator": estimator,
             "smoothing": smoothing,

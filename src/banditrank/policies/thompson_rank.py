@@ -25,7 +25,7 @@ from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.policies.world_draw import draw_means, draw_preferences
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -153,7 +153,7 @@ class ThompsonRank(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
         check_number("largest_reward", self.largest_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
 

@@ -59,7 +59,7 @@ def _replicate_compiled(
             rounds = np.arange(first, min(first + chunk, stage.last + 1))
             start = time.perf_counter()
             run.play(rounds)
-            policy.utility.raise_failure()
+            policy.utility.raise_callback_error()
             advance(len(rounds))
             first += len(rounds)
             seconds = time.perf_counter() - start

@@ -208,7 +208,7 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
 
 def slope(utility: Utility) -> float:
     """Return the slope of a linear utility: what a unit of value weighs against a unit of bonus."""
-    return float(utility.of(1.0) - utility.of(0.0))
+    return float(utility.evaluate(1.0) - utility.evaluate(0.0))
 
 
 def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
@@ -219,7 +219,7 @@ def _run(instance: Instance, utility: Utility, _: Limits) -> Outcome:
     scores = np.zeros((instance.n_positions, instance.n_items))
     score_cells(instance, slope(utility) * instance.weights, instance.n_items, scores)
     ranking, total = best_assignment(scores)
-    constant = float(utility.of(0.0)) * instance.weights.sum()
+    constant = float(utility.evaluate(0.0)) * instance.weights.sum()
     return Outcome(ranking, total + constant, 1)
 
 

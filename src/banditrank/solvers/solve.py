@@ -19,7 +19,7 @@ from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, as_instance, total_value, values_of
 from banditrank.solvers.method import Limits, Method, Outcome, Progress, go_on
 from banditrank.solvers.solution import Solution, gap_unit
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 SolverName: TypeAlias = Literal[
     "auto",
@@ -100,7 +100,7 @@ def solve(
     (array([2, 3]), True)
     """
     instance = as_instance(known, bonuses=bonuses, scale=scale)
-    chosen = find_utility(utility)
+    chosen = as_utility(utility)
     name = choose_solver(solver, chosen, n_items=instance.n_items, n_positions=instance.n_positions)
     seconds = np.inf if time_limit is None else check_number("time_limit", time_limit, 0.0, 1e9)
     limits = Limits(
@@ -114,7 +114,7 @@ def solve(
     METHODS[name].prepare()  # after all that may be refused, and before the clock starts
     start = time.perf_counter()
     outcome = METHODS[name].run(instance, chosen, replace(limits, deadline=start + seconds))
-    chosen.raise_failure()
+    chosen.raise_callback_error()
     return _solution(instance, chosen, name, outcome, limits.target_gap, start)
 
 
@@ -159,7 +159,7 @@ def equal_value(
     """Return Γ(σ) of a ranking."""
     instance = as_instance(known, scale=scale)
     value = total_value(instance, utility.compiled(), _ranking(instance, ranking))
-    utility.raise_failure()
+    utility.raise_callback_error()
     return value
 
 
@@ -171,7 +171,7 @@ def _solution(
     values = np.zeros(instance.n_user_types)
     values_of(instance, outcome.ranking.astype(np.uintp), values)
     value = total_value(instance, utility.compiled(), outcome.ranking)
-    utility.raise_failure()
+    utility.raise_callback_error()
     if not value < np.inf:  # nor if it is no number
         raise InvalidInputError(f"utility {utility}", "must be a number wherever a ranking may be", value)
     unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better

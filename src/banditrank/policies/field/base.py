@@ -11,7 +11,7 @@ from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
@@ -39,7 +39,7 @@ class FieldPolicy(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
 
     @property
     def distinguishes_user_types(self) -> bool:  # type: ignore[override]

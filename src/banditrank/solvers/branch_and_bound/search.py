@@ -206,7 +206,9 @@ def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
     start = np.arange(instance.n_positions) if limits.warm_start is None else limits.warm_start
     counts = instance.weights > 0
     served = counts & ((instance.preferences.max(axis=1) > 0) & (instance.means.max(axis=1) > 0))
-    constant = float(instance.weights[counts & ~served] @ utility.of(np.zeros((counts & ~served).sum())))
+    constant = float(
+        instance.weights[counts & ~served] @ utility.evaluate(np.zeros((counts & ~served).sum()))
+    )
     if constant == -np.inf:  # a type gets nothing from any ranking
         return Outcome(start, -np.inf, 0)
     nobody_gains = not served.any() or (utility.code == MINIMUM and (counts & ~served).any())

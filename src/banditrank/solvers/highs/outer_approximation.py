@@ -49,7 +49,7 @@ def curve_of(utility: Utility) -> Curve | None:
         return Curve(lambda u: u ** (1.0 - alpha) / (1.0 - alpha), lambda u: u**-alpha)
     if utility.shape == "linear":
         steepness = slope(utility)
-        return Curve(utility.of, lambda u: np.full_like(u, steepness))
+        return Curve(utility.evaluate, lambda u: np.full_like(u, steepness))
 
     def derivative(values: Floats) -> Floats:
         slopes = [utility.derivative(float(u)) for u in values] if utility.derivative else []
@@ -57,7 +57,7 @@ def curve_of(utility: Utility) -> Curve | None:
             raise InvalidInputError("utility derivative", "must be finite at positive values", bad)
         return np.array(slopes, dtype=np.float64)
 
-    return Curve(utility.of, derivative)
+    return Curve(utility.evaluate, derivative)
 
 
 def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
@@ -161,7 +161,7 @@ class _Search:
     def _offer(self, ranking: Ranking) -> None:
         """Keep a ranking if it is the best so far."""
         value = total_value(self._instance, self._utility.compiled(), ranking)
-        self._utility.raise_failure()
+        self._utility.raise_callback_error()
         if value > self._value:
             self._ranking, self._value = ranking, value
 

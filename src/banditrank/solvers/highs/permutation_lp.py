@@ -71,7 +71,7 @@ def _totals(instance: Instance, utility: Utility, rankings: NDArray[np.intp]) ->
         values += instance.preferences[:, k] * instance.means.T[rankings[:, k]]  # (R, N)
     totals = np.zeros(len(rankings))
     _collect(utility.compiled(), instance.weights, values, totals)
-    utility.raise_failure()
+    utility.raise_callback_error()
     totals += instance.bonuses[rankings].sum(axis=1)
     return totals
 
