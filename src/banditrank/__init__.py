@@ -46,7 +46,6 @@ _EXPORTS = {
     "FrontierPoint": "solvers.frontier",
     "make_problem": "model.generators",
     "kdd2012": "model.catalog",
-    "likelihood_estimate": "estimators.likelihood",
     "plot_frontier": "solvers.frontier_plot",
     "plot_regret": "simulation.plots",
     "ramp": "utilities.utility",
@@ -62,8 +61,8 @@ _EXPORTS = {
     "Timeline": "model.timeline",
     "make_timeline": "model.changes",
     "Forgetful": "policies.forgetful",
-    "Intervals": "estimators.intervals",
-    "likelihood_intervals": "estimators.intervals",
+    "ConfidenceIntervals": "estimators.intervals",
+    "confidence_intervals": "estimators.intervals",
     "find_policy": "policies.catalog",
     "Smoothing": "estimators.smoothing",
     "ThompsonRank": "policies.thompson_rank",
@@ -81,8 +80,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.engine.surface import Surface
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
-    from banditrank.estimators.intervals import Intervals, likelihood_intervals
-    from banditrank.estimators.likelihood import likelihood_estimate
+    from banditrank.estimators.intervals import ConfidenceIntervals, confidence_intervals
     from banditrank.estimators.smoothing import Smoothing
     from banditrank.model.catalog import kdd2012, load_problem
     from banditrank.model.changes import make_timeline

@@ -14,7 +14,7 @@ from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import Ticket, tail_of
 from banditrank.engine.view import View
 from banditrank.errors import PurgedError
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.estimates import estimate
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.storage.records import DISCARDED, REWARD_UNITS
 from banditrank.utilities.utility import UTILITARIAN, Utility
@@ -108,7 +108,7 @@ def _view_of(engine: Engine, live: LiveSurface, ticket: Ticket) -> View:
 
 def _estimated(view: View, user_type: int | None) -> DrawnWorld:
     """Return what the counts said: of one type, or of all if there is none."""
-    estimates = likelihood_estimate(view.counts)
+    estimates = estimate(view.counts, method="likelihood")
     means = estimates.item_means.clip(0.0, 1.0)
     if user_type is None:
         return DrawnWorld(estimates.arrival_rates, estimates.position_preferences, means)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
 from banditrank.engine.surface import Surface
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.estimates import estimate
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.solve import solve
@@ -32,7 +32,7 @@ def estimated_world(surface: Surface, counts: Counts, *, max_passes: int = 10_00
     max_passes
         Of the estimator; few are enough to tell which items are best.
     """
-    estimates = likelihood_estimate(counts, max_passes=max_passes)
+    estimates = estimate(counts, method="likelihood", max_iterations=max_passes)
     arrivals = counts.arrivals + 1.0
     return Problem(
         arrivals / arrivals.sum(),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposures_of
-from banditrank.estimators.likelihood import alternate, update_means
+from banditrank.estimators.maximum_likelihood import alternate, update_means
 from banditrank.estimators.position_preferences import (
     PositionEvidence,
     empty_evidence,

@@ -48,7 +48,7 @@ class PaperPolicy(CompiledPolicy):
     solver
         How equal treatment is solved; ``auto`` picks by the utility's shape.
     estimator
-        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.likelihood`.
+        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.maximum_likelihood`.
     smoothing
         Pseudo-counts to start with instead of the paper's initial phase.
     """

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
-from banditrank.estimators.confidence import item_mean_radius, position_preference_radius
+from banditrank.estimators.confidence_radii import item_mean_radius, position_preference_radius
 from banditrank.estimators.estimates import estimate
 from banditrank.experiments import paper_policies
 from banditrank.experiments.part import Part
