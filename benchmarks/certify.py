@@ -139,14 +139,14 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
     tally.loose += target_gap != DEFAULT_GAP
     tally.rushed += time_limit is not None
     tally.instances += usual
-    tally.certified += bool(usual and found.certified)
+    tally.certified += bool(usual and found.is_certified)
     tally.branched += found.nodes > 1
     tally.wrong += untrue is not None
     tally.slowest = max(tally.slowest, found.seconds)
-    if usual and found.certified and best > found.value:
+    if usual and found.is_certified and best > found.value:
         share = float((best - found.value) / abs(best)) if best else math.inf
         tally.difference = max(tally.difference, share)
-    if untrue or (not found.certified and time_limit is None):
+    if untrue or (not found.is_certified and time_limit is None):
         tally.findings.append(
             {
                 "number": number,

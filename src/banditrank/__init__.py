@@ -42,7 +42,7 @@ _EXPORTS = {
     "EqualityReport": "solvers.equality",
     "estimate": "estimators.estimates",
     "load_problem": "model.catalog",
-    "frontier": "solvers.frontier",
+    "pareto_frontier": "solvers.frontier",
     "FrontierPoint": "solvers.frontier",
     "make_problem": "model.generators",
     "kdd2012": "model.catalog",
@@ -111,7 +111,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.simulation.result import SimulationResult
     from banditrank.simulation.simulate import simulate
     from banditrank.solvers.equality import EqualityReport, equality_report
-    from banditrank.solvers.frontier import FrontierPoint, frontier
+    from banditrank.solvers.frontier import FrontierPoint, pareto_frontier
     from banditrank.solvers.frontier_plot import plot_frontier, save_frontier_plot
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve

@@ -10,9 +10,9 @@ import numba
 import pytest
 from command_line import check_refusal, contents, run
 
-from banditrank import Problem, __version__, equality_report, frontier, kdd2012, make_problem, solve
+from banditrank import Problem, __version__, equality_report, kdd2012, make_problem, pareto_frontier, solve
 from banditrank.solvers.branch_and_bound import search
-from banditrank.solvers.solve import METHODS
+from banditrank.solvers.solve import SOLVERS
 
 FIELDS = (
     *("ranking", "value", "upper_bound", "gap", "certified", "solver", "nodes", "seconds"),
@@ -133,7 +133,7 @@ def test_frontiers_json_and_picture(capsys: pytest.CaptureFixture, conflict: Pat
     assert picture.stat().st_size > 5000
     document = strict(document_file.read_text())
     problem = Problem.load(conflict)
-    points = frontier(problem)
+    points = pareto_frontier(problem)
     assert tuple(document) == ("problem", "version", "personalized", "points")
     assert document["personalized"]["total"] == points[0].equality.personalized_total
     for entry, point in zip(document["points"], points, strict=True):
@@ -246,7 +246,7 @@ def test_whoever_waits_for_the_compiler_is_told_once(
         formula.__module__ = search.__name__
         numba.njit(formula)()
 
-    monkeypatch.setitem(METHODS, "branch-and-bound", search.METHOD._replace(prepare=compile_anew))
+    monkeypatch.setitem(SOLVERS, "branch-and-bound", search.SOLVER._replace(prepare=compile_anew))
     status, output, complaint = run(capsys, *command, str(searched), "--json", "-")
     assert (status, strict(output)["version"]) == (0, __version__)
     assert complaint == "banditrank: compiling the solver, once: this may take a minute\n"
@@ -268,7 +268,7 @@ def test_bad_input_is_refused_before_anything_is_compiled(
     def fail() -> None:
         raise AssertionError("compiled")
 
-    monkeypatch.setitem(METHODS, "branch-and-bound", search.METHOD._replace(prepare=fail))
+    monkeypatch.setitem(SOLVERS, "branch-and-bound", search.SOLVER._replace(prepare=fail))
     for option, value in (("--target-gap", "0"), ("--time-limit", "-1"), ("--share", "2")):
         message = f"{option} must be a number from"
         check_refusal(capsys, ["solve", str(searched), "--utility", "nash", option, value], message)

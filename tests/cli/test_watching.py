@@ -10,7 +10,7 @@ from command_line import run
 from banditrank import make_problem
 from banditrank.cli.watching import Watch, watched
 from banditrank.model.problem_file import write_problem
-from banditrank.solvers.method import Progress
+from banditrank.solvers.solver import Progress
 
 
 def test_the_first_interruption_ends_the_search_and_the_second_the_program() -> None:

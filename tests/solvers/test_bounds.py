@@ -9,7 +9,7 @@ from searches import CONCAVE, SMOOTH, closed_form, method_for, search
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, make_problem
 from banditrank.model.generators import exponential_bonuses
-from banditrank.solvers.assignment import assign, assignment_room, best_assignment
+from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
 from banditrank.solvers.solve import solve
 from banditrank.testing.honesty import rounding
 from banditrank.testing.worlds import World, draw_world
@@ -42,14 +42,14 @@ def test_the_prices_of_an_assignment_prove_that_it_is_the_best(
 ) -> None:
     rng = np.random.default_rng(seed)
     n_items = k + extra
-    room, ranking = assignment_room(n_items, k), np.zeros(k, dtype=np.uintp)
+    workspace, ranking = new_assignment_workspace(n_items, k), np.zeros(k, dtype=np.uintp)
     scores = rng.normal(size=(k, n_items))
     for _ in range(repeats):  # from the second on it starts from older prices
         scores = scores + drift * rng.normal(size=(k, n_items))
         scores = scores.round(0) if rounded else scores
-        total = assign(scores, n_items, room, ranking)
-        assert (room.prices >= 0).all()
-        assert total == pytest.approx(price_bound(scores, room.prices), abs=1e-12)
+        total = assign(scores, n_items, workspace, ranking)
+        assert (workspace.prices >= 0).all()
+        assert total == pytest.approx(price_bound(scores, workspace.prices), abs=1e-12)
         assert total == pytest.approx(scores[np.arange(k), ranking.astype(np.intp)].sum(), abs=1e-12)
         anything = rng.exponential(size=n_items) * rng.integers(2, size=n_items)
         assert total <= price_bound(scores, anything) + 1e-12
@@ -119,7 +119,7 @@ def test_no_ranking_found_in_any_way_exceeds_a_bound(utility: Utility, bonuses: 
     for family, seed in (("conflict", 0), ("random", 1)):
         world = draw_world(family, (10, 100, 10), seed, bonuses=bonuses)
         method = method_for(utility, 1e-3)
-        answers = [method.outcome(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
+        answers = [method.result(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
         rng = np.random.default_rng(seed)
         found = [climb(world, utility, rng) for _ in range(2)]
         best = max(*found, *(world.total(utility, answer.ranking) for answer in answers))
@@ -148,8 +148,8 @@ def test_a_solver_that_shares_no_code_agrees(utility: Utility, bonuses: bool) ->
         extra = exponential_bonuses(20, seed=seed) if bonuses else None
         solution = search(problem, utility, bonuses=extra)
         other = solve(problem, utility, solver="outer-approximation", bonuses=extra, target_gap=1e-7)
-        assert solution.certified
-        assert other.certified
+        assert solution.is_certified
+        assert other.is_certified
         assert solution.value == pytest.approx(other.value, rel=2e-7)
         assert other.upper_bound >= solution.value - 1e-12
         assert solution.upper_bound >= other.value - 1e-12

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from banditrank import InvalidInputError, Utility, alpha_fair, make_problem, solve
-from banditrank.solvers.method import Progress
 from banditrank.solvers.solve import DEFAULT_GAP
+from banditrank.solvers.solver import Progress
 from banditrank.testing.honesty import complaint
 from banditrank.testing.worlds import World
 
@@ -43,7 +43,7 @@ def test_gaps_are_a_share_of_the_whole_value_when_a_type_gets_nothing(utility: U
         solver = "spatial" if utility is STEEP else "branch-and-bound"
         solution = solve(known, utility, solver=solver, target_gap=gap)
         best = solve(known, utility, solver="enumeration").value
-        assert solution.certified
+        assert solution.is_certified
         assert best - gap * max(1.0, abs(best)) <= solution.value <= best <= solution.upper_bound + 1e-12
 
 
@@ -73,8 +73,8 @@ def test_a_search_that_is_told_to_stop_says_how_far_it_came() -> None:
     assert stopped.value == seen[-1].value < finished.value + 1e-12
     assert stopped.upper_bound == pytest.approx(seen[-1].upper_bound, rel=1e-9)
     assert stopped.upper_bound > finished.value > stopped.value - 1e-12
-    assert not stopped.certified
-    assert finished.certified
+    assert not stopped.is_certified
+    assert finished.is_certified
 
 
 STEEP_WORLDS = {

@@ -34,8 +34,8 @@ def test_who_gets_nothing_anyhow_loses_nothing() -> None:
     report = equality_report(problem, [1])
     assert report.shares_lost.tolist() == [0.0, 0.5]
     assert (report.worst_type, report.worst, report.price_of_equality) == (0, 0.0, 0.5)
-    nothing = equality_report(Problem([1.0], [[1.0]], [[0.0]]), [0])
-    assert nothing.price_of_equality == 0
+    empty = equality_report(Problem([1.0], [[1.0]], [[0.0]]), [0])
+    assert empty.price_of_equality == 0
 
 
 def test_values_are_those_of_the_solution_and_cannot_be_changed() -> None:

@@ -23,10 +23,10 @@ def judged(best: float = BEST, **changes: float) -> str | None:
     [
         {},
         {"value": BEST + 1e-15, "upper_bound": BEST - 1e-15},  # rounding
-        {"value": BEST - 0.1, "gap": 0.1, "certified": False},
-        {"upper_bound": np.inf, "gap": np.inf, "certified": False},
+        {"value": BEST - 0.1, "gap": 0.1, "is_certified": False},
+        {"upper_bound": np.inf, "gap": np.inf, "is_certified": False},
         {"best": -np.inf, "value": -np.inf, "upper_bound": -np.inf},
-        {"best": -np.inf, "value": -np.inf, "upper_bound": 0.0, "gap": np.inf, "certified": False},
+        {"best": -np.inf, "value": -np.inf, "upper_bound": 0.0, "gap": np.inf, "is_certified": False},
     ],
 )
 def test_of_what_is_true_nothing_is_said(changes: dict) -> None:
@@ -40,12 +40,12 @@ def test_of_what_is_true_nothing_is_said(changes: dict) -> None:
         ({"best": -np.inf}, "value .* above the best -inf"),
         ({"value": BEST + 1e-9, "upper_bound": BEST + 1e-9}, "value .* above the best"),
         ({"value": BEST - 0.1}, "gap 0.0 for a value"),
-        ({"value": BEST - 0.1, "gap": 0.09, "certified": False}, "gap 0.09 for a value"),
+        ({"value": BEST - 0.1, "gap": 0.09, "is_certified": False}, "gap 0.09 for a value"),
         ({"upper_bound": BEST + 0.1}, "gap 0.0 for a value"),
-        ({"upper_bound": np.inf, "gap": 1.0, "certified": False}, "that may miss inf"),
+        ({"upper_bound": np.inf, "gap": 1.0, "is_certified": False}, "that may miss inf"),
         ({"best": -np.inf, "value": -np.inf, "upper_bound": 0.0}, "that may miss inf"),
         ({"upper_bound": BEST + 0.1, "gap": 0.2}, "certified is True with gap 0.2"),
-        ({"certified": False}, "certified is False with gap 0.0"),
+        ({"is_certified": False}, "certified is False with gap 0.0"),
         ({"value": np.nan}, "value nan"),
         ({"upper_bound": np.nan}, "bound nan"),
         ({"gap": np.nan}, "gap nan"),

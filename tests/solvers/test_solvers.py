@@ -22,12 +22,12 @@ from banditrank import (
     solve,
 )
 from banditrank.model.generators import FAMILIES
-from banditrank.solvers.assignment import assign, assignment_room, best_assignment
+from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
 from banditrank.solvers.enumeration import (
+    count_rankings,
     draw_ranking,
     enumerate_rankings,
-    enumeration_room,
-    number_of_rankings,
+    new_enumeration_workspace,
 )
 from banditrank.solvers.instance import as_instance
 from banditrank.solvers.solve import choose_solver, equal_value
@@ -59,11 +59,11 @@ def test_assignment_is_optimal(seed: int, k: int, extra: int, rounded: bool) -> 
 def test_assignment_is_optimal_when_it_starts_from_older_prices(seed: int, drift: float) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(4, 12))
-    room = assignment_room(12, 4)
+    workspace = new_assignment_workspace(12, 4)
     ranking = np.zeros(4, dtype=np.uintp)
     for _ in range(25):
         scores = scores + drift * rng.normal(size=scores.shape)
-        total = assign(scores, 12, room, ranking)
+        total = assign(scores, 12, workspace, ranking)
         rows, columns = linear_sum_assignment(scores, maximize=True)
         assert total == pytest.approx(scores[rows, columns].sum(), abs=1e-9)
 
@@ -94,7 +94,7 @@ def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
             UTILITARIAN.compiled(),
             1.0,
             np.random.default_rng(0),
-            enumeration_room(3, 6, 3),
+            new_enumeration_workspace(3, 6, 3),
             ranking,
         )
         weighted = problem.arrival_rates[:, None] * problem.position_preferences
@@ -106,7 +106,7 @@ def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
     problem = make_problem("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
     best = best_equal_ranking(problem)
     rng = np.random.default_rng(3)
-    ranking, room = np.zeros(2, dtype=np.uintp), enumeration_room(2, 5, 2)
+    ranking, workspace = np.zeros(2, dtype=np.uintp), new_enumeration_workspace(2, 5, 2)
     hits = 0
     for _ in range(2000):
         enumerate_rankings(
@@ -114,7 +114,7 @@ def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
             UTILITARIAN.compiled(),
             0.5,
             rng,
-            room,
+            workspace,
             ranking,
         )
         hits += np.array_equal(ranking, best)
@@ -143,7 +143,7 @@ def test_drawn_rankings_are_uniform() -> None:
 
 
 def test_too_many_rankings_are_refused_with_the_limit() -> None:
-    assert number_of_rankings(1000, 20) > 10**50
+    assert count_rankings(1000, 20) > 10**50
     with pytest.raises(UnsolvableError, match="tries at most 1,000,000 rankings, got 1000 items"):
         choose_solver("enumeration", NASH, n_items=1000, n_positions=20)
     unknown = Utility.from_function(

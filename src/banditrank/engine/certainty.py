@@ -109,7 +109,7 @@ def _by_solving(
         ours = total_value(as_instance(world), utility.compiled(), ranking)
         left = max(end - time.monotonic(), 0.0)
         found = solve(world, utility, time_limit=left, target_gap=_GAP, warm_start=ranking)
-        if not found.certified or time.monotonic() > end:
+        if not found.is_certified or time.monotonic() > end:
             break
         wins.append(bool(_no_worse(np.float64(ours), np.float64(found.value))))
         values.append(found.user_type_values)

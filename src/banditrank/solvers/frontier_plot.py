@@ -57,13 +57,13 @@ def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -
     Parameters
     ----------
     points
-        What `banditrank.frontier` returned.
+        What `banditrank.pareto_frontier` returned.
     axes
         Where; a new figure when left out.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
 
-    drawn = [point for point in points if not point.arbitrary]
+    drawn = [point for point in points if not point.is_arbitrary]
     if not drawn:
         raise InvalidInputError("points", "must hold at least one that is not arbitrary", points)
     if axes is None:
@@ -74,7 +74,7 @@ def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -
     marks = []
     for number, ((x, y), here) in enumerate(places.items()):
         colour = COLOURS[number % (len(COLOURS) - 1)]  # black is personalized treatment's
-        inside = colour if all(point.certified for point in here) else "white"
+        inside = colour if all(point.is_certified for point in here) else "white"
         axes.plot(x, y, "o", markersize=8, color=colour, markerfacecolor=inside, zorder=3)
         marks.append(_Mark(x, y, _label(here)))
     path = [(point.total, point.worst) for point in drawn]
@@ -111,13 +111,13 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     """Return limits that leave room for labels, and do not make a mountain of a difference below a tenth."""
     low, high = min(values), max(values)
     missing = max(0.0, 0.1 * (high or 1.0) - (high - low))
-    room = 0.16 * (high - low + missing) + missing / 2
-    return low - room, high + room
+    margin = 0.16 * (high - low + missing) + missing / 2
+    return low - margin, high + margin
 
 
 def _label(points: Sequence[FrontierPoint]) -> str:
     names = fill(", ".join(_name(point.utility) for point in points), 26, break_long_words=False)
-    gaps = [point.solution.gap for point in points if not point.certified]
+    gaps = [point.solution.gap for point in points if not point.is_certified]
     if not gaps:
         return names
     gap = f"gap {max(gaps):.2g}" if max(gaps) < np.inf else "gap unknown"

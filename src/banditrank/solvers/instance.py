@@ -13,7 +13,7 @@ from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 
-LARGEST = 1e100  # of any number in an instance: sums and products of such stay finite
+MAX_NUMBER = 1e100  # of any number in an instance: sums and products of such stay finite
 
 
 class Instance(NamedTuple):
@@ -87,8 +87,8 @@ def _finite(field: str, table: ArrayLike, dimensions: int) -> Floats:
         raise InvalidInputError(field, "must hold numbers only", table) from None
     if array.ndim != dimensions:
         raise InvalidInputError(field, f"must have {dimensions} dimensions", array.ndim)
-    for bad in array[~((array >= 0) & (array <= LARGEST))]:
-        raise InvalidInputError(field, f"must be numbers from 0 to {LARGEST:g}", float(bad))
+    for bad in array[~((array >= 0) & (array <= MAX_NUMBER))]:
+        raise InvalidInputError(field, f"must be numbers from 0 to {MAX_NUMBER:g}", float(bad))
     return array
 
 

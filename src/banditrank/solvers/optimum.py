@@ -12,7 +12,7 @@ from banditrank.model.click_models import SINGLE_LOOK, ClickModel, compile_probl
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import BernoulliRewards, Rewards
 from banditrank.model.values import best_personalized_rankings
-from banditrank.solvers.enumeration import ENUMERATION_LIMIT
+from banditrank.solvers.enumeration import MAX_ENUMERATED_RANKINGS
 from banditrank.solvers.solve import best_equal_ranking
 from banditrank.utilities.utility import Utility
 
@@ -82,12 +82,11 @@ def _best_by_trying(
     utility: Utility | None,
 ) -> NDArray[np.intp]:
     """Return the best of the rankings, of which nothing more is known than their values."""
-    tried = np.array(list(islice(rankings, ENUMERATION_LIMIT + 1)), dtype=np.uintp)
-    if len(tried) > ENUMERATION_LIMIT:
-        size = f"{problem.n_items} items in {problem.n_positions} positions"
+    tried = np.array(list(islice(rankings, MAX_ENUMERATED_RANKINGS + 1)), dtype=np.uintp)
+    if len(tried) > MAX_ENUMERATED_RANKINGS:
         raise UnsolvableError(
-            f"click model {click_model.name} needs all rankings tried, at most {ENUMERATION_LIMIT:,}: {size} "
-            "make more"
+            f"click model {click_model.name} needs all rankings tried, at most {MAX_ENUMERATED_RANKINGS:,}: "
+            f"{problem.n_items} items in {problem.n_positions} positions make more"
         )
     world = compile_problem(problem, rewards, click_model)
     values = np.array(  # (rankings, N)

@@ -25,7 +25,7 @@ class Solution:
         No ranking is worth more.
     gap
         How far the value may be from the best, as a share of it: see `gap_unit`.
-    certified
+    is_certified
         Whether the gap is at most the one that was asked for.
     solver
         The method.
@@ -41,7 +41,7 @@ class Solution:
     value: float
     upper_bound: float
     gap: float
-    certified: bool
+    is_certified: bool
     solver: str
     nodes: int
     seconds: float
