@@ -55,7 +55,7 @@ def test_a_utility_that_is_no_number_is_refused() -> None:
         name="hole",
     )
     world = World(np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]]))
-    with pytest.raises(InvalidInputError, match="must be a number wherever a ranking may be, got nan"):
+    with pytest.raises(InvalidInputError, match="must be finite or −∞ for every ranking, got nan"):
         solve(world, utility)
 
 

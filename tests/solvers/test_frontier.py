@@ -59,7 +59,7 @@ def test_a_utility_that_cannot_tell_rankings_apart_is_marked_and_not_drawn() -> 
     assert [point.is_arbitrary for point in points] == [False, True, False]
     labels = [text.get_text() for text in plot_frontier(points).texts]
     assert not any("nash" in label for label in labels)
-    with pytest.raises(InvalidInputError, match="at least one that is not arbitrary"):
+    with pytest.raises(InvalidInputError, match="must contain one that is not arbitrary"):
         plot_frontier([points[1]])
 
 
