@@ -167,7 +167,7 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
     assert permutation_lp.SOLVER.unsupported_reason(crooked, 20, 4) is None
     reason = permutation_lp.SOLVER.unsupported_reason(UTILITARIAN, 100, 10)
     assert reason is not None
-    assert reason.startswith("makes a variable of each of at most 200,000 rankings, got 100 items in 10")
+    assert reason.startswith("supports at most 200,000 rankings, got 100 items in 10")
 
 
 def test_the_permutation_lp_takes_utilities_of_any_shape() -> None:

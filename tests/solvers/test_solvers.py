@@ -144,7 +144,7 @@ def test_drawn_rankings_are_uniform() -> None:
 
 def test_too_many_rankings_are_refused_with_the_limit() -> None:
     assert count_rankings(1000, 20) > 10**50
-    with pytest.raises(UnsolvableError, match="tries at most 1,000,000 rankings, got 1000 items"):
+    with pytest.raises(UnsolvableError, match="supports at most 1,000,000 rankings, got 1000 items"):
         choose_solver("enumeration", NASH, n_items=1000, n_positions=20)
     unknown = Utility.from_function(
         math.sqrt, shape="concave"
