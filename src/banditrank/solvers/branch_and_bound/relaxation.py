@@ -36,25 +36,25 @@ from banditrank.utilities.formulas import LOGARITHM, MINIMUM, POWER, CompiledUti
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 2.3e-16  # a sum of n numbers is off by less than n times this share of their sizes
-_CLOSE = 0.1  # how much of the mixture's lead over the best ranking the bound may add before branching
+ROUNDING = 2.3e-16  # relative rounding error of a sum, per term
+_CLOSE = 0.1  # gap between bound and mixture at which to branch, relative to the mixture's lead
 _CLOSE_MAXIMIN = 0.6
 
 
 class Tangent(NamedTuple):
-    """A bound as a function of t, the best assignment at its slopes."""
+    """An upper bound as a function of t, the optimal assignment at its slopes."""
 
     height: float  # F
     lift: float  # G
-    is_scalable: bool  # whether multiples of the slopes are bounds too
+    is_scalable: bool  # whether all multiples of the slopes yield bounds
 
 
 @inlined
 def bound_at(utility: CompiledUtility, tangent: Tangent, total: float, terms: int) -> float:
-    """Return the upper bound that an assignment worth ``total`` proves.
+    """Return the upper bound that an optimal assignment of value ``total`` proves.
 
-    It allows for rounding, ``terms`` being how many numbers the height and the lift are sums of: where steep
-    slopes make them large and the bound is their small difference, it is as good as none.
+    The bound includes the rounding error of the height and the lift, which are sums of ``terms`` numbers. For
+    steep slopes both are large and their difference is small: the bound is then weak.
     """
     if not tangent.is_scalable:
         size = abs(tangent.height) + abs(tangent.lift) + abs(total)
@@ -68,7 +68,7 @@ def bound_at(utility: CompiledUtility, tangent: Tangent, total: float, terms: in
 
 @inlined
 def total_at(utility: CompiledUtility, tangent: Tangent, bound: float, terms: int) -> float:
-    """Return the total at which `bound_at` is a bound: a smaller total proves that nothing exceeds it."""
+    """Return the total at which `bound_at` equals a bound: a smaller total proves the bound."""
     if bound == -np.inf:
         return -np.inf
     if not tangent.is_scalable:
@@ -85,16 +85,16 @@ def total_at(utility: CompiledUtility, tangent: Tangent, bound: float, terms: in
 
 
 class RelaxationState(NamedTuple):
-    """Where the last search's relaxation ended."""
+    """The final relaxation of the last search, from which the next one starts."""
 
-    columns: NDArray[np.uintp]  # (MAX_STORED_ATOMS, K) item numbers
+    columns: NDArray[np.uintp]  # (MAX_STORED_ATOMS, K) items
     weights: Floats  # (MAX_STORED_ATOMS,)
     guide: Floats  # (N,)
     n_atoms: NDArray[np.int64]  # (1,) 0 if there was no search
 
 
 def new_relaxation_state(n_user_types: int, n_positions: int) -> RelaxationState:
-    """Return room for searches of a size."""
+    """Allocate a state for the given sizes."""
     return RelaxationState(
         np.zeros((MAX_STORED_ATOMS, n_positions), dtype=np.uintp),
         np.zeros(MAX_STORED_ATOMS),
@@ -105,7 +105,7 @@ def new_relaxation_state(n_user_types: int, n_positions: int) -> RelaxationState
 
 @internal
 def restore_relaxation(task: Task, node: Node, relaxation: RelaxationState) -> None:
-    """Start from where the last search's relaxation ended."""
+    """Restore the atoms and the guide of the last search."""
     atoms = node.atoms
     for i in range(node.guide.size):
         node.guide[i] = relaxation.guide[i]
@@ -122,7 +122,7 @@ def restore_relaxation(task: Task, node: Node, relaxation: RelaxationState) -> N
 
 @internal
 def store_relaxation(node: Node, relaxation: RelaxationState) -> None:
-    """Note where the relaxation of the whole instance ended, before items are dropped from it."""
+    """Store the relaxation of the root, before columns are dropped."""
     relaxation.n_atoms[0] = store_atoms(node.atoms, relaxation.columns, relaxation.weights)
     for i in range(node.guide.size):
         relaxation.guide[i] = node.best_guide[i]
@@ -130,9 +130,9 @@ def store_relaxation(node: Node, relaxation: RelaxationState) -> None:
 
 @internal
 def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float) -> float:
-    """Return a bound on what the node allows, not above ``bound``, or −∞ if nothing in it matters.
+    """Return an upper bound on the node, at most ``bound``; −∞ if the node can be pruned.
 
-    At most ``most`` assignments are solved; every one is a ranking that may become the incumbent.
+    Solves at most ``most`` assignments, each of which is a ranking that may become the incumbent.
     """
     minimum = task.utility.code == MINIMUM
     close = _CLOSE_MAXIMIN if minimum else _CLOSE
@@ -174,7 +174,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
 
 @inlined
 def _move_guide(task: Task, node: Node) -> None:
-    """Take the next slopes at the mixture."""
+    """Move the guide towards the mixture."""
     for i in range(node.guide.size):
         value = node.atoms.mixture[i]
         if task.is_spatial:
@@ -186,7 +186,7 @@ def _move_guide(task: Task, node: Node) -> None:
 
 @internal
 def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
-    """Write the slopes at the guide, and return what bounds follow from them."""
+    """Write the slopes at the guide, and return the tangent."""
     weights = task.instance.weights
     height, lift = 0.0, 0.0
     if task.utility.code == MINIMUM:
@@ -206,7 +206,7 @@ def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
         node.slopes[i] = slope
         height += weights[i] * utility_of(task.utility, node.guide[i])
         lift += slope * node.guide[i]
-    if not (-np.inf < height < np.inf and -np.inf < lift < np.inf):  # a function of one's own gave no number
+    if not (-np.inf < height < np.inf and -np.inf < lift < np.inf):  # a user function failed
         for i in range(weights.size):
             node.slopes[i] = 0.0
         return Tangent(np.inf, 0.0, False)
@@ -216,11 +216,10 @@ def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
 
 @internal
 def _solve_assignment(task: Task, node: Node) -> float:
-    """Find the best assignment at the slopes; return a bound that its prices prove, −∞ if there is none.
+    """Solve the assignment at the slopes; return the bound that its prices prove, −∞ if infeasible.
 
-    For any prices v ≥ 0 of items, no assignment exceeds Σ_k max_j (V_kj − v_j) + Σ_j v_j. Items that must be
-    shown may have a negative price; they are made to be shown by adding a large amount to their scores, which
-    is taken off again.
+    For any prices v ≥ 0 of items, no assignment exceeds Σ_k max_j (V_kj − v_j) + Σ_j v_j. Required items may
+    have a negative price; a large amount is added to their scores, and subtracted from the bound.
     """
     instance, scores, prices = task.instance, node.scores, node.workspace.prices
     live, n_positions = node.n_slots[0], scores.shape[0]
@@ -268,9 +267,9 @@ def _solve_assignment(task: Task, node: Node) -> float:
 
 @inlined
 def _reset_prices_of_another_scale(node: Node) -> None:
-    """Start from no prices if the slopes are much steeper or flatter than those that the prices are for.
+    """Reset the prices if their slopes were much steeper or flatter than the current ones.
 
-    Prices far above the scores would leave nothing of them but rounding errors.
+    Prices far above the scores would leave only rounding errors of them.
     """
     size = 0.0
     for i in range(node.slopes.size):
@@ -284,7 +283,7 @@ def _reset_prices_of_another_scale(node: Node) -> None:
 
 @internal
 def _fix_cells(node: Node, slack: float) -> bool:
-    """Rule out the cells that cost an assignment more than the slack; return whether there were any."""
+    """Forbid cells whose reduced cost exceeds the slack; return whether there were any."""
     prices = node.workspace.prices
     found = False
     for k in range(node.rows.size):
@@ -298,7 +297,7 @@ def _fix_cells(node: Node, slack: float) -> bool:
 
 @internal
 def _tighten_intervals(task: Task, node: Node, slack: float) -> bool:
-    """Shrink the intervals to values at which a type loses no more than the slack; False if one vanishes."""
+    """Tighten the intervals to values at which a type loses at most the slack; False if one is empty."""
     envelope = node.envelope
     for i in range(envelope.low.size):
         weight, slope, heights = task.instance.weights[i], node.slopes[i], envelope.heights[i]
@@ -313,7 +312,7 @@ def _tighten_intervals(task: Task, node: Node, slack: float) -> bool:
         if first == last:
             return False
         if last - first < GRID:
-            # Rounding must not shave off what was not excluded.
+            # Rounding outwards keeps values that were not excluded.
             if first > 0:
                 envelope.low[i] = (low + first * width) * (1.0 - 1e-12)
             if last < GRID:
