@@ -48,12 +48,12 @@ def test_points_are_in_order_each_once() -> None:
 
 
 @pytest.mark.parametrize("alpha", [-1, 1001, float("nan"), True])
-def test_an_alpha_that_is_none_is_refused(alpha: float) -> None:
+def test_an_invalid_alpha_is_rejected(alpha: float) -> None:
     with pytest.raises(InvalidInputError, match="alpha must be a number from 0 to 1,000, got"):
         pareto_frontier(example(), alphas=[alpha])
 
 
-def test_a_utility_that_cannot_tell_rankings_apart_is_marked_and_not_drawn() -> None:
+def test_an_arbitrary_ranking_is_marked_and_not_drawn() -> None:
     problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.8, 0.4]])  # nothing appeals to type-1
     points = pareto_frontier(problem, alphas=[1])
     assert [point.is_arbitrary for point in points] == [False, True, False]
@@ -69,7 +69,7 @@ def test_utilities_that_choose_the_same_ranking_share_a_label() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_labels_hide_neither_each_other_nor_a_mark(seed: int) -> None:
+def test_labels_overlap_neither_each_other_nor_a_marker(seed: int) -> None:
     axes = plot_frontier(pareto_frontier(example(seed), alphas=[0.2, 0.5, 1, 2, 5, 10]))
     axes.get_figure().draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
@@ -83,7 +83,7 @@ def test_labels_hide_neither_each_other_nor_a_mark(seed: int) -> None:
             assert not box.contains(*axes.transData.transform(mark.get_xydata()[0]))
 
 
-def test_what_is_not_certified_is_hollow_and_says_so() -> None:
+def test_uncertified_points_are_hollow_and_labelled() -> None:
     points = pareto_frontier(example(), alphas=[])
     for gap, told in ((0.25, "gap 0.25"), (np.inf, "gap unknown")):
         last = replace(points[-1], solution=replace(points[-1].solution, is_certified=False, gap=gap))
@@ -93,13 +93,13 @@ def test_what_is_not_certified_is_hollow_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_pictures_are_written(tmp_path: Path, ending: str) -> None:
+def test_figures_are_written(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"frontier.{ending}"
     save_frontier_plot(kdd2012(), pareto_frontier(kdd2012()), path)
     assert path.stat().st_size > 5000
 
 
-def test_a_picture_of_nearly_equal_values_does_not_blow_them_up() -> None:
+def test_nearly_equal_values_are_not_magnified() -> None:
     axes = plot_frontier(pareto_frontier(kdd2012()))  # worst-off values of 0.4904 and 0.4906
     low, high = axes.get_ylim()
     assert high - low > 0.04
@@ -114,14 +114,14 @@ def test_odd_names_are_drawn(tmp_path: Path) -> None:
         save_frontier_plot(problem, pareto_frontier(problem), tmp_path / "missing" / "odd.png")
 
 
-def test_a_world_where_nobody_likes_anything_has_a_frontier_too(tmp_path: Path) -> None:
+def test_a_problem_of_zero_means_has_a_frontier(tmp_path: Path) -> None:
     problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.0, 0.0]])
     points = pareto_frontier(problem, alphas=[0.5])
     assert [(point.total, point.price_of_equality, point.solution.gap) for point in points] == [(0, 0, 0)] * 3
     save_frontier_plot(problem, points, tmp_path / "nothing.png")
 
 
-def test_a_label_that_finds_no_room_beside_its_mark_is_tied_to_it_by_a_line() -> None:
+def test_a_distant_label_is_connected_to_its_marker() -> None:
     points = pareto_frontier(example(), alphas=[])
     crowd = [
         replace(

@@ -29,7 +29,7 @@ def judged(best: float = BEST, **changes: float) -> str | None:
         {"best": -np.inf, "value": -np.inf, "upper_bound": 0.0, "gap": np.inf, "is_certified": False},
     ],
 )
-def test_of_what_is_true_nothing_is_said(changes: dict) -> None:
+def test_a_correct_solution_has_no_complaint(changes: dict) -> None:
     assert judged(**changes) is None
 
 
@@ -51,5 +51,5 @@ def test_of_what_is_true_nothing_is_said(changes: dict) -> None:
         ({"gap": np.nan}, "gap nan"),
     ],
 )
-def test_what_is_untrue_is_said(changes: dict, words: str) -> None:
+def test_an_incorrect_solution_is_reported(changes: dict, words: str) -> None:
     assert re.search(words, judged(**changes) or "nothing")

@@ -27,9 +27,15 @@ def user_type_values(problem: Problem, ranking: ArrayLike) -> NDArray[np.float64
 def weighted_means(
     preferences: NDArray[np.float64], means: NDArray[np.float64], ranking: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return Σ_k ρ_ik μ_i,σ(k), shape (N,), for ρ of shape (N, K) and μ of shape (N, M)."""
-    shown = as_ranking(np.asarray(ranking), n_items=means.shape[1], n_positions=preferences.shape[1])
-    values: NDArray[np.float64] = np.einsum("ik,ik->i", preferences, means[:, shown])
+    """Return Σ_k ρ_ik μ_i,σ(k), shape (N,), for ρ of shape (N, K) and μ of shape (N, M).
+
+    Raises
+    ------
+    InvalidInputError
+        If the ranking is not K different items.
+    """
+    items = as_ranking(np.asarray(ranking), n_items=means.shape[1], n_positions=preferences.shape[1])
+    values: NDArray[np.float64] = np.einsum("ik,ik->i", preferences, means[:, items])
     return values
 
 

@@ -1,4 +1,4 @@
-"""The two methods that let HiGHS decide, against trying all rankings."""
+"""The two solvers based on HiGHS, against enumeration."""
 
 import sys
 import time
@@ -70,7 +70,7 @@ def check(instance: Instance, utility: Utility, result: SolverResult) -> None:
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
 @pytest.mark.parametrize("name", SOLVERS)
-def test_it_finds_what_trying_all_rankings_finds(name: str, utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+def test_it_agrees_with_enumeration(name: str, utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for seed, family in enumerate(sorted(FAMILIES)):
         for size in SIZES:
             instance = draw(family, size, seed, bonuses=bonuses)
@@ -78,7 +78,7 @@ def test_it_finds_what_trying_all_rankings_finds(name: str, utility: Utility, bo
 
 
 @pytest.mark.parametrize("utility", [NASH, alpha_fair(5), MAXIMIN], ids=str)
-def test_outer_approximation_is_right_where_the_relaxation_is_not_enough(utility: Utility) -> None:
+def test_outer_approximation_is_exact_where_the_relaxation_is_not(utility: Utility) -> None:
     instance = draw("conflict", (5, 9, 5), 1, bonuses=False)
     result = outer_approximation.SOLVER.run(instance, utility, options())
     check(instance, utility, result)
@@ -86,17 +86,17 @@ def test_outer_approximation_is_right_where_the_relaxation_is_not_enough(utility
 
 
 @pytest.mark.parametrize("utility", [*UTILITIES, alpha_fair(1000)], ids=str)
-@pytest.mark.parametrize("method", SOLVERS.values(), ids=SOLVERS)
-def test_out_of_time_it_gives_a_ranking_and_a_bound_that_holds(method: Solver, utility: Utility) -> None:
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_at_the_deadline_it_returns_a_ranking_and_a_valid_bound(solver: Solver, utility: Utility) -> None:
     for seed in range(5):
         instance = draw("conflict", (3, 6, 3), seed, bonuses=seed % 2 == 1)
-        result = method.run(instance, utility, options(0.0))
+        result = solver.run(instance, utility, options(0.0))
         assert len(set(result.ranking.tolist())) == 3
         assert result.upper_bound >= best_of_all(instance, utility)
 
 
 @pytest.mark.parametrize("utility", [NASH, MAXIMIN], ids=str)
-def test_it_stops_in_time_with_a_bound_that_holds(utility: Utility) -> None:
+def test_it_stops_in_time_with_a_valid_bound(utility: Utility) -> None:
     instance = draw("conflict", (10, 200, 20), 0, bonuses=False)
     start = time.perf_counter()
     result = outer_approximation.SOLVER.run(instance, utility, options(1.0))
@@ -113,26 +113,26 @@ def test_a_warm_start_is_never_made_worse() -> None:
 
 
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
-@pytest.mark.parametrize("method", SOLVERS.values(), ids=SOLVERS)
-def test_a_type_without_weight_does_not_count(method: Solver, utility: Utility) -> None:
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_a_type_without_weight_does_not_count(solver: Solver, utility: Utility) -> None:
     instance = draw("random", (3, 5, 2), 0, bonuses=False)
     means = instance.means.copy()
     means[1] = 0.0
     unweighted = instance._replace(weights=np.array([0.5, 0.0, 0.5]), means=means)
-    check(unweighted, utility, method.run(unweighted, utility, options()))
+    check(unweighted, utility, solver.run(unweighted, utility, options()))
 
 
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
-@pytest.mark.parametrize("method", SOLVERS.values(), ids=SOLVERS)
-def test_a_type_that_gets_nothing_whatever_is_shown(method: Solver, utility: Utility) -> None:
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_a_type_whose_value_is_always_zero(solver: Solver, utility: Utility) -> None:
     instance = draw("random", (3, 5, 2), 0, bonuses=True)
     instance.means[1] = 0.0
-    check(instance, utility, method.run(instance, utility, options()))
+    check(instance, utility, solver.run(instance, utility, options()))
 
 
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
-@pytest.mark.parametrize("method", SOLVERS.values(), ids=SOLVERS)
-def test_types_that_cannot_all_get_something(method: Solver, utility: Utility) -> None:
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_types_that_cannot_all_have_positive_values(solver: Solver, utility: Utility) -> None:
     # Each of three types likes one item only, and there is room for two.
     apart = Instance(np.full(3, 1 / 3), np.full((3, 2), 0.5), np.eye(3, 4), np.zeros(4))
     # Two rings of three types and items, each type liking two items of its ring: halves of all six items
@@ -140,19 +140,19 @@ def test_types_that_cannot_all_get_something(method: Solver, utility: Utility) -
     likes = np.kron(np.eye(2), 1.0 - np.eye(3))
     in_rings = Instance(np.full(6, 1 / 6), np.full((6, 3), 1 / 3), likes, np.zeros(6))
     for instance in (apart, in_rings):
-        check(instance, utility, method.run(instance, utility, options()))
+        check(instance, utility, solver.run(instance, utility, options()))
 
 
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
-@pytest.mark.parametrize("method", SOLVERS.values(), ids=SOLVERS)
-def test_values_of_very_different_size(method: Solver, utility: Utility) -> None:
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_values_of_very_different_size(solver: Solver, utility: Utility) -> None:
     rng = np.random.default_rng(5)
     means = 10.0 ** rng.uniform(-5, 0, (3, 6))
     instance = Instance(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3), means, np.zeros(6))
-    check(instance, utility, method.run(instance, utility, options()))
+    check(instance, utility, solver.run(instance, utility, options()))
 
 
-def test_what_does_not_fit_is_refused_in_words() -> None:
+def test_unsupported_reasons() -> None:
     crooked = Utility.from_function(lambda u: u * u, shape="non-concave")
     bare = Utility.from_function(np.sqrt, shape="concave", name="bare")
     unsupported_reason = outer_approximation.SOLVER.unsupported_reason
@@ -170,13 +170,13 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
     assert reason.startswith("supports at most 200,000 rankings, got 100 items in 10")
 
 
-def test_the_permutation_lp_takes_utilities_of_any_shape() -> None:
+def test_the_permutation_lp_supports_utilities_of_any_shape() -> None:
     crooked = Utility.from_function(lambda u: u * u, shape="non-concave")
     instance = draw("conflict", (3, 6, 3), 0, bonuses=True)
     check(instance, crooked, permutation_lp.SOLVER.run(instance, crooked, options()))
 
 
-def test_a_derivative_that_is_no_number_is_told() -> None:
+def test_a_derivative_of_nan_is_rejected() -> None:
     def only_where_it_is_checked(u: float) -> float:
         return 0.5 / np.sqrt(u) if abs(20 * u - round(20 * u)) < 1e-9 else np.nan
 
@@ -186,7 +186,7 @@ def test_a_derivative_that_is_no_number_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_without_highs_it_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_highs_the_error_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "highspy", None)
     instance = draw("random", (2, 4, 2), 0, bonuses=False)
     with pytest.raises(UnsolvableError, match=rf"{name} needs highspy: pip install banditrank\[highs\]"):
