@@ -34,6 +34,15 @@ class Estimates:
         N_ij, shape (N, M): the estimated number of times that users examined an item.
     item_means
         μ̂, shape (N, M).
+
+    Examples
+    --------
+    >>> counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[20, 10], [40, 20]]], [200])
+    >>> estimates = estimate(counts)
+    >>> estimates.item_means
+    array([[0.3, 0.6]])
+    >>> round(estimates.collective_utility([1, 0], "nash"), 6)  # ln 0.5
+    -0.693147
     """
 
     arrival_rates: Floats

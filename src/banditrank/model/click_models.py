@@ -177,6 +177,13 @@ class PositionBased(ClickModel):
 
     A round may have several clicks. κ_ik is ρ_ik over the largest of the type's ρ: the position of the
     largest preference is always examined.
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> PositionBased().position_weights(kdd2012()).round(2)
+    array([[0.48, 1.  ],
+           [0.71, 1.  ]])
     """
 
     name: ClassVar[str] = "position-based"
