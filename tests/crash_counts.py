@@ -7,8 +7,8 @@ from itertools import chain
 
 from crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.ranking_ids import RankingIdSigner
-from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.factory import open_store

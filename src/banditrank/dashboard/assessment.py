@@ -146,7 +146,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
         best_equal_rankings(problem, other_utility),
     ]
     current = 0 if surface.treatment == "personalized" else 1 if utility == UTILITARIAN else 2
-    samples = PosteriorSamples(counts.of_items(surface.active_numbers), seed=surface_counts.version)
+    samples = PosteriorSamples(counts.select_items(surface.active_numbers), seed=surface_counts.version)
     values = np.empty((len(rankings), samples.n_samples, problem.n_user_types))  # of each treatment
     personal_optima = np.empty(values.shape[1:])  # (S, N): value of each user type's own best ranking
     assessed = []

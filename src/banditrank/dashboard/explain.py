@@ -15,7 +15,7 @@ from banditrank.engine.ranking_ids import IssuedRanking, nonce_of
 from banditrank.engine.surface import Surface
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import PrunedError
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.estimates import estimate
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.storage.records import DISCARDED, REWARD_UNITS
 from banditrank.utilities.utility import UTILITARIAN, Utility
@@ -247,7 +247,7 @@ def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRan
 
 def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> DrawnWorld:
     """Return the estimates from the counts, of one user type or of all."""
-    estimates = likelihood_estimate(snapshot.counts)
+    estimates = estimate(snapshot.counts, method="likelihood")
     means = estimates.item_means.clip(0.0, 1.0)
     if user_type is None:
         return DrawnWorld(estimates.arrival_rates, estimates.position_preferences, means)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.policies.posterior import start_posterior
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

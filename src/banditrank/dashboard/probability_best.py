@@ -116,7 +116,7 @@ def _solve_samples(
         actual = total_value(as_instance(problem), utility.compiled(), ranking)
         time_limit = max(deadline - time.monotonic(), 0.0)
         solution = solve(problem, utility, time_limit=time_limit, target_gap=_TARGET_GAP, warm_start=ranking)
-        if not solution.certified or time.monotonic() > deadline:
+        if not solution.is_certified or time.monotonic() > deadline:
             break
         is_optimal.append(bool(_attains(np.float64(actual), np.float64(solution.value))))
         values.append(solution.user_type_values)

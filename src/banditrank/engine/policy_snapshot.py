@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.ranking_ids import NONCE_BYTES, RandomBytes
 from banditrank.engine.surface import Surface
 from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
 from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts
 from banditrank.storage.records import pack_ranking
 
 _BATCH = 64

@@ -4,13 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import Counts, InvalidInputError, ThompsonRank, estimate
-from banditrank.estimators.intervals import likelihood_intervals
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.intervals import confidence_intervals
 
 READERS = (
     estimate,
-    likelihood_estimate,
-    likelihood_intervals,
+    lambda counts: estimate(counts, method="likelihood"),
+    confidence_intervals,
     lambda counts: ThompsonRank().rank(counts, 0, rng=np.random.default_rng(0)),
 )
 
@@ -42,7 +41,7 @@ def test_counts_are_consistent(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_arrays_and_plain_values_give_the_counts_back(seed: int) -> None:
+def test_arrays_and_dictionaries_round_trip(seed: int) -> None:
     counts = drawn(seed)
     assert Counts.from_arrays(**counts.to_dict()) == counts
 
@@ -59,13 +58,13 @@ def test_a_copy_is_independent() -> None:
     ("user_type", "ranking", "rewards", "message"),
     [
         (2, [0, 1, 2], [0, 0, 0], "user_type must be a whole number from 0 to 1, got 2"),
-        (0, [0, 0, 1], [0, 0, 0], "ranking must not show an item twice"),
+        (0, [0, 0, 1], [0, 0, 0], "ranking must not contain an item twice"),
         (0, [0, 1, 2], [0, 0], "rewards must have 3 entries"),
         (0, [0, 1, 2], [0, -1, 0], "rewards must be finite and not negative, got -1.0"),
         (0, [0, 1, 2], [0, np.nan, 0], "rewards must be finite and not negative, got nan"),
     ],
 )
-def test_a_bad_round_is_refused_and_changes_nothing(
+def test_an_invalid_round_is_rejected_and_changes_nothing(
     user_type: int, ranking: list, rewards: list, message: str
 ) -> None:
     counts = drawn(5)
@@ -93,7 +92,7 @@ def test_a_bad_round_is_refused_and_changes_nothing(
         ),
     ],
 )
-def test_bad_arrays_are_refused(arguments: tuple, message: str) -> None:
+def test_invalid_arrays_are_rejected(arguments: tuple, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Counts.from_arrays(*arguments)
 
@@ -131,12 +130,12 @@ def _made(**changes: object) -> Counts:
         ({"rounds": 1.5}, "rounds must be a whole number of at least 0, got 1.5"),
     ],
 )
-def test_arrays_that_formulas_would_leave_are_refused(changes: dict, message: str) -> None:
+def test_arrays_that_compiled_code_would_overrun_are_rejected(changes: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         _made(**changes)
 
 
-def test_rounds_may_be_of_any_kind_of_whole_number() -> None:
+def test_rounds_may_be_any_integer_type() -> None:
     assert type(_made(rounds=np.int64(7)).rounds) is int
 
 
@@ -154,7 +153,7 @@ def test_rounds_may_be_of_any_kind_of_whole_number() -> None:
         ("arrivals", -2.0, "arrivals must be finite and not negative, got -2.0"),
     ],
 )
-def test_whoever_reads_counts_refuses_values_that_cannot_be(field: str, value: float, message: str) -> None:
+def test_readers_of_counts_reject_invalid_values(field: str, value: float, message: str) -> None:
     counts = _made()
     getattr(counts, field).flat[0] = value
     for read in READERS:
@@ -162,7 +161,7 @@ def test_whoever_reads_counts_refuses_values_that_cannot_be(field: str, value: f
             read(counts)
 
 
-def test_whoever_reads_counts_refuses_anything_else() -> None:
+def test_readers_of_counts_reject_other_types() -> None:
     for read in READERS:
         with pytest.raises(InvalidInputError, match="counts must be a Counts, got None"):
             read(None)

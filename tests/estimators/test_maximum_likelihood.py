@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import Counts, InvalidInputError, estimate, generate
-from banditrank.estimators.likelihood import alternate, likelihood_estimate
+from banditrank import Counts, InvalidInputError, estimate, make_problem
+from banditrank.estimators.maximum_likelihood import alternate
 
 SHAPES = st.sampled_from([(2, 5, 2), (1, 4, 4), (3, 6, 1), (1, 1, 1), (2, 7, 3)])
 
@@ -28,12 +28,12 @@ def log_likelihood(counts: Counts, rho: np.ndarray, mu: np.ndarray) -> float:
 
 
 @given(seed=st.integers(0, 10**6), shape=SHAPES)
-def test_rewards_that_fit_exactly_give_the_true_world(seed: int, shape: tuple[int, int, int]) -> None:
+def test_exact_rewards_recover_the_problem(seed: int, shape: tuple[int, int, int]) -> None:
     n, m, k = shape
-    problem = generate("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    problem = make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
     displays = np.random.default_rng(seed).integers(1, 10**6, shape).astype(float)
     rewards = displays * problem.item_means[:, :, None] * problem.position_preferences[:, None, :]
-    found = likelihood_estimate(Counts.from_arrays(displays, rewards, displays.sum(axis=(1, 2))))
+    found = estimate(Counts.from_arrays(displays, rewards, displays.sum(axis=(1, 2))), method="likelihood")
     assert found.position_preferences == pytest.approx(problem.position_preferences, abs=1e-9)
     assert found.item_means == pytest.approx(problem.item_means, rel=1e-6)
     looks = np.einsum("ijk,ik->ij", displays, problem.position_preferences)
@@ -41,7 +41,7 @@ def test_rewards_that_fit_exactly_give_the_true_world(seed: int, shape: tuple[in
 
 
 @given(seed=st.integers(0, 10**6), shape=SHAPES)
-def test_no_pass_lowers_the_likelihood(seed: int, shape: tuple[int, int, int]) -> None:
+def test_no_iteration_lowers_the_likelihood(seed: int, shape: tuple[int, int, int]) -> None:
     counts = random_counts(shape, seed)
     n, m, k = shape
     rho, mu, raw = np.full((n, k), 1 / k), np.zeros((n, m)), np.zeros(k)
@@ -57,9 +57,9 @@ def test_no_pass_lowers_the_likelihood(seed: int, shape: tuple[int, int, int]) -
 
 
 @given(seed=st.integers(0, 10**6), shape=SHAPES)
-def test_nothing_nearby_is_more_likely(seed: int, shape: tuple[int, int, int]) -> None:
+def test_the_estimate_is_a_local_maximum(seed: int, shape: tuple[int, int, int]) -> None:
     counts = random_counts(shape, seed, empty=0.0)
-    found = likelihood_estimate(counts)
+    found = estimate(counts, method="likelihood")
     best = log_likelihood(counts, found.position_preferences, found.item_means)
     rng = np.random.default_rng(seed)
     for size in (0.3, 0.01):
@@ -77,7 +77,7 @@ def test_relabelling_types_items_and_positions_relabels_the_estimates(
     types, items, positions = (rng.permutation(size) for size in shape)
     picked = np.ix_(types, items, positions)
     relabelled = Counts.from_arrays(counts.displays[picked], counts.rewards[picked], counts.arrivals[types])
-    found, other = (likelihood_estimate(each, max_passes=500) for each in (counts, relabelled))
+    found, other = (estimate(each, max_iterations=500, method="likelihood") for each in (counts, relabelled))
     assert other.position_preferences == pytest.approx(
         found.position_preferences[np.ix_(types, positions)], abs=1e-9
     )
@@ -87,67 +87,67 @@ def test_relabelling_types_items_and_positions_relabels_the_estimates(
 
 @given(seed=st.integers(0, 10**6), shape=SHAPES)
 def test_rows_sum_to_one_whatever_is_empty(seed: int, shape: tuple[int, int, int]) -> None:
-    found = likelihood_estimate(random_counts(shape, seed, empty=0.8))
+    found = estimate(random_counts(shape, seed, empty=0.8), method="likelihood")
     assert found.position_preferences.sum(axis=1) == pytest.approx(np.ones(shape[0]))
     assert (found.position_preferences >= 0).all()
     assert np.isfinite(found.item_means).all()
 
 
-def test_nothing_known_is_everything_alike() -> None:
-    found = likelihood_estimate(Counts.empty(n_user_types=2, n_items=3, n_positions=2))
+def test_without_data_all_estimates_are_equal() -> None:
+    found = estimate(Counts.empty(n_user_types=2, n_items=3, n_positions=2), method="likelihood")
     assert (found.position_preferences == 0.5).all()
     assert (found.arrival_rates == 0.5).all()
     assert (found.item_means == 0).all()
 
 
-def test_a_type_without_a_reward_looks_everywhere_alike_and_likes_nothing() -> None:
+def test_a_type_without_a_reward_has_equal_preferences_and_means_of_zero() -> None:
     counts = Counts.from_arrays([[[10, 20], [30, 40]]], [[[0, 0], [0, 0]]], [100])
-    found = likelihood_estimate(counts)
+    found = estimate(counts, method="likelihood")
     assert found.position_preferences.tolist() == [[0.5, 0.5]]
     assert found.item_means.tolist() == [[0.0, 0.0]]
 
 
-def test_a_position_never_shown_keeps_its_share_and_the_others_divide_the_rest() -> None:
+def test_a_position_never_shown_gets_an_equal_share() -> None:
     counts = Counts.from_arrays(
         [[[100, 100, 0], [100, 100, 0], [100, 100, 0]]], [[[30, 10, 0], [30, 10, 0], [3, 1, 0]]], [100]
     )
-    found = likelihood_estimate(counts)
+    found = estimate(counts, method="likelihood")
     assert found.position_preferences == pytest.approx(np.array([[0.5, 1 / 6, 1 / 3]]))
     assert found.item_means == pytest.approx(np.array([[0.6, 0.6, 0.06]]))
 
 
-def test_a_position_shown_and_never_rewarded_is_never_looked_at() -> None:
+def test_a_position_shown_and_never_rewarded_has_preference_zero() -> None:
     counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[30, 0], [10, 0]]], [100])
-    found = likelihood_estimate(counts)
+    found = estimate(counts, method="likelihood")
     assert found.position_preferences == pytest.approx(np.array([[1.0, 0.0]]))
     assert found.item_means == pytest.approx(np.array([[0.3, 0.1]]))
 
 
-def test_items_with_empty_cells_tell_what_algorithm_1_leaves_out() -> None:
+def test_items_with_empty_cells_contribute() -> None:
     displays = np.array([[[100, 100, 0], [0, 100, 100], [100, 0, 100]]])
     rho, mu = np.array([[0.5, 0.3, 0.2]]), np.array([[0.1, 0.4, 0.8]])
     counts = Counts.from_arrays(displays, displays * mu[:, :, None] * rho[:, None, :], [100])
-    found = likelihood_estimate(counts)
+    found = estimate(counts, method="likelihood")
     assert found.position_preferences == pytest.approx(rho)
     assert found.item_means == pytest.approx(mu)
     assert estimate(counts).position_preferences == pytest.approx(np.full((1, 3), 1 / 3))
 
 
-def test_positions_that_nothing_ties_together_stay_alike() -> None:
+def test_unconnected_positions_keep_the_initial_ratio() -> None:
     counts = Counts.from_arrays([[[100, 0], [0, 100]]], [[[30, 0], [0, 10]]], [100])
-    found = likelihood_estimate(counts)
+    found = estimate(counts, method="likelihood")
     assert found.position_preferences == pytest.approx(np.array([[0.5, 0.5]]))
     assert found.item_means == pytest.approx(np.array([[0.6, 0.2]]))
 
 
-def test_more_displays_weigh_more() -> None:
-    """On rewards drawn from a known world, one well shown item outweighs four rarely shown ones."""
+def test_cells_are_weighted_by_displays() -> None:
+    """On rewards drawn from a given problem, one well shown item outweighs four rarely shown ones."""
     rng = np.random.default_rng(3)
     displays = np.array([[[10**6, 10**6], *[[40, 40]] * 4]])
     rewards = rng.binomial(displays, np.array([0.7, 0.3]) * 0.2)
     counts = Counts.from_arrays(displays, rewards, [10**6])
     truth = np.array([[0.7, 0.3]])
-    error = np.abs(likelihood_estimate(counts).position_preferences - truth).max()
+    error = np.abs(estimate(counts, method="likelihood").position_preferences - truth).max()
     assert error < 0.005  # five standard deviations
     assert np.abs(estimate(counts).position_preferences - truth).max() > 10 * error
 
@@ -157,11 +157,19 @@ def test_more_displays_weigh_more() -> None:
     [
         ({"tolerance": -1.0}, "tolerance must be a number from 0 to 1, got -1.0"),
         ({"tolerance": math.nan}, "tolerance must be .*, got nan"),
-        ({"max_passes": 0}, "max_passes must be a whole number of at least 1, got 0"),
-        ({"max_passes": 1.5}, "max_passes must be a whole number .* got 1.5"),
+        ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
+        ({"max_iterations": 1.5}, "max_iterations must be a whole number .* got 1.5"),
     ],
 )
-def test_bad_settings_are_refused(settings: dict, message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict, message: str) -> None:
     counts = Counts.empty(n_user_types=1, n_items=1, n_positions=1)
     with pytest.raises(InvalidInputError, match=message):
-        likelihood_estimate(counts, **settings)
+        estimate(counts, method="likelihood", **settings)
+
+
+def test_an_unknown_method_is_rejected() -> None:
+    counts = Counts.empty(n_user_types=1, n_items=1, n_positions=1)
+    with pytest.raises(
+        InvalidInputError, match=r"method must be one of paper, likelihood .*, got 'likelyhood'"
+    ):
+        estimate(counts, method="likelyhood")
