@@ -12,13 +12,13 @@ from worlds import gentle_world
 from banditrank import (
     MAXIMIN,
     NASH,
-    Beta,
+    BetaRewards,
     Problem,
     Solution,
     UCBRank,
     Utility,
     alpha_fair,
-    generate,
+    make_problem,
     simulate,
 )
 from banditrank.solvers.solve import SolverName, solve
@@ -67,7 +67,7 @@ ROWS = (
 def draw(family: str, size: Size, seed: int) -> Problem:
     """Draw a problem."""
     n, m, k = size
-    return generate(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    return make_problem(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
 
 
 def measure_solvers() -> Iterator[dict[str, float]]:
@@ -96,7 +96,7 @@ def _measure_row(row: Row) -> dict[str, float]:
         times.append(duration)
         highs += _highs_if_time(problem, row, [solution.seconds for solution in highs])
     instances = f"{row.utility}, {row.family} {'×'.join(map(str, row.size))}"
-    certified = sum(solution.certified for solution in ours)
+    certified = sum(solution.is_certified for solution in ours)
     remarks = [f"{len(ours)} seeds"] * (len(ours) < SEEDS)
     remarks += [f"{certified} of {len(ours)} certified"] * (certified < len(ours))
     unit, scale = ("milliseconds", 1e3) if row.bar is None or row.bar < 1 else ("seconds", 1.0)
@@ -134,7 +134,7 @@ def _remarks(ours: list[Solution], highs: list[Solution]) -> str:
     if not all(finished):
         remark += f", at least: {len(highs) - sum(finished)} out of time"
     differing = sum(
-        done and mine.certified and abs(mine.value - theirs.value) > HIGHS_GAP * max(1.0, abs(mine.value))
+        done and mine.is_certified and abs(mine.value - theirs.value) > HIGHS_GAP * max(1.0, abs(mine.value))
         for mine, theirs, done in zip(ours, highs, finished, strict=False)
     )
     return remark + (f", {differing} VALUES DIFFER" if differing else "")
@@ -186,7 +186,7 @@ def _measure_loop(loop: Loop) -> dict[str, float]:
     def run(utility: str, horizon: int) -> tuple[float, int]:
         policy = UCBRank(1.0, treatment="equal", utility=utility)
         settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
-        result = simulate(policy, loop.problem, **settings, rewards=Beta())
+        result = simulate(policy, loop.problem, **settings, rewards=BetaRewards())
         return result.seconds, int(result.initial_rounds[0])
 
     horizon = initial = 1000

@@ -9,7 +9,12 @@ import pytest
 from running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, retries, synchronous
-from banditrank.errors import ContradictionError, InvalidInputError, LapsedRankingError, UnknownRankingError
+from banditrank.errors import (
+    ConflictingFeedbackError,
+    ExpiredRankingError,
+    InvalidInputError,
+    UnknownRankingError,
+)
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
@@ -31,7 +36,7 @@ def test_all_methods_of_the_synchronous_client(service: Running) -> None:
         shown = client.rank("ads", "new")
         assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "counted"
         assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "repeated"
-        with pytest.raises(ContradictionError):
+        with pytest.raises(ConflictingFeedbackError):
             client.feedback(shown.id)
         with pytest.raises(UnknownRankingError):
             client.feedback("forged")
@@ -179,7 +184,7 @@ def test_errors_are_raised_by_their_type() -> None:
     problem = {"type": "urn:banditrank:problem:lapsed", "title": "t", "status": 410, "detail": "too late"}
     with (
         client_of(lambda _: httpx.Response(410, json=problem), []) as client,
-        pytest.raises(LapsedRankingError, match="too late"),
+        pytest.raises(ExpiredRankingError, match="too late"),
     ):
         client.feedback("id")
 

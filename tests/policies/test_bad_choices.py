@@ -8,10 +8,10 @@ from banditrank import (
     InvalidInputError,
     Timeline,
     UCBRank,
-    changing,
     find_policy,
-    generate,
     kdd2012,
+    make_problem,
+    make_timeline,
     simulate,
 )
 from banditrank.policies.forgetful import Forgetful
@@ -25,14 +25,23 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: find_policy("ucb-rank", WORLD, smoothed="x"), "^smoothed must be true or false, got 'x'$"),
     (lambda: find_policy("oracle", WORLD, click_model=3), "^click model must be a ClickModel or .*, got 3$"),
     (lambda: find_policy("auto", WORLD, rewards=3), "^rewards must be Rewards or a name of some, got 3$"),
-    (lambda: find_policy("auto", WORLD, memory=5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
+    (
+        lambda: find_policy("auto", WORLD, memory=5),
+        "^memory must be a Forgetting, or window:ROUNDS .*, got 5$",
+    ),
     (lambda: Forgetful("auto", "window:50"), "^inner must be a CompiledPolicy .*, got 'auto'$"),
-    (lambda: Forgetful(UCBRank(0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
-    (lambda: changing(WORLD, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
-    (lambda: changing(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
-    (lambda: changing(TIMELINE, "turnover:2", 100), "^problem must be a Problem: one that does not change"),
-    (lambda: changing(WORLD, "turnover:2", "100"), "^horizon must be a whole number from 2 .*, got '100'$"),
-    (lambda: changing(WORLD, "item-jumps:3", 0), "^horizon must be a whole number from 2 to .*, got 0$"),
+    (lambda: Forgetful(UCBRank(0.5), 5), "^memory must be a Forgetting, or window:ROUNDS .*, got 5$"),
+    (lambda: make_timeline(WORLD, None, 100), "^changes must be a string such as item-jumps:3, got None$"),
+    (lambda: make_timeline(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
+    (
+        lambda: make_timeline(TIMELINE, "turnover:2", 100),
+        "^problem must be a Problem: one that does not change",
+    ),
+    (
+        lambda: make_timeline(WORLD, "turnover:2", "100"),
+        "^horizon must be a whole number from 2 .*, got '100'$",
+    ),
+    (lambda: make_timeline(WORLD, "item-jumps:3", 0), "^horizon must be a whole number from 2 to .*, got 0$"),
     (lambda: Timeline([WORLD, None], [1, 5]), "^problems must be a list of Problems, got "),
     (lambda: Timeline(WORLD, [1]), "^problems must be a list of Problems, got "),
     (lambda: Timeline([WORLD, WORLD], None), "^starts must be a list of rounds, got None$"),
@@ -57,6 +66,6 @@ def test_it_is_refused_in_one_line(call: Callable[[], object], message: str) -> 
 
 
 def test_click_models_and_rewards_go_by_name() -> None:
-    world = generate("random", n_user_types=1, n_items=3, n_positions=2, seed=1)
+    world = make_problem("random", n_user_types=1, n_items=3, n_positions=2, seed=1)
     result = simulate("random", world, 50, 1, rewards="beta:4", click_model="position-based")
     assert (result.rewards, result.click_model) == ("beta:4:1", "position-based")

@@ -51,7 +51,7 @@ def test_contradicting_feedback_is_a_conflict(service: Running) -> None:
     ranking = shown(service)["id"]
     service.ask("POST", "/v1/feedback", {"ranking": ranking})
     said = {"ranking": ranking, "clicked": "ad-3"}
-    clicked = service.application.engine.ticket(ranking)[1].shown.items
+    clicked = service.application.engine.issued_ranking(ranking)[1].impression.items
     if 2 not in clicked:
         said["clicked"] = "ad 1"
     problem(service, "POST", "/v1/feedback", said, status=409, kind="contradiction")
@@ -144,15 +144,15 @@ def test_an_error_in_a_batch_affects_one_feedback(
     service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rankings = [shown(service)["id"] for _ in range(3)]
-    settle = service.application.engine.journal.settle
+    submit = service.application.engine.committer.submit
     failures = iter([None, RuntimeError("a mistake"), None])
 
     def failing(*arguments: object) -> None:
-        settle(*arguments)
+        submit(*arguments)
         if (error := next(failures)) is not None:
             raise error
 
-    monkeypatch.setattr(service.application.engine.journal, "settle", failing)
+    monkeypatch.setattr(service.application.engine.committer, "submit", failing)
     feedback = [{"ranking": ranking} for ranking in rankings]
     answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
     assert [result["status"] for result in answer] == ["counted", "refused", "counted"]

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from running_service import Running, running
 
-from banditrank.engine.dashboard_document import CheckDocument
-from banditrank.engine.keys import create_key
-from banditrank.engine.pace import Pace
+from banditrank.dashboard.document_schemas import HealthCheckDocument
+from banditrank.dashboard.duty_cycle import DutyCycle
+from banditrank.engine.api_keys import create_key
 from banditrank.service.dashboard_cache import DashboardCache, EncodedDashboard
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
@@ -98,7 +98,7 @@ def test_the_dashboard_document_agrees_with_the_reports(service: Running) -> Non
     assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
 
 
-def check(name: str, figure: str) -> CheckDocument:
+def check(name: str, figure: str) -> HealthCheckDocument:
     return {"n": name, "v": figure, "d": "", "l": "none", "s": "ok", "hour": []}
 
 
@@ -109,7 +109,7 @@ def test_the_etag_changes_only_with_the_content(service: Running, monkeypatch: p
 
     def made_again() -> None:
         for cache in service.application.dashboard_cache._caches.values():
-            cache.duty_cycle = Pace(1.0)
+            cache.duty_cycle = DutyCycle(1.0)
 
     play(service, 4)
     wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
@@ -203,10 +203,10 @@ def test_buckets_are_sent_once_and_again_after_they_were_merged(service: Running
     for one in others:
         assert datetime.fromisoformat(one["start"]).timestamp() == pytest.approx(end, abs=0.002)
         end += one["bucket_s"] * len(one["visits"])
-    live = service.application.engine.surface("ads")
-    with live._learned.activity() as activity:
-        activity.fold()
-        activity._buckets.widen(int((time.time() + 60) * 1000))
+    monitor = service.application.monitors.of(service.application.engine.surface("ads"))
+    with monitor._lock:
+        monitor._series.fold()
+        monitor._series._buckets.widen(int((time.time() + 60) * 1000))
     wait_until(lambda: client.of("series")[-1]["bucket_s"] > 0.1)
     wider = next(one for one in client.of("series") if one["bucket_s"] > 0.1)
     assert sum(map(sum, wider["visits"])) == 3
@@ -303,7 +303,7 @@ def test_dashboard_routes_need_the_right_to_read() -> None:
         assert asked("/v1/access", "wrong").json()["rights"] == []
         client = Listening(service, headers={"authorization": f"Bearer {keys['read']}"})
         wait_until(lambda: client.of("state"))
-        store.revoke_key(keys["read"].split("_")[1], at=1)
+        store.revoke_key(keys["read"].split("_")[1], revoked_at_ms=1)
         client.thread.join(MAX_WAIT_SECONDS)
         assert client.ended.is_set()
 

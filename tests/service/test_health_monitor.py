@@ -9,8 +9,8 @@ import pytest
 from live import Clock, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import UnknownNameError
 from banditrank.service import health_monitor
 from banditrank.service.health_monitor import HealthMonitor
@@ -35,10 +35,10 @@ class Monitored:
     def checks(self) -> dict[str, dict[str, Any]]:
         return {check["n"]: check for check in self.health_monitor.checks(self.engine.surface("home"))}
 
-    def surface(self, **settings: Any) -> LiveSurface:
+    def surface(self, **settings: Any) -> SurfaceRuntime:
         """Return the surface with other settings."""
-        self.engine.delete("home")
-        return self.engine.create(a_surface(**settings))
+        self.engine.delete_surface("home")
+        return self.engine.create_surface(a_surface(**settings))
 
     def pass_minutes(self, number: int) -> None:
         for _ in range(12 * number):
@@ -52,7 +52,7 @@ def monitored(monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitored]:
     engine = Engine(MemoryStore(), sync_seconds=60.0, clock=now)
     begun = engine.last_sync
     wait_until(lambda: engine.last_sync != begun)  # it is not read again for a minute
-    engine.create(a_surface())
+    engine.create_surface(a_surface())
     metrics = Metrics(engine)
     made = Monitored(engine, metrics, HealthMonitor(engine, metrics), now)
 
@@ -62,7 +62,7 @@ def monitored(monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitored]:
             return made.monotonic[0]
 
     monkeypatch.setattr(health_monitor, "time", Steady)
-    engine._keeper.last_sync = 1000.0
+    engine._sync_loop.last_sync = 1000.0
     yield made
     engine.close()
 
@@ -109,7 +109,7 @@ def test_requests_of_the_last_minute(
 
 def test_dropped_impressions(monitored: Monitored) -> None:
     monitored.pass_minutes(1)
-    monitored.engine.journal.dropped += 3
+    monitored.engine.committer.dropped += 3
     assert (monitored.checks()["Dropped"]["v"], monitored.checks()["Dropped"]["s"]) == ("3", "bad")
 
 
@@ -132,7 +132,7 @@ def test_unreported_rankings(monitored: Monitored, unreported: str) -> None:
     )  # to about a second
     assert (checks["Feedback delay"]["v"], checks["Feedback delay"]["l"]) == ("30 s", "8 min")
     monitored.now.now += 600
-    wait_until(lambda: live.watch.awaited.closed == 40)
+    wait_until(lambda: live.feedback_tracker.closed == 40)
     checks = monitored.checks()
     assert (checks["Unreported"]["v"], checks["Unreported"]["s"]) == ("25.0%", "warn")
     assert checks["Unreported"]["hour"][-1] == 0.25
@@ -171,22 +171,22 @@ def test_the_history_covers_one_hour(monitored: Monitored) -> None:
     (history,) = monitored.health_monitor._histories.values()
     assert 55 * 60 <= history.samples[-1].at - history.samples[0].at <= 65 * 60
     assert all(len(check["hour"]) == 60 for check in monitored.checks().values())
-    monitored.engine.journal.groups += 120
+    monitored.engine.committer.groups += 120
     monitored.monotonic[0] += 60 - (monitored.monotonic[0] - history.samples[-1].at)
     checks = monitored.checks()
     assert checks["Commits"]["hour"][-1] == pytest.approx(2.0)
     assert checks["Commits"]["v"] == "2.0 per second"
-    monitored.engine.delete("home")
+    monitored.engine.delete_surface("home")
     monitored.health_monitor.sample()
     assert not monitored.health_monitor._histories
 
 
 def test_the_history_of_a_new_surface_starts_with_its_first_check(monitored: Monitored) -> None:
     monitored.health_monitor.sample()
-    monitored.engine.create(a_surface_named("late"))
+    monitored.engine.create_surface(a_surface_named("late"))
     live = monitored.engine.surface("late")
     monitored.health_monitor.checks(live)
     monitored.monotonic[0] += 10.0
-    monitored.engine.journal.groups += 50
+    monitored.engine.committer.groups += 50
     checks = {check["n"]: check for check in monitored.health_monitor.checks(live)}
     assert checks["Commits"]["v"] == "5.0 per second"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from running_service import Running, running
 
-from banditrank.engine.keys import create_key
+from banditrank.engine.api_keys import create_key
 from banditrank.service import host_check
 from banditrank.service.host_check import HostCheck
 from banditrank.service.settings import Settings

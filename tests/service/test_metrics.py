@@ -24,7 +24,7 @@ NO_UNIT = {  # numbers of things
 @pytest.fixture
 def families() -> Iterator[list[Metric]]:
     engine = Engine(MemoryStore(), sync_seconds=60.0)
-    engine.create(Surface("home", items=["a", "b"], n_positions=1))
+    engine.create_surface(Surface("home", items=["a", "b"], n_positions=1))
     metrics = Metrics(engine)
     metrics.record_request("rank", 200, 0.25)
     yield list(text_string_to_metric_families(metrics.exposition().decode()))

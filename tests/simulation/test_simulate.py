@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     Forgetful,
     GreedyRank,
     InvalidInputError,
@@ -17,7 +17,7 @@ from banditrank import (
     Smoothing,
     UCBRank,
     UniformRandom,
-    custom,
+    Utility,
     kdd2012,
     plot_regret,
     simulate,
@@ -59,8 +59,8 @@ class Recording(Policy):
         return (np.arange(counts.n_positions) + self.shift) % counts.n_items
 
 
-@pytest.mark.parametrize("rewards", [None, Beta(0.5)])
-def test_the_same_users_come_to_policies_that_are_compared(rewards: Beta | None) -> None:
+@pytest.mark.parametrize("rewards", [None, BetaRewards(0.5)])
+def test_the_same_users_come_to_policies_that_are_compared(rewards: BetaRewards | None) -> None:
     policies = [Recording(0), Recording(2)]
     for policy in policies:
         simulate(policy, kdd2012(), 500, 1, 1, rewards=rewards)
@@ -168,7 +168,7 @@ def test_functions_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="whose fingerprint differs"):
         simulate(second, kdd2012(), 100, 2, 5, save_to=tmp_path)
     for power in (1.0, 2.0):
-        utility = custom(lambda u, power=power: u**power, shape="non-concave")
+        utility = Utility.from_function(lambda u, power=power: u**power, shape="non-concave")
         policy = UCBRank(0.5, treatment="equal", utility=utility)
         if power == 1.0:
             simulate(policy, kdd2012(), 100, 2, 5, save_to=tmp_path / "utility")
@@ -185,10 +185,15 @@ def test_a_utility_that_fails_in_the_middle_is_told() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    utility = custom(failing, shape="non-concave")
-    with pytest.raises(InvalidInputError, match=r"must give a number wherever.*ZeroDivisionError: beyond"):
+    utility = Utility.from_function(failing, shape="non-concave")
+    with pytest.raises(InvalidInputError, match=r"must return a number \(ZeroDivisionError: beyond"):
         simulate(
-            UCBRank(0.5, treatment="equal", utility=utility), kdd2012(), 3000, 1, 5, rewards=Beta(4.0, 3.0)
+            UCBRank(0.5, treatment="equal", utility=utility),
+            kdd2012(),
+            3000,
+            1,
+            5,
+            rewards=BetaRewards(4.0, 3.0),
         )
 
 

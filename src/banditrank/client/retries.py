@@ -7,12 +7,17 @@ from typing import Any
 import httpx
 
 from banditrank.client.calls import ApiCall
-from banditrank.errors import BanditRankError, ContradictionError, LapsedRankingError, UnknownRankingError
+from banditrank.errors import (
+    BanditRankError,
+    ConflictingFeedbackError,
+    ExpiredRankingError,
+    UnknownRankingError,
+)
 
 _URN_PREFIX = "urn:banditrank:problem:"
 _ERRORS: dict[str, type[BanditRankError]] = {
-    "contradiction": ContradictionError,
-    "lapsed": LapsedRankingError,
+    "contradiction": ConflictingFeedbackError,
+    "lapsed": ExpiredRankingError,
     "unknown-ranking": UnknownRankingError,
 }
 _TRANSIENT_STATUSES = (429, 502, 503, 504)

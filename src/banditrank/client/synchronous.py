@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.client import calls
 from banditrank.client.calls import DEFAULT_URL, ApiCall, ShownRanking
 from banditrank.client.retries import MAX_RETRIES, Retries
@@ -56,7 +56,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds
-        self._max_retries = check_whole("max_retries", max_retries, 0, MAX_RETRIES)
+        self._max_retries = check_integer("max_retries", max_retries, 0, MAX_RETRIES)
         headers = calls.auth_headers(api_key)
         self._http = httpx.Client(base_url=base_url, headers=headers, transport=transport)
 
@@ -89,9 +89,9 @@ class Client:
         ------
         UnknownRankingError
             If the id is unknown.
-        LapsedRankingError
+        ExpiredRankingError
             If the attribution window has closed.
-        ContradictionError
+        ConflictingFeedbackError
             If different feedback was counted before.
         """
         return self._send(calls.feedback(ranking_id, clicked, reward))

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
+from banditrank.counts.counts import Counts, check_counts
+from banditrank.counts.forgetting import Forgetting
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
 from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts, check_counts
-from banditrank.statistics.memory import Memory
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
 Treatment: TypeAlias = Literal["personalized", "equal"]
@@ -34,7 +34,7 @@ class Policy(ABC):
     own_statistics: ClassVar[str | None] = None  # what it learns from beside the counts, if anything
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
-    memory: Memory | None = None  # what of the past it learns from; all of it if there is none
+    memory: Forgetting | None = None  # what of the past it learns from; all of it if there is none
 
     @abstractmethod
     def rank(
@@ -84,7 +84,7 @@ class Policy(ABC):
         """
         if self.treatment == "personalized":
             return self.describe()
-        return {**self.describe(), "utility_sample": self.utility.of(SAMPLE_VALUES).tolist()}
+        return {**self.describe(), "utility_sample": self.utility.evaluate(SAMPLE_VALUES).tolist()}
 
 
 def policy_label(description: dict[str, Any]) -> str:

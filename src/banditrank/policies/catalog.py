@@ -8,8 +8,7 @@ import numpy as np
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
-from banditrank.model.click_model_catalog import as_click_model
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, as_click_model
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
@@ -37,7 +36,7 @@ from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.uniform import UniformRandom
 from banditrank.solvers.solve import SolverName
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
 WITH_COEFFICIENT: dict[str, Callable[..., CompiledPolicy]] = {
     policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
@@ -154,7 +153,7 @@ def find_policy(
     told.pop("coefficient", None)
     if told.pop("smoothed", False):
         told["smoothing"] = Smoothing()
-    aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility), **told}
+    aim: dict[str, Any] = {"treatment": treatment, "utility": as_utility(utility), **told}
     world = as_timeline(problem).problems[0]
     if name in WITH_COEFFICIENT:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient

@@ -5,13 +5,13 @@ from typing import NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import chosen_by_type, inlined
+from banditrank.compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies.base import Treatment
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
-from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
+from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
+from banditrank.solvers.branch_and_bound.search import Search, improve_ranking, new_search
 from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
-from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
+from banditrank.solvers.enumeration import EnumerationWorkspace, enumerate_rankings, new_enumeration_workspace
 from banditrank.solvers.instance import Instance, score_cells
 from banditrank.solvers.solve import SolverName, choose_solver
 from banditrank.utilities.formulas import CompiledUtility
@@ -39,7 +39,7 @@ class ByAssignment(NamedTuple):
     slope: float  # of the utility
     slopes: Floats  # (N,)
     scores: Floats  # (K, M)
-    room: AssignmentRoom
+    room: AssignmentWorkspace
 
 
 class ByEnumeration(NamedTuple):
@@ -47,7 +47,7 @@ class ByEnumeration(NamedTuple):
 
     utility: CompiledUtility
     sampled: bool
-    room: EnumerationRoom
+    room: EnumerationWorkspace
 
 
 class BySearch(NamedTuple):
@@ -90,9 +90,9 @@ def new_loop_solver(
     """Return the room of a solver for instances of a size."""
     n, m, k = n_user_types, n_items, n_positions
     if solver == "assignment":
-        return ByAssignment(slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
+        return ByAssignment(slope(utility), np.zeros(n), np.zeros((k, m)), new_assignment_workspace(m, k))
     if solver in ("enumeration", "sampling"):
-        return ByEnumeration(utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
+        return ByEnumeration(utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k))
     tree = new_tree(n, m, k, capacity=_OPEN_NODES)
     return BySearch(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
 
@@ -136,12 +136,12 @@ def _solve_by_search(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
 ) -> None:
-    pursue(solver.search, solver.tree, instance, gap, _NODES, solver.latest)
+    improve_ranking(solver.search, solver.tree, instance, gap, _NODES, solver.latest)
     for k in range(ranking.size):
         ranking[k] = solver.latest[k]
 
 
-@chosen_by_type(
+@dispatch_on_type(
     {ByAssignment: _solve_by_assignment, ByEnumeration: _solve_by_enumeration, BySearch: _solve_by_search}
 )
 def solve_in_loop(

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposures_of
-from banditrank.estimators.likelihood import alternate, update_means
+from banditrank.estimators.maximum_likelihood import alternate, update_means
 from banditrank.estimators.position_preferences import (
     PositionEvidence,
     empty_evidence,
@@ -19,7 +20,6 @@ from banditrank.estimators.position_preferences import (
 )
 from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Seen
 from banditrank.policies.tallies import Tallies, record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

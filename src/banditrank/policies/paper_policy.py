@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
@@ -25,8 +26,7 @@ from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Seen
 from banditrank.policies.personalized import PERSONALIZED, start_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]
 
@@ -48,7 +48,7 @@ class PaperPolicy(CompiledPolicy):
     solver
         How equal treatment is solved; ``auto`` picks by the utility's shape.
     estimator
-        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.likelihood`.
+        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.maximum_likelihood`.
     smoothing
         Pseudo-counts to start with instead of the paper's initial phase.
     """
@@ -76,7 +76,7 @@ class PaperPolicy(CompiledPolicy):
         values = {
             "schedule": as_schedule(schedule, type(self).coefficient_schedule),
             "treatment": treatment,
-            "utility": find_utility(utility),
+            "utility": as_utility(utility),
             "solver": solver,
             "estimator": estimator,
             "smoothing": smoothing,

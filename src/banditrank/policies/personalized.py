@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposure_of, exposures_of
 from banditrank.estimators.position_preferences import estimate_preferences
 from banditrank.policies.base import Kernel
 from banditrank.policies.learner import Learner, Seen, explores, learn, start_learner
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]  # unsigned: the compiler need not ask whether an index counts from the end

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.normal import factorise, softmax, solve_lower, solve_upper
 from banditrank.policies.tallies import record
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

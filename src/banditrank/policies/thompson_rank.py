@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.drawn_world import DrawnWorld
@@ -24,8 +25,7 @@ from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.policies.world_draw import draw_means, draw_preferences
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -153,7 +153,7 @@ class ThompsonRank(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
         check_number("largest_reward", self.largest_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
 

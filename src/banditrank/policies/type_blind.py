@@ -7,7 +7,7 @@ from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
 from banditrank.policies.base import Treatment, check_treatment
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.wrapping import Wrapping
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
 
 @dataclass(frozen=True, init=False)
@@ -26,7 +26,7 @@ class TypeBlindUCB(Wrapping):
     Examples
     --------
     >>> import numpy as np
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[50], [9]], [[850], [1]]], [[[20], [3]], [[430], [0]]], [59, 851])
     >>> TypeBlindUCB(0.0).rank(counts, 1, rng=np.random.default_rng(1))
     array([0])
@@ -50,7 +50,7 @@ class TypeBlindUCB(Wrapping):
         check_treatment(treatment)
         object.__setattr__(self, "inner", UCBRank(schedule))
         object.__setattr__(self, "treatment", treatment)
-        object.__setattr__(self, "utility", find_utility(utility))
+        object.__setattr__(self, "utility", as_utility(utility))
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""

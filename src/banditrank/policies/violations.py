@@ -20,9 +20,9 @@ def violations(
 
     Examples
     --------
-    >>> from banditrank import Bernoulli, UCBRank, kdd2012
-    >>> from banditrank.model.cascade import CASCADE
-    >>> print(*violations(UCBRank(0.5), kdd2012(), rewards=Bernoulli(), click_model=CASCADE))
+    >>> from banditrank import BernoulliRewards, UCBRank, kdd2012
+    >>> from banditrank.model.click_models import CASCADE
+    >>> print(*violations(UCBRank(0.5), kdd2012(), rewards=BernoulliRewards(), click_model=CASCADE))
     ucb-rank is made for single-look or position-based clicks, not for cascade.
     """
     timeline = as_timeline(problem)

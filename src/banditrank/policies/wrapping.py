@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import CompiledPolicy, Kernel
 from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts
 
 
 @dataclass(frozen=True)

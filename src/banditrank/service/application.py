@@ -15,10 +15,11 @@ from multiprocessing import parent_process
 from pathlib import Path
 from types import MappingProxyType
 
+from banditrank.dashboard.surface_monitor import SurfaceMonitors
 from banditrank.engine.engine import Engine
-from banditrank.engine.journal import Answer, Done, call_back
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.group_commit import CommitCallback, CommitOutcome, run_callbacks
 from banditrank.engine.surface import SURFACE_NAME
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.service import (
@@ -96,11 +97,12 @@ class Application:
 
     Attributes
     ----------
-    engine, metrics, health_monitor, dashboard_cache, readiness, pools, loop
+    engine, monitors, metrics, health_monitor, dashboard_cache, readiness, pools, loop
         Set by `start`.
     """
 
     engine: Engine
+    monitors: SurfaceMonitors
     metrics: Metrics
     health_monitor: HealthMonitor
     dashboard_cache: DashboardCache
@@ -237,7 +239,7 @@ class Application:
             self.log.exception("stream failed", extra={"request_id": request_id, "operation": operation_id})
             raise
 
-    async def surface(self, request: Request) -> LiveSurface:
+    async def surface(self, request: Request) -> SurfaceRuntime:
         """Return the surface in the path of a request.
 
         Raises
@@ -246,9 +248,9 @@ class Application:
             A 404 if it does not exist.
         """
         name = request.parameters["surface"]
-        live = self.engine.known(name)
-        if live is not None:
-            return live
+        runtime = self.engine.loaded(name)
+        if runtime is not None:
+            return runtime
         if re.fullmatch(SURFACE_NAME, name):
             with contextlib.suppress(UnknownNameError):
                 return await self.pools.store.run(self.engine.surface, name)
@@ -279,18 +281,26 @@ class Application:
         self.loop = asyncio.get_running_loop()
         self.pools = ThreadPools()
         store = await self.pools.control.run(self.settings.open_store)
-        self.engine = await self.pools.control.run(
-            lambda: Engine(
-                store,
-                sync_seconds=self.settings.sync_seconds,
-                deliver=self._deliver,
-                bucket_seconds=self.settings.bucket_seconds,
-                truths=self._true_problems,
-            )
+        self.monitors = SurfaceMonitors(
+            bucket_seconds=self.settings.bucket_seconds, problems=self._true_problems
         )
+        try:
+            self.engine = await self.pools.control.run(
+                lambda: Engine(
+                    store,
+                    sync_seconds=self.settings.sync_seconds,
+                    deliver=self._deliver,
+                    observe=self.monitors.observe,
+                )
+            )
+        except BaseException:
+            self.monitors.close()
+            raise
         self.metrics = Metrics(self.engine, self._metrics_directory)
         self.health_monitor = HealthMonitor(self.engine, self.metrics)
-        self.dashboard_cache = DashboardCache(self.engine, self.health_monitor, self.pools.dashboards)
+        self.dashboard_cache = DashboardCache(
+            self.engine, self.monitors, self.health_monitor, self.pools.dashboards
+        )
         self.readiness = ReadinessCheck(store, self.pools.control)
         await self._load_keys()
         self._run_in_background("refresh API keys", self._refresh_keys, KEY_REFRESH_SECONDS)
@@ -311,6 +321,7 @@ class Application:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.to_thread(self.monitors.close)
         await asyncio.to_thread(self.engine.close)
         with contextlib.suppress(OSError):
             await self._share_metrics()
@@ -318,10 +329,10 @@ class Application:
         await asyncio.to_thread(self.engine.store.close)
         self.log.info("stopped")
 
-    def _deliver(self, calls: Sequence[tuple[Done, Answer]]) -> None:
+    def _deliver(self, calls: Sequence[tuple[CommitCallback, CommitOutcome]]) -> None:
         """Run commit callbacks in the event loop, one group at a time."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: no request is pending
-            self.loop.call_soon_threadsafe(call_back, calls)
+            self.loop.call_soon_threadsafe(run_callbacks, calls)
 
     # Background tasks
 
@@ -342,7 +353,7 @@ class Application:
 
     async def _freeze_objects(self) -> None:
         """Exempt long-lived objects from garbage collection after surfaces were opened."""
-        surfaces = {live.number for live in self.engine.surfaces()}
+        surfaces = {runtime.surface_id for runtime in self.engine.surfaces()}
         if self._frozen_surfaces is None or not surfaces <= self._frozen_surfaces:
             freeze_objects()
         self._frozen_surfaces = surfaces

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from banditrank.engine.keys import RIGHTS, Right, verify_key
+from banditrank.engine.api_keys import RIGHTS, Right, verify_key
 from banditrank.service.http import Request, RequestHeaders, Response
 from banditrank.service.http_errors import NO_KEY, NO_RIGHT, HttpError
 from banditrank.service.routing import Route

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from banditrank.engine.activity import Buckets, Note
-from banditrank.engine.assessment import Assessment, assess
-from banditrank.engine.dashboard_content import dashboard_document
+from banditrank.dashboard.assessment import Assessment, assess
+from banditrank.dashboard.documents import dashboard_document, first_bucket_since, series_document
+from banditrank.dashboard.duty_cycle import DutyCycle
+from banditrank.dashboard.recent_impressions import RecentImpressions
+from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
+from banditrank.dashboard.time_series import Annotation, ClosedBuckets
 from banditrank.engine.engine import Engine
-from banditrank.engine.latest_rankings import LatestRankings
-from banditrank.engine.live_surface import LiveSurface
-from banditrank.engine.pace import Pace
-from banditrank.engine.series import first_wanted, series_document
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.health_checks import AGE_CHECKS
 from banditrank.service.health_monitor import HealthMonitor
 from banditrank.service.thread_pools import ThreadPool
@@ -49,20 +49,21 @@ class EncodedDashboard(NamedTuple):
 class _SurfaceCache:
     """Documents of one surface."""
 
-    live: LiveSurface
-    latest: LatestRankings
+    runtime: SurfaceRuntime
+    monitor: SurfaceMonitor
+    recent: RecentImpressions
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     assessment: Assessment | None = None
-    duty_cycle: Pace = field(default_factory=lambda: Pace(_DUTY_CYCLE))
+    duty_cycle: DutyCycle = field(default_factory=lambda: DutyCycle(_DUTY_CYCLE))
     dashboard: EncodedDashboard | None = None
-    series: tuple[Buckets, list[Note]] | None = None
+    series: tuple[ClosedBuckets, list[Annotation]] | None = None
     series_read_at: float = 0.0
 
     @property
     def is_due(self) -> bool:
         """Whether the dashboard must be computed again; at once if the surface was changed."""
-        revision = None if self.assessment is None else self.assessment.known.revision
-        return self.duty_cycle.is_due or revision != self.live.revision
+        revision = None if self.assessment is None else self.assessment.surface_counts.revision
+        return self.duty_cycle.is_due or revision != self.runtime.revision
 
 
 class DashboardCache:
@@ -72,77 +73,84 @@ class DashboardCache:
     ----------
     engine
         Engine with the surfaces.
+    monitors
+        Monitors of the surfaces.
     health_monitor
         Returns the health checks of a surface.
     pool
         Threads that compute the documents.
     """
 
-    def __init__(self, engine: Engine, health_monitor: HealthMonitor, pool: ThreadPool) -> None:
+    def __init__(
+        self, engine: Engine, monitors: SurfaceMonitors, health_monitor: HealthMonitor, pool: ThreadPool
+    ) -> None:
         self._engine = engine
+        self._monitors = monitors
         self._health_monitor = health_monitor
         self._pool = pool
         self._caches: dict[int, _SurfaceCache] = {}
 
-    async def dashboard(self, live: LiveSurface) -> EncodedDashboard:
+    async def dashboard(self, runtime: SurfaceRuntime) -> EncodedDashboard:
         """Return the dashboard document of a surface."""
-        cache = self._cache(live)
+        cache = self._cache(runtime)
         async with cache.lock:
             if cache.dashboard is None or cache.is_due:
                 cache.dashboard = await self._pool.run(self._compute_dashboard, cache)
             return cache.dashboard
 
-    async def closed_buckets(self, live: LiveSurface) -> Buckets:
+    async def closed_buckets(self, runtime: SurfaceRuntime) -> ClosedBuckets:
         """Return the closed buckets of a surface's time series."""
-        cache = self._cache(live)
+        cache = self._cache(runtime)
         async with cache.lock:
             return (await self._series(cache))[0]
 
-    async def series(self, live: LiveSurface, *, since: float | None = None, first: int = 0) -> bytes:
+    async def series(self, runtime: SurfaceRuntime, *, since: float | None = None, first: int = 0) -> bytes:
         """Return the time series of a surface as JSON.
 
         Parameters
         ----------
-        live
+        runtime
             The surface.
         since
             Omit buckets that began before this time, in seconds since 1970.
         first
             Omit this number of buckets.
         """
-        cache = self._cache(live)
+        cache = self._cache(runtime)
         async with cache.lock:
-            buckets, notes = await self._series(cache)
-            start = max(first, first_wanted(buckets, since))
-            return await self._pool.run(_encode_series, live, buckets, notes, start)
+            buckets, annotations = await self._series(cache)
+            start = max(first, first_bucket_since(buckets, since))
+            return await self._pool.run(_encode_series, cache.monitor, buckets, annotations, start)
 
-    def _cache(self, live: LiveSurface) -> _SurfaceCache:
-        cache = self._caches.get(live.number)
+    def _cache(self, runtime: SurfaceRuntime) -> _SurfaceCache:
+        cache = self._caches.get(runtime.surface_id)
         if cache is None:
-            present = {one.number for one in self._engine.surfaces()}
-            self._caches = {number: one for number, one in self._caches.items() if number in present}
-            cache = self._caches[live.number] = _SurfaceCache(live, LatestRankings(live, self._engine.store))
+            present = {one.surface_id for one in self._engine.surfaces()}
+            self._caches = {key: one for key, one in self._caches.items() if key in present}
+            monitor = self._monitors.of(runtime)
+            cache = _SurfaceCache(runtime, monitor, RecentImpressions(monitor))
+            self._caches[runtime.surface_id] = cache
         return cache
 
-    async def _series(self, cache: _SurfaceCache) -> tuple[Buckets, list[Note]]:
+    async def _series(self, cache: _SurfaceCache) -> tuple[ClosedBuckets, list[Annotation]]:
         if cache.series is None or time.monotonic() - cache.series_read_at >= _MAX_SERIES_AGE_SECONDS:
-            cache.series = await self._pool.run(cache.live.series)
+            cache.series = await self._pool.run(cache.monitor.series)
             cache.series_read_at = time.monotonic()
         return cache.series
 
     def _compute_dashboard(self, cache: _SurfaceCache) -> EncodedDashboard:
         with cache.duty_cycle:
-            live = cache.live
+            runtime = cache.runtime
             assessment = _assess(cache)
-            truth = live.watch.truth_of(assessment.known.surface)
+            problem = cache.monitor.problem_of(assessment.surface_counts.surface)
             document = dashboard_document(
                 assessment,
-                truth,
-                cache.latest,
-                live.last_hour(),
-                self._health_monitor.checks(live),
+                problem,
+                cache.recent,
+                cache.monitor.last_hour(),
+                self._health_monitor.checks(runtime),
                 now=self._engine.now(),
-                counts_age=live.age,
+                counts_age=runtime.staleness_seconds,
             )
             ages = {key: document[key] for key in ("as_of", "counts_age_s", "health")}
             others = _encode({key: value for key, value in document.items() if key not in ages})
@@ -153,15 +161,23 @@ class DashboardCache:
 
 def _assess(cache: _SurfaceCache) -> Assessment:
     """Return the assessment of the latest counts."""
-    live, assessment = cache.live, cache.assessment
-    latest = live.revision, live.version
-    if assessment is None or (assessment.known.revision, assessment.known.version) != latest:
-        cache.assessment = assessment = assess(live.known())
-    return assessment
+    runtime, assessment = cache.runtime, cache.assessment
+    if assessment is not None:
+        counts = assessment.surface_counts
+        if (counts.revision, counts.version) == (runtime.revision, runtime.version):
+            return assessment
+    cache.assessment = assess(runtime.counts())
+    return cache.assessment
 
 
-def _encode_series(live: LiveSurface, buckets: Buckets, notes: list[Note], first: int) -> bytes:
-    types, has_truth = live.surface.user_types, live.watch.has_truth
-    return _encode(
-        series_document(buckets, notes, n_user_types=len(types), with_regret=has_truth, first=first)
+def _encode_series(
+    monitor: SurfaceMonitor, buckets: ClosedBuckets, annotations: list[Annotation], first: int
+) -> bytes:
+    document = series_document(
+        buckets,
+        annotations,
+        n_user_types=len(monitor.runtime.surface.user_types),
+        with_regret=monitor.has_problem,
+        first=first,
     )
+    return _encode(document)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from banditrank.engine.dashboard_document import DashboardDocument, SeriesDocument
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.dashboard.document_schemas import DashboardDocument, SeriesDocument
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError
 from banditrank.service.http import Request, Response
 from banditrank.service.http_errors import TOO_MANY_STREAMS, UNKNOWN_SURFACE
@@ -50,22 +50,22 @@ def _parse_since(request: Request) -> float | None:
 
 
 async def _dashboard(application: "Application", request: Request) -> Response:
-    live = await application.surface(request)
-    dashboard = await application.dashboard_cache.dashboard(live)
+    runtime = await application.surface(request)
+    dashboard = await application.dashboard_cache.dashboard(runtime)
     return request.conditional(Response(200, dashboard.body), dashboard.etag)
 
 
 async def _series(application: "Application", request: Request) -> Response:
-    live, since = await application.surface(request), _parse_since(request)
-    return Response(200, await application.dashboard_cache.series(live, since=since))
+    runtime, since = await application.surface(request), _parse_since(request)
+    return Response(200, await application.dashboard_cache.series(runtime, since=since))
 
 
 async def _events(application: "Application", request: Request) -> StreamingResponse:
-    live = await application.surface(request)
+    runtime = await application.surface(request)
     application.streams.acquire()
     return StreamingResponse(
         200,
-        _event_stream(application, live, request),
+        _event_stream(application, runtime, request),
         b"text/event-stream",
         on_close=application.streams.release,
         timeout_seconds=application.settings.max_stream_seconds + _STALL_SECONDS,
@@ -73,28 +73,28 @@ async def _events(application: "Application", request: Request) -> StreamingResp
 
 
 async def _event_stream(
-    application: "Application", live: LiveSurface, request: Request
+    application: "Application", runtime: SurfaceRuntime, request: Request
 ) -> AsyncIterator[bytes]:
     """Yield events until the surface is deleted, the key becomes invalid or the stream reaches its limit."""
     loop, cache = asyncio.get_running_loop(), application.dashboard_cache
     end = loop.time() + application.settings.max_stream_seconds
     next_state = next_heartbeat = state_sent_at = 0.0
     etag = b""
-    grid = await _bucket_grid(application, live)
-    while not live.is_gone and _may_read(application, live, request):
+    grid = await _bucket_grid(application, runtime)
+    while not runtime.is_deleted and _may_read(application, runtime, request):
         now = loop.time()
         events = []
         if now >= next_state:
             next_state = now + STATE_SECONDS - _TICK_SECONDS / 2
-            dashboard = await cache.dashboard(live)
+            dashboard = await cache.dashboard(runtime)
             if dashboard.etag != etag or now - state_sent_at >= MAX_STATE_SECONDS:
                 etag, state_sent_at = dashboard.etag, now
                 events.append(_event(b"state", dashboard.body))
-        new_grid = await _bucket_grid(application, live)
+        new_grid = await _bucket_grid(application, runtime)
         if new_grid != grid:
             is_same_width = new_grid[:2] == grid[:2]
             first = grid[2] if is_same_width else 0
-            events.append(_event(b"series", await cache.series(live, first=first)))
+            events.append(_event(b"series", await cache.series(runtime, first=first)))
             grid = new_grid
         if now >= next_heartbeat:
             next_heartbeat = now + HEARTBEAT_SECONDS - _TICK_SECONDS / 2
@@ -106,16 +106,16 @@ async def _event_stream(
         await asyncio.sleep(min(_TICK_SECONDS - loop.time() % _TICK_SECONDS, max(0.0, end - loop.time())))
 
 
-def _may_read(application: "Application", live: LiveSurface, request: Request) -> bool:
+def _may_read(application: "Application", runtime: SurfaceRuntime, request: Request) -> bool:
     """Return whether the key of a stream is still valid for its surface."""
     principal = application.authenticator.find(request.headers)
-    return principal is not None and "read" in principal.rights and principal.covers(live.surface.name)
+    return principal is not None and "read" in principal.rights and principal.covers(runtime.surface.name)
 
 
-async def _bucket_grid(application: "Application", live: LiveSurface) -> tuple[int, int, int]:
+async def _bucket_grid(application: "Application", runtime: SurfaceRuntime) -> tuple[int, int, int]:
     """Return the start, the width and the number of the closed buckets."""
-    buckets = await application.dashboard_cache.closed_buckets(live)
-    return buckets.start, buckets.width, len(buckets.visits)
+    buckets = await application.dashboard_cache.closed_buckets(runtime)
+    return buckets.start_ms, buckets.width_ms, len(buckets.visits)
 
 
 def _event(name: bytes, document: bytes) -> bytes:

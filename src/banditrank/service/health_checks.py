@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from banditrank.engine.awaited import Pending
-from banditrank.engine.dashboard_document import CheckDocument, Status
+from banditrank.dashboard.document_schemas import HealthCheckDocument, HealthStatus
 from banditrank.engine.engine import Engine
-from banditrank.engine.journal import MOST_WAITING
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.feedback_tracker import Pending
+from banditrank.engine.group_commit import MAX_QUEUED
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.metrics import ResponseStats
 
 _LATENCY_QUANTILE = 0.99
@@ -91,7 +91,7 @@ class HealthCheck:
     limit: str = "no limit"
     idle_description: str | None = None
 
-    def document(self, samples: list[HealthSample], before: HealthSample) -> CheckDocument:
+    def document(self, samples: list[HealthSample], before: HealthSample) -> HealthCheckDocument:
         """Return the check as it is part of the dashboard document.
 
         Parameters
@@ -111,7 +111,7 @@ class HealthCheck:
             "hour": [_rounded(self.metric(*two)) for two in pairwise(samples)],
         }
 
-    def _status(self, value: float) -> Status:
+    def _status(self, value: float) -> HealthStatus:
         if self.fail_above is not None and value > self.fail_above:
             return "bad"
         return "warn" if self.warn_above is not None and value > self.warn_above else "ok"
@@ -121,15 +121,15 @@ AGE_CHECKS = ("Counts age", "Store sync")
 """Checks whose values are ages, which grow while nothing happens."""
 
 
-def health_checks(live: LiveSurface, engine: Engine, now: HealthSample) -> Iterator[HealthCheck]:
+def health_checks(runtime: SurfaceRuntime, engine: Engine, now: HealthSample) -> Iterator[HealthCheck]:
     """Return the health checks of a surface and of the process that serves it."""
-    yield from _engine_checks(live, engine)
+    yield from _engine_checks(runtime, engine)
     yield from _request_checks()
-    yield from _feedback_checks(live, now)
+    yield from _feedback_checks(runtime, now)
 
 
-def _engine_checks(live: LiveSurface, engine: Engine) -> Iterator[HealthCheck]:
-    max_age = max(5.0, 4 * live.surface.refresh_seconds)
+def _engine_checks(runtime: SurfaceRuntime, engine: Engine) -> Iterator[HealthCheck]:
+    max_age = max(5.0, 4 * runtime.surface.refresh_seconds)
     yield HealthCheck(
         "Counts age",
         lambda _, now: now.counts_age_seconds,
@@ -154,9 +154,9 @@ def _engine_checks(live: LiveSurface, engine: Engine) -> Iterator[HealthCheck]:
         lambda _, now: now.queue_length,
         _format_count,
         "rankings and feedback wait for a commit",
-        MOST_WAITING / 20,
-        MOST_WAITING / 2,
-        _format_count(MOST_WAITING / 20),
+        MAX_QUEUED / 20,
+        MAX_QUEUED / 2,
+        _format_count(MAX_QUEUED / 20),
     )
     yield HealthCheck(
         "Dropped",
@@ -201,8 +201,8 @@ def _request_checks() -> Iterator[HealthCheck]:
     )
 
 
-def _feedback_checks(live: LiveSurface, now: HealthSample) -> Iterator[HealthCheck]:
-    max_delay = _LATE_SHARE * live.surface.attribution_seconds
+def _feedback_checks(runtime: SurfaceRuntime, now: HealthSample) -> Iterator[HealthCheck]:
+    max_delay = _LATE_SHARE * runtime.surface.attribution_seconds
     median = _format_duration(now.delays[0]) if now.delays else ""
     yield HealthCheck(
         "Feedback delay",
@@ -214,13 +214,13 @@ def _feedback_checks(live: LiveSurface, now: HealthSample) -> Iterator[HealthChe
         _format_duration(max_delay),
         idle_description="received by this process so far",
     )
-    if not live.is_alone:  # other processes may have received feedback
+    if runtime.has_other_writers:  # other processes may have received feedback
         return
     yield HealthCheck(
         "Pending",
         lambda _, now: now.pending.number,
         _format_count,
-        f"rankings wait for feedback, the oldest for {_format_duration(now.pending.oldest)}",
+        f"rankings wait for feedback, the oldest for {_format_duration(now.pending.oldest_seconds)}",
         idle_description="rankings wait for feedback",
     )
     yield HealthCheck(

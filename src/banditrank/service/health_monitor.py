@@ -3,9 +3,9 @@
 import time
 from dataclasses import dataclass
 
-from banditrank.engine.dashboard_document import CheckDocument
+from banditrank.dashboard.document_schemas import HealthCheckDocument
 from banditrank.engine.engine import Engine
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.health_checks import HealthSample, health_checks
 from banditrank.service.metrics import Metrics, ResponseStats
 
@@ -59,43 +59,43 @@ class HealthMonitor:
         surfaces = self._engine.surfaces()
         responses = self._metrics.response_stats()  # once for all surfaces: there may be thousands
         histories = {}
-        for live in surfaces:
-            sample = self._take_sample(live, responses)
-            history = self._histories.get(live.number)
+        for runtime in surfaces:
+            sample = self._take_sample(runtime, responses)
+            history = self._histories.get(runtime.surface_id)
             if history is None:
                 history = _History([sample])
             else:
                 history.add(sample)
-            histories[live.number] = history
+            histories[runtime.surface_id] = history
         self._histories = histories
 
-    def checks(self, live: LiveSurface) -> list[CheckDocument]:
+    def checks(self, runtime: SurfaceRuntime) -> list[HealthCheckDocument]:
         """Return the results of the health checks of a surface."""
-        now = self._take_sample(live)
-        samples = [*self._history(live).samples, now]
+        now = self._take_sample(runtime)
+        samples = [*self._history(runtime).samples, now]
         old = [sample for sample in samples if now.at - sample.at >= _RECENT_SECONDS]
         before = old[-1] if old else samples[0]
-        return [check.document(samples, before) for check in health_checks(live, self._engine, now)]
+        return [check.document(samples, before) for check in health_checks(runtime, self._engine, now)]
 
-    def _history(self, live: LiveSurface) -> "_History":
+    def _history(self, runtime: SurfaceRuntime) -> "_History":
         """Return the history of a surface, which starts here for a surface that was not sampled yet."""
-        if live.number not in self._histories:
-            self._histories[live.number] = _History([self._take_sample(live)])
-        return self._histories[live.number]
+        if runtime.surface_id not in self._histories:
+            self._histories[runtime.surface_id] = _History([self._take_sample(runtime)])
+        return self._histories[runtime.surface_id]
 
-    def _take_sample(self, live: LiveSurface, responses: ResponseStats | None = None) -> HealthSample:
-        journal, now = self._engine.journal, time.monotonic()
-        awaited, clock = live.watch.awaited, self._engine.now()
+    def _take_sample(self, runtime: SurfaceRuntime, responses: ResponseStats | None = None) -> HealthSample:
+        committer, now = self._engine.committer, time.monotonic()
+        tracker, clock = runtime.feedback_tracker, self._engine.now()
         return HealthSample(
             at=now,
-            counts_age_seconds=live.age,
+            counts_age_seconds=runtime.staleness_seconds,
             sync_age_seconds=max(0.0, now - self._engine.last_sync),
-            queue_length=journal.waiting,
-            dropped=journal.dropped,
-            commits=journal.groups,
-            closed_windows=awaited.closed,
-            unreported_windows=awaited.missed,
-            pending=awaited.pending(now=clock),
-            delays=awaited.delays(0.5, 0.95),
+            queue_length=committer.queued,
+            dropped=committer.dropped,
+            commits=committer.groups,
+            closed_windows=tracker.closed,
+            unreported_windows=tracker.unreported,
+            pending=tracker.pending(now=clock),
+            delays=tracker.delay_quantiles(0.5, 0.95),
             responses=self._metrics.response_stats() if responses is None else responses,
         )

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import msgspec
 
 from banditrank.errors import (
+    AlreadyExistsError,
     BanditRankError,
-    ContradictionError,
-    ForgottenError,
+    ConflictingFeedbackError,
+    ExpiredRankingError,
     InvalidInputError,
-    LapsedRankingError,
-    NameTakenError,
+    PrunedError,
     StoreError,
     UnknownRankingError,
     UnknownSurfaceError,
@@ -75,14 +75,14 @@ OVERLOADED = HttpErrorType("overloaded", 503, "Too many requests are queued")
 TOO_MANY_STREAMS = HttpErrorType("too-many-streams", 503, "Too many streams are open")
 
 _ERROR_TYPES: tuple[tuple[type[BanditRankError], HttpErrorType], ...] = (
-    (NameTakenError, NAME_TAKEN),
+    (AlreadyExistsError, NAME_TAKEN),
     (UnknownSurfaceError, UNKNOWN_SURFACE),
     (InvalidInputError, INVALID),
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),
-    (LapsedRankingError, LAPSED),
-    (ForgottenError, FORGOTTEN),
-    (ContradictionError, CONTRADICTION),
+    (ExpiredRankingError, LAPSED),
+    (PrunedError, FORGOTTEN),
+    (ConflictingFeedbackError, CONTRADICTION),
     (StoreError, UNAVAILABLE),
 )
 

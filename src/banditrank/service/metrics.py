@@ -125,8 +125,8 @@ class Metrics:
         return generate_latest(_Collector(self._engine, counters))
 
     def _own_counters(self) -> WorkerMetrics:
-        journal = self._engine.journal
-        return WorkerMetrics(self._requests, journal.groups, journal.entries, journal.dropped)
+        committer = self._engine.committer
+        return WorkerMetrics(self._requests, committer.groups, committer.events, committer.dropped)
 
 
 class _Collector(Collector):
@@ -152,10 +152,10 @@ class _Collector(Collector):
         yield GaugeMetricFamily(
             "banditrank_surfaces_unreadable",
             "Surfaces in the store that this version cannot read.",
-            value=len(engine.unreadable),
+            value=len(engine.sync_errors),
         )
         yield GaugeMetricFamily(
-            "banditrank_commit_queue_length", "Events that wait for a commit.", value=engine.journal.waiting
+            "banditrank_commit_queue_length", "Events that wait for a commit.", value=engine.committer.queued
         )
         yield CounterMetricFamily("banditrank_commits", "Group commits.", value=counters.commits)
         yield CounterMetricFamily(
@@ -179,11 +179,11 @@ class _Collector(Collector):
         rounds = CounterMetricFamily(
             "banditrank_rounds", "Counted rankings of the surface, over all replicas.", labels=["surface"]
         )
-        for live in self._engine.surfaces():
-            name = live.surface.name
-            age.add_metric([name], live.age)
-            version.add_metric([name], live.version)
-            rounds.add_metric([name], live.rounds)
+        for runtime in self._engine.surfaces():
+            name = runtime.surface.name
+            age.add_metric([name], runtime.staleness_seconds)
+            version.add_metric([name], runtime.version)
+            rounds.add_metric([name], runtime.rounds)
         yield from (age, version, rounds)
 
     def _request_metrics(self) -> Iterator[Metric]:

@@ -3,12 +3,11 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import UnknownNameError
 from banditrank.service.auth import Principal
 from banditrank.service.http import Request, Response
@@ -57,21 +56,21 @@ async def _rankings(
     application: "Application", request: Request, user_types: Sequence[str]
 ) -> list[RankingResponse]:
     """Return a ranking for a user of each type, all of them or none."""
-    live = await application.surface(request)
-    _check_user_types(live, user_types, request.principal)
-    if live.surface.refresh_seconds == 0:  # the latest counts are added up first, which is slow
-        return await application.pools.store.run(lambda: _rank_chunk(live, user_types))
-    rankings, yielded_at = _rank_chunk(live, user_types[:_CHUNK_SIZE]), time.perf_counter()
+    runtime = await application.surface(request)
+    _check_user_types(runtime, user_types, request.principal)
+    if runtime.surface.refresh_seconds == 0:  # the latest counts are added up first, which is slow
+        return await application.pools.store.run(lambda: _rank_chunk(runtime, user_types))
+    rankings, yielded_at = _rank_chunk(runtime, user_types[:_CHUNK_SIZE]), time.perf_counter()
     for start in range(_CHUNK_SIZE, len(user_types), _CHUNK_SIZE):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
             await asyncio.sleep(0)  # other requests do not wait for a large batch
             yielded_at = time.perf_counter()
-        rankings += _rank_chunk(live, user_types[start : start + _CHUNK_SIZE])
+        rankings += _rank_chunk(runtime, user_types[start : start + _CHUNK_SIZE])
     return rankings
 
 
-def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: Principal) -> None:
-    known = live.user_type_numbers
+def _check_user_types(runtime: SurfaceRuntime, user_types: Sequence[str], principal: Principal) -> None:
+    known = runtime.user_type_numbers
     for user_type in user_types:
         if user_type in known:
             continue
@@ -81,10 +80,8 @@ def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: P
         raise HttpError(INVALID, f"unknown user_type {user_type[:80]!r}")
 
 
-def _rank_chunk(live: LiveSurface, user_types: Sequence[str]) -> list[RankingResponse]:
-    rankings = live.rank_batch(user_types)
-    expires = datetime.fromtimestamp(rankings[0].expires, UTC)
-    return [RankingResponse(one.id, one.items, expires) for one in rankings]
+def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingResponse]:
+    return [RankingResponse(*ranking) for ranking in runtime.rank_batch(user_types)]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
@@ -134,7 +131,7 @@ class _Submission:
         engine, feedback = self._application.engine, self._feedback
         try:
             if self._principal.surfaces:
-                find = engine.ticket if may_read_store else engine.known_ticket
+                find = engine.issued_ranking if may_read_store else engine.cached_ranking
                 found = find(feedback.ranking)
                 if found is None:
                     return False
@@ -143,7 +140,7 @@ class _Submission:
                 feedback.ranking,
                 clicked=feedback.clicked,
                 reward=feedback.reward,
-                done=self._finish,
+                callback=self._finish,
                 may_read_store=may_read_store,
             )
         except Exception as error:  # noqa: BLE001 - rejects this feedback, not others of a batch

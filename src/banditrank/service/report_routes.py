@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from banditrank.engine.audit import explain
-from banditrank.engine.estimates_report import EstimatesReport, report_estimates
-from banditrank.engine.explanation import Explanation
-from banditrank.engine.treatment_report import TreatmentReport, report_treatments
+from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard.explain import Explanation, explain
+from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError
-from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
+from banditrank.estimators.intervals import MAX_LEVEL, MIN_LEVEL
 from banditrank.service.http import Request, Response
 from banditrank.service.http_errors import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
 from banditrank.service.routing import Parameter, Route
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _LEVEL = Parameter(
     "level",
     "Confidence level of the intervals.",
-    {"type": "number", "minimum": LEAST_LEVEL, "maximum": HIGHEST_LEVEL, "default": 0.95},
+    {"type": "number", "minimum": MIN_LEVEL, "maximum": MAX_LEVEL, "default": 0.95},
 )
 
 
@@ -34,19 +33,19 @@ def _parse_level(request: Request) -> float:
 
 
 async def _estimates(application: "Application", request: Request) -> Response:
-    live, level = await application.surface(request), _parse_level(request)
-    return await _report(application, lambda: report_estimates(live, level=level))
+    runtime, level = await application.surface(request), _parse_level(request)
+    return await _report(application, lambda: report_estimates(runtime.counts(), level=level))
 
 
 async def _equality(application: "Application", request: Request) -> Response:
-    live = await application.surface(request)
-    return await _report(application, lambda: report_treatments(live))
+    runtime = await application.surface(request)
+    return await _report(application, lambda: report_treatments(runtime.counts()))
 
 
 async def _explain(application: "Application", request: Request) -> Response:
     def make() -> Explanation:
-        live, _ = application.engine.ticket(request.parameters["ranking"])
-        request.principal.check_surface(live.surface.name)
+        runtime, _ = application.engine.issued_ranking(request.parameters["ranking"])
+        request.principal.check_surface(runtime.surface.name)
         return explain(application.engine, request.parameters["ranking"])
 
     return await _report(application, make)

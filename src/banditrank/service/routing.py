@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import unquote
 
-from banditrank.engine.keys import Right
+from banditrank.engine.api_keys import Right
 from banditrank.service.http import Request, Response
 from banditrank.service.http_errors import NOT_FOUND, WRONG_METHOD, HttpError, HttpErrorType
 from banditrank.service.streams import StreamingResponse

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from banditrank.engine.live_surface import LiveSurface
 from banditrank.engine.surface import Surface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.http import Request, Response
 from banditrank.service.http_errors import NAME_TAKEN, UNKNOWN_SURFACE
 from banditrank.service.routing import Route
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 
-def _surface_response(live: LiveSurface) -> SurfaceResponse:
+def _surface_response(runtime: SurfaceRuntime) -> SurfaceResponse:
     return SurfaceResponse.from_surface(
-        live.surface, revision=live.revision, version=live.version, rounds=live.rounds
+        runtime.surface, revision=runtime.revision, version=runtime.version, rounds=runtime.rounds
     )
 
 
-def _response(live: LiveSurface, status: int = 200) -> Response:
-    return Response(status, msgspec.json.encode(_surface_response(live)))
+def _response(runtime: SurfaceRuntime, status: int = 200) -> Response:
+    return Response(status, msgspec.json.encode(_surface_response(runtime)))
 
 
 def _present_fields(body: Any) -> dict[str, Any]:
@@ -38,17 +38,19 @@ def _present_fields(body: Any) -> dict[str, Any]:
 
 
 async def _list(application: "Application", request: Request) -> Response:
-    covered = [live for live in application.engine.surfaces() if request.principal.covers(live.surface.name)]
-    surfaces = [_surface_response(live) for live in covered]
+    covered = [
+        runtime for runtime in application.engine.surfaces() if request.principal.covers(runtime.surface.name)
+    ]
+    surfaces = [_surface_response(runtime) for runtime in covered]
     return Response(200, msgspec.json.encode(SurfaceListResponse(surfaces)))
 
 
 async def _create(application: "Application", request: Request) -> Response:
     request.principal.check_surface(request.body.name)
     surface = await application.pools.administration.run(Surface.from_dict, _present_fields(request.body))
-    live = await application.pools.administration.run(application.engine.create, surface)
+    runtime = await application.pools.administration.run(application.engine.create_surface, surface)
     application.log_action(request, "surface created", surface=surface.name)
-    return _response(live, 201)
+    return _response(runtime, 201)
 
 
 async def _read(application: "Application", request: Request) -> Response:
@@ -56,42 +58,46 @@ async def _read(application: "Application", request: Request) -> Response:
 
 
 async def _change(application: "Application", request: Request) -> Response:
-    live = await application.surface(request)
+    runtime = await application.surface(request)
     settings = _present_fields(request.body)
 
     def changed(surface: Surface) -> Surface:
         return Surface.from_dict(surface.to_dict() | settings)
 
-    live = await application.pools.administration.run(application.engine.change, live.surface.name, changed)
-    application.log_action(request, "surface changed", surface=live.surface.name, settings=sorted(settings))
-    return _response(live)
+    runtime = await application.pools.administration.run(
+        application.engine.update_surface, runtime.surface.name, changed
+    )
+    application.log_action(
+        request, "surface changed", surface=runtime.surface.name, settings=sorted(settings)
+    )
+    return _response(runtime)
 
 
 async def _delete(application: "Application", request: Request) -> Response:
     name = request.parameters["surface"]  # also one whose settings this version cannot read
-    await application.pools.administration.run(application.engine.delete, name)
+    await application.pools.administration.run(application.engine.delete_surface, name)
     application.log_action(request, "surface deleted", surface=name)
     return Response(204, b"")
 
 
 async def _add_items(application: "Application", request: Request) -> Response:
-    live = await application.surface(request)
+    runtime = await application.surface(request)
     names = request.body.items
-    live = await application.pools.administration.run(
-        application.engine.change, live.surface.name, lambda surface: surface.with_items(names)
+    runtime = await application.pools.administration.run(
+        application.engine.update_surface, runtime.surface.name, lambda surface: surface.with_items(names)
     )
-    application.log_action(request, "items added", surface=live.surface.name, n_items=len(names))
-    return _response(live)
+    application.log_action(request, "items added", surface=runtime.surface.name, n_items=len(names))
+    return _response(runtime)
 
 
 async def _retire_item(application: "Application", request: Request) -> Response:
-    live = await application.surface(request)
+    runtime = await application.surface(request)
     item = request.parameters["item"]
-    live = await application.pools.administration.run(
-        application.engine.change, live.surface.name, lambda surface: surface.with_retired([item])
+    runtime = await application.pools.administration.run(
+        application.engine.update_surface, runtime.surface.name, lambda surface: surface.with_retired([item])
     )
-    application.log_action(request, "item retired", surface=live.surface.name, item=item)
-    return _response(live)
+    application.log_action(request, "item retired", surface=runtime.surface.name, item=item)
+    return _response(runtime)
 
 
 ROUTES = (

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from banditrank.files import replacing
+from banditrank.files import atomic_write
 
 SHARE_INTERVAL_SECONDS = 1.0
 """Seconds between two writes of a worker's counters."""
@@ -123,5 +123,5 @@ class SharedWorkerMetrics:
         return total
 
     def _write(self, content: bytes) -> None:
-        with replacing(self._file) as file:
+        with atomic_write(self._file) as file:
             file.write_bytes(content)

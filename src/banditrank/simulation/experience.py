@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
+from banditrank.counts.forgetting import BucketedCounts, Forgetting
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
-from banditrank.statistics.counts import Counts
-from banditrank.statistics.memory import Buckets, Memory
 
 
 class Stage(NamedTuple):
@@ -50,15 +50,15 @@ class Experience:
         N, or 1 for a policy that does not tell types apart.
     """
 
-    def __init__(self, timeline: Timeline, memory: Memory | None, n_user_types: int) -> None:
+    def __init__(self, timeline: Timeline, memory: Forgetting | None, n_user_types: int) -> None:
         self._numbers = {item: number for number, item in enumerate(timeline.items)}
         self._all = Counts.empty(
             n_user_types=n_user_types, n_items=len(self._numbers), n_positions=timeline.n_positions
         )
         self._at_bucket_start = self._all
-        self._buckets = None if memory is None else Buckets(memory)
+        self._buckets = None if memory is None else BucketedCounts(memory)
         self._shown = self._items_of(timeline.problems[0])
-        self.counts = self._all.of_items(self._shown)
+        self.counts = self._all.select_items(self._shown)
 
     def changes(self, problem: Problem) -> bool:
         """Whether items come or go when a problem begins."""
@@ -68,7 +68,7 @@ class Experience:
         """Go over to a problem's items; return each one's number until now, −1 for a new one, shape (M,)."""
         self._put_back()
         before, self._shown = self._shown, self._items_of(problem)
-        self.counts = self._all.of_items(self._shown)
+        self.counts = self._all.select_items(self._shown)
         until_now = np.full(len(self._numbers), -1, dtype=np.intp)
         until_now[before] = np.arange(len(before))
         return until_now[self._shown]
@@ -82,7 +82,7 @@ class Experience:
         self._put_back()
         if self._buckets is not None:
             self._buckets.add(_difference(self._all, self._at_bucket_start))
-            self._remember(self._buckets.remembered(self._all))
+            self._remember(self._buckets.weighted_total(self._all))
 
     def forget_everything(self) -> None:
         """Start afresh."""
@@ -91,7 +91,7 @@ class Experience:
     def _remember(self, counts: Counts) -> None:
         self._all = counts
         self._at_bucket_start = counts.copy()
-        self.counts = counts.of_items(self._shown)
+        self.counts = counts.select_items(self._shown)
 
     def _items_of(self, problem: Problem) -> NDArray[np.intp]:
         return np.array([self._numbers[item] for item in problem.items], dtype=np.intp)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
-from banditrank.model.click_models import ClickModel, World, draw_user_type
+from banditrank.model.click_models import ClickModel, CompiledProblem, draw_user_type
 from banditrank.policies.base import Kernel
 from banditrank.utilities.formulas import CompiledUtility, collective
 
@@ -102,7 +102,7 @@ def _build(  # noqa: C901 - the loop in one piece
 ) -> Callable[..., None]:
     def play(
         state: Any,
-        world: World,
+        world: CompiledProblem,
         objective: Objective,
         tally: Tally,
         delay: Delay,

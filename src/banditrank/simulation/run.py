@@ -6,14 +6,14 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.click_models import World, draw_user_type
+from banditrank.counts.counts import Counts
+from banditrank.model.click_models import CompiledProblem, draw_user_type
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.experience import Experience, Stage, stages
 from banditrank.simulation.loop import Objective, Tally, compiled_loop, no_rewards_yet, start_tally
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
-from banditrank.statistics.counts import Counts
 
 LARGEST_CHUNK = 1 << 16  # rounds between two looks at the clock: memory does not grow with the horizon
 CHUNK_SECONDS = 0.1  # what a chunk should take: how soon Ctrl-C is noticed and progress shown
@@ -59,7 +59,7 @@ def _replicate_compiled(
             rounds = np.arange(first, min(first + chunk, stage.last + 1))
             start = time.perf_counter()
             run.play(rounds)
-            policy.utility.raise_failure()
+            policy.utility.raise_callback_error()
             advance(len(rounds))
             first += len(rounds)
             seconds = time.perf_counter() - start
@@ -186,7 +186,11 @@ def _record(
 
 
 def _gap(
-    experiment: Experiment, objective: Objective, world: World, user_type: int, shown: NDArray[np.uintp]
+    experiment: Experiment,
+    objective: Objective,
+    world: CompiledProblem,
+    user_type: int,
+    shown: NDArray[np.uintp],
 ) -> float:
     value = experiment.click_model.value
     if not objective.equal:

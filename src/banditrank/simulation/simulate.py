@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
-from banditrank.model.click_model_catalog import as_click_model
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, as_click_model
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards, as_rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
 from banditrank.policies.catalog import find_policy
@@ -97,12 +96,12 @@ def simulate(
     >>> result.final_regret.shape
     (3,)
     """
-    world_rewards = Bernoulli() if rewards is None else as_rewards(rewards)
+    world_rewards = BernoulliRewards() if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
-    replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
-    seed = check_whole("seed", seed, 0)
-    delay = check_whole("delay", delay, 0, LONGEST_DELAY)
+    horizon = check_integer("horizon", horizon, 1, LONGEST_HORIZON)
+    replications = check_integer("replications", replications, 1, MOST_REPLICATIONS)
+    seed = check_integer("seed", seed, 0)
+    delay = check_integer("delay", delay, 0, LONGEST_DELAY)
     if isinstance(policy, str):
         policy = find_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
     check_simulation(policy, problem, world_rewards, click_model)
@@ -163,13 +162,13 @@ def check_simulation(
     if not isinstance(policy, Policy):
         raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
     timeline = as_timeline(problem)
-    if rewards.concentration > 0 and not click_model.graded:
+    if rewards.concentration > 0 and not click_model.has_graded_rewards:
         rule = f"must not be graded under click model {click_model}: a click earns the whole reward"
         raise InvalidInputError("rewards", rule, str(rewards))
     check_treatment(policy.treatment)
     if not isinstance(policy.utility, Utility):
         raise InvalidInputError(
-            "policy's utility", "must be a Utility (find_utility makes one)", policy.utility
+            "policy's utility", "must be a Utility (as_utility returns one by name)", policy.utility
         )
     for world in timeline.problems:
         if isinstance(policy, CompiledPolicy):
@@ -184,7 +183,7 @@ def _check_regret_is_finite(utility: Utility, problem: Problem, scale: float) ->
     best_positions = -np.sort(-problem.position_preferences, axis=1)
     for name, value in zip(problem.user_types, (worst_items * best_positions).sum(axis=1), strict=True):
         for extreme in (scale * float(value), scale):
-            worth = float(utility.of(extreme))
+            worth = float(utility.evaluate(extreme))
             if not np.isfinite(worth):
                 rule = "must be finite for every ranking, or regret is not"
                 where = f"{worth} for user type {name} at value {extreme:g}"

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from field_play import ByHand, play
 
-from banditrank.model.cascade import CASCADE
+from banditrank.counts.counts import Counts
+from banditrank.model.click_models import CASCADE
 from banditrank.model.problem import Problem
 from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
 from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 
 def test_looks_end_at_the_first_click() -> None:

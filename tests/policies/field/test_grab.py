@@ -7,12 +7,12 @@ import pytest
 from field_play import ByHand
 from numpy.typing import NDArray
 
-from banditrank.model.position_based import PositionBased
+from banditrank.counts.counts import Counts
+from banditrank.model.click_models import PositionBased
 from banditrank.model.problem import Problem
 from banditrank.policies.field.grab import GRAB
 from banditrank.policies.field.parts.kullback_leibler import kl_upper
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 
 def _neighbours(leader: tuple[int, ...], means: NDArray[np.float64]) -> list[tuple[int, ...]]:

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from banditrank import UniformRandom, simulate
+from banditrank.counts.counts import Counts
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.field.parts.random_walk import proposal_mass, propose, sweep
 from banditrank.policies.field.pb_mhb import PBMHB
-from banditrank.statistics.counts import Counts
 from banditrank.testing.policies import problems, settled_counts
 
 

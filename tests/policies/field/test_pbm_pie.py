@@ -4,14 +4,14 @@ from field_play import EXAMINED, play
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.policies.catalog import find_policy
 from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
 from banditrank.policies.field.pbm_pie import PBMPIE, _find_rivals
 from banditrank.policies.sorting import sort_largest
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 
 def upper_bound(displays: np.ndarray, clicks: np.ndarray, examination: np.ndarray, level: float) -> float:
@@ -98,7 +98,7 @@ def test_explores_in_the_last_position_every_other_round() -> None:
 
 
 def test_first_rounds_show_every_item_in_each_position() -> None:
-    problem = generate("random", n_user_types=1, n_items=7, n_positions=3, seed=0)
+    problem = make_problem("random", n_user_types=1, n_items=7, n_positions=3, seed=0)
     _, counts = play(find_policy("pbm-pie", problem), problem, 7)
     assert (counts.displays == 1).all()
 

@@ -3,11 +3,11 @@ import pytest
 from field_play import EXAMINED
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.policies.catalog import find_policy
 from banditrank.policies.field.parts.examined_posterior import draw_from_posterior
 from banditrank.policies.field.pbm_ts import PBMTS
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

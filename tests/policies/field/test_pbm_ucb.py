@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from field_play import EASY
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.catalog import find_policy
 from banditrank.policies.field.pbm_ucb import PBMUCB
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 
 @pytest.mark.parametrize(

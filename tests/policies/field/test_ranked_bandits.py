@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from field_play import ByHand
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.model.cascade import CASCADE
+from banditrank.model.click_models import CASCADE
 from banditrank.model.problem import Problem
 from banditrank.policies.field.parts.kullback_leibler import kl_upper
 from banditrank.policies.field.ranked_bandits import RankedBandits
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
 
 POLICIES = {
     "ucb1": RankedBandits(),

@@ -17,18 +17,18 @@ import pytest
 
 from banditrank import (
     BanditRankError,
-    Beta,
+    BetaRewards,
     ClickModel,
     InvalidInputError,
     Policy,
     Problem,
     UCBRank,
-    custom,
+    Utility,
     kdd2012,
     simulate,
 )
 from banditrank.compilation import inlined
-from banditrank.model.cascade import DependentClick
+from banditrank.model.click_models import DependentClick
 from banditrank.model.timeline import Timeline
 from banditrank.simulation.backends import ray_cluster
 from banditrank.simulation.backends.ray_cluster import RayBackend
@@ -115,12 +115,19 @@ def uncompilable(value: float) -> float:
 def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
     world = kdd2012()
     later = Problem(**{**world.to_dict(), "item_means": world.item_means[:, ::-1]})
-    odd = custom(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
+    odd = Utility.from_function(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
         (UCBRank(0.25), {}),
-        (UCBRank(lambda t: 1 / t), {"rewards": Beta(2.0)}),
+        (UCBRank(lambda t: 1 / t), {"rewards": BetaRewards(2.0)}),
         (UCBRank(0.5, treatment="equal", utility="nash"), {"delay": 3}),
-        (UCBRank(0.5, treatment="equal", utility=custom(lambda u: u / (u + 0.1), shape="non-concave")), {}),
+        (
+            UCBRank(
+                0.5,
+                treatment="equal",
+                utility=Utility.from_function(lambda u: u / (u + 0.1), shape="non-concave"),
+            ),
+            {},
+        ),
         (UCBRank(0.5, treatment="equal", utility=odd, solver="enumeration"), {}),
         (UCBRank(0.25), {"click_model": DependentClick(0.8)}),
         (UCBRank(0.25), {"click_model": only_the_first()}),

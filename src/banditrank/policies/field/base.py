@@ -6,12 +6,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
@@ -39,7 +39,7 @@ class FieldPolicy(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
 
     @property
     def distinguishes_user_types(self) -> bool:  # type: ignore[override]
@@ -145,7 +145,7 @@ def rows_for_copies(field_name: str, rows: NDArray[Any], n_copies: int, n_positi
 
 def check_horizon(horizon: int) -> int:
     """Return the horizon, or raise an error if it is none."""
-    return check_whole("horizon", horizon, 1, 10**12)
+    return check_integer("horizon", horizon, 1, 10**12)
 
 
 def _plain(value: Any) -> Any:

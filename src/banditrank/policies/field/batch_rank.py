@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import HorizonFieldPolicy
 from banditrank.policies.field.parts.batches import Batches, end_stage, one_batch
 from banditrank.policies.field.parts.kullback_leibler import exploration_level
 from banditrank.policies.tallies import Tallies, record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import HorizonFieldPolicy
 from banditrank.policies.field.parts.base_lists import BaseLists, beats, exchange, first_lists
 from banditrank.policies.field.parts.kept_items import pairs_carried_over
 from banditrank.policies.tallies import Tallies, record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OrderedFieldPolicy
@@ -14,7 +15,6 @@ from banditrank.policies.field.parts.kept_items import carried_over
 from banditrank.policies.field.parts.kullback_leibler import exploration_level, kl_upper
 from banditrank.policies.sorting import largest
 from banditrank.policies.tallies import record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

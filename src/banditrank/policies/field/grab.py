@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import FieldPolicy
@@ -14,7 +15,6 @@ from banditrank.policies.field.parts.kullback_leibler import exceeds, exploratio
 from banditrank.policies.field.parts.leading_times import LeadingTimes, no_leaders, slot_of
 from banditrank.policies.field.parts.matching import Matching, match, no_matching
 from banditrank.policies.tallies import record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

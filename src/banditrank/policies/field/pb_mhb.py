@@ -7,15 +7,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OF_TWO_FACTORS, FieldPolicy
 from banditrank.policies.field.parts.random_walk import sweep
 from banditrank.policies.sorting import place_in_order, sort_largest
 from banditrank.policies.tallies import record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -130,7 +130,7 @@ class PBMHB(FieldPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "width", check_number("width", self.width, 1e-9, 1e9))
-        check_whole("steps", self.steps, 1)
+        check_integer("steps", self.steps, 1)
 
     def new_scratch(self) -> dict[str, Sample]:
         """Return room for the sample."""

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy, check_horizon
 from banditrank.policies.field.parts.examined_counts import ExaminedCounts, learn_examined, start_examined
 from banditrank.policies.round_robin import round_robin
 from banditrank.policies.sorting import place_in_order, sort_largest
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

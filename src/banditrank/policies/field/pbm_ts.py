@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import InformedFieldPolicy
 from banditrank.policies.field.parts.examined_counts import ExaminedCounts, learn_examined, start_examined
@@ -18,7 +19,6 @@ from banditrank.policies.field.parts.examined_posterior import (
     fit_posteriors,
 )
 from banditrank.policies.sorting import place_in_order, sort_largest
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

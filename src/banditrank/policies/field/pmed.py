@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.field.base import OF_TWO_FACTORS, FieldPolicy
 from banditrank.policies.field.parts.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
 from banditrank.policies.field.parts.pmed.program import room_for_program
 from banditrank.policies.tallies import record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
@@ -21,7 +22,6 @@ from banditrank.policies.field.parts.rank_bandits import (
     reward,
 )
 from banditrank.policies.tallies import record, tallies_of
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

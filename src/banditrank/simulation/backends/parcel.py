@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import cloudpickle
 
-from banditrank.errors import InvalidInputError, with_its_kind
+from banditrank.errors import InvalidInputError, describe_error
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.run import replicate
@@ -31,7 +31,7 @@ def pack(experiment: Experiment) -> bytes:
         except Exception as error:  # noqa: BLE001 - as above
             problem, reason = part, error
             break
-    rule = f"must be made of what pickle can send to other processes ({with_its_kind(reason)})"
+    rule = f"must be made of what pickle can send to other processes ({describe_error(reason)})"
     raise UnsendableError(problem, rule, str(getattr(experiment, problem, experiment.policy.name)))
 
 
@@ -41,7 +41,7 @@ def unpack(parcel: bytes) -> Experiment:
     try:
         experiment: Experiment = cloudpickle.loads(parcel)
     except Exception as error:
-        rule = f"must be known where replications run, or be written in the script ({with_its_kind(error)})"
+        rule = f"must be known where replications run, or be written in the script ({describe_error(error)})"
         raise UnsendableError("what a simulation is made of", rule, type(error).__name__) from error
     return experiment
 

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.experiments.compare.reproductions.trial import ITS_PAPER
 from banditrank.experiments.compare.reproductions.worlds import positions_world
 from banditrank.experiments.comparison import BY_RANKS, compare
 from banditrank.experiments.curves import SPREAD, at_round, draw_curves, spread
 from banditrank.experiments.part import Part
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
-from banditrank.model.click_models import make_world
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.field.bubble_rank import BubbleRank
 from banditrank.policies.field.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
-from banditrank.statistics.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +96,7 @@ class SafetyPart(Part):
         return pd.DataFrame(rows, columns=["replication", "round", "most_wrong", "unsafe", "regret"])
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
-        policy, world = self.policy, make_world(WORLD, click_model=MODEL)
+        policy, world = self.policy, compile_problem(WORLD, click_model=MODEL)
         state = policy.start(Counts.empty_for(WORLD), policy.new_scratch())
         kernel = policy.kernel(n_items=WORLD.n_items, n_positions=WORLD.n_positions)
         ranking, rewards = np.zeros(WORLD.n_positions, dtype=np.uintp), np.zeros(WORLD.n_positions)

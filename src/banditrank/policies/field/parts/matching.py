@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assignment_workspace
 
 Floats = NDArray[np.float64]
 
@@ -15,12 +15,12 @@ class Matching(NamedTuple):
     """Where each copy's search starts from."""
 
     prices: Floats  # (copies, M) of the last matching
-    room: AssignmentRoom
+    room: AssignmentWorkspace
 
 
 def no_matching(n_copies: int, n_items: int, n_positions: int) -> Matching:
     """Return a start from nowhere."""
-    return Matching(np.zeros((n_copies, n_items)), assignment_room(n_items, n_positions))
+    return Matching(np.zeros((n_copies, n_items)), new_assignment_workspace(n_items, n_positions))
 
 
 @inlined
