@@ -7,7 +7,7 @@ from interleaving import interleave
 from worlds import gentle_world
 
 from banditrank import find_policy, simulate
-from banditrank.policies.catalog import FIELD, WITH_COEFFICIENT
+from banditrank.policies.catalog import BASELINES, WITH_COEFFICIENT
 from banditrank.policies.thompson_rank import ThompsonRank
 
 HORIZON = 50_000
@@ -17,7 +17,7 @@ WORLD = gentle_world(3, 20, 4)
 
 def measure_policies() -> Iterator[dict[str, float]]:
     """Measure all policies, taking turns."""
-    names = (ThompsonRank.name, *WITH_COEFFICIENT, *FIELD)
+    names = (ThompsonRank.name, *WITH_COEFFICIENT, *BASELINES)
     speeds = interleave({name: _rounds_per_second(name) for name in names})
     for name in names:
         least = " (at least 500,000)" if name == ThompsonRank.name else " (at least 100,000)"

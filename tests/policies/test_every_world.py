@@ -11,7 +11,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Beta
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import Policy
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import BASELINES, ORDERED_NAMES, POLICY_NAMES, find_policy
 from banditrank.policies.violations import violations
 from banditrank.simulation.simulate import simulate
 
@@ -71,7 +71,7 @@ def test_every_policy_runs_in_worlds_that_change(name: str, changes: str) -> Non
     check_run(policy, changing(ODD, f"{changes}:3", HORIZON), click_model=USERS[name])
 
 
-@pytest.mark.parametrize("name", [*FIELD, *ORDERED_NAMES])
+@pytest.mark.parametrize("name", [*BASELINES, *ORDERED_NAMES])
 @pytest.mark.parametrize("memory", ["window:80", "discount:80"])
 def test_every_policy_forgets(name: str, memory: str) -> None:
     world = changing(ODD, "turnover:2", HORIZON)
@@ -97,7 +97,7 @@ def said(policy: Policy, world: Problem | Timeline, model: str = "single-look", 
     return [sentence.removeprefix(f"{policy.name} ") for sentence in sentences]
 
 
-@pytest.mark.parametrize("name", FIELD)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("model", CLICK_MODEL_NAMES)
 def test_users_that_a_policy_is_not_made_for_are_named(name: str, model: str) -> None:
     policy = find_policy(name, IN_ORDER, click_model=find_click_model(model))

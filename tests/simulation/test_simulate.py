@@ -22,7 +22,7 @@ from banditrank import (
     plot_regret,
     simulate,
 )
-from banditrank.policies.field.top_rank import TopRank
+from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.policies.schedules import Schedule
 from banditrank.simulation.backends.local import LocalBackend
 from banditrank.simulation.progress import Advance

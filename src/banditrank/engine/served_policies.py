@@ -3,8 +3,8 @@
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
-from banditrank.policies.field.base import InformedFieldPolicy
+from banditrank.policies.baselines.base import ExaminationBaselinePolicy
+from banditrank.policies.catalog import BASELINES, ORDERED_NAMES, POLICY_NAMES, find_policy
 from banditrank.policies.oracle import Oracle
 
 _NO_WORLD = Problem([1.0], [[1.0]], [[0.5, 0.5]])  # policies that serve look at no world
@@ -48,11 +48,13 @@ def _needs(name: str) -> str | None:
         return "the truth"
     if name in ORDERED_NAMES:
         return "the order of positions"
-    kind = FIELD.get(name)
+    kind = BASELINES.get(name)
     if kind is None:
         return None
     return (
-        "the positions' examination rates" if issubclass(kind, InformedFieldPolicy) else kind.own_statistics
+        "the positions' examination rates"
+        if issubclass(kind, ExaminationBaselinePolicy)
+        else kind.own_statistics
     )
 
 

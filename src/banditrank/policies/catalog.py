@@ -14,20 +14,24 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.field.base import FieldPolicy, InformedFieldPolicy, OrderedFieldPolicy
-from banditrank.policies.field.batch_rank import BatchRank
-from banditrank.policies.field.bubble_rank import BubbleRank
-from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
-from banditrank.policies.field.comb_ucb1 import CombUCB1
-from banditrank.policies.field.grab import GRAB
-from banditrank.policies.field.pb_mhb import PBMHB
-from banditrank.policies.field.pbm_pie import PBMPIE
-from banditrank.policies.field.pbm_ts import PBMTS
-from banditrank.policies.field.pbm_ucb import PBMUCB
-from banditrank.policies.field.pmed import PMED
-from banditrank.policies.field.ranked_bandits import RankedBandits
-from banditrank.policies.field.top_rank import TopRank
-from banditrank.policies.field.uni_rank import UniRank
+from banditrank.policies.baselines.base import (
+    BaselinePolicy,
+    ExaminationBaselinePolicy,
+    OrderedBaselinePolicy,
+)
+from banditrank.policies.baselines.batch_rank import BatchRank
+from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
+from banditrank.policies.baselines.comb_ucb1 import CombUCB1
+from banditrank.policies.baselines.grab import GRAB
+from banditrank.policies.baselines.pb_mhb import PBMHB
+from banditrank.policies.baselines.pbm_pie import PBMPIE
+from banditrank.policies.baselines.pbm_ts import PBMTS
+from banditrank.policies.baselines.pbm_ucb import PBMUCB
+from banditrank.policies.baselines.pmed import PMED
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.top_rank import TopRank
+from banditrank.policies.baselines.uni_rank import UniRank
 from banditrank.policies.forgetful import Forgetful
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
@@ -44,7 +48,7 @@ WITH_COEFFICIENT: dict[str, Callable[..., CompiledPolicy]] = {
 }
 """Policies that take a coefficient."""
 
-FIELD: dict[str, type[FieldPolicy]] = {
+BASELINES: dict[str, type[BaselinePolicy]] = {
     policy.name: policy
     for policy in (
         *(PBMUCB, PBMTS, PBMPIE),
@@ -57,7 +61,7 @@ FIELD: dict[str, type[FieldPolicy]] = {
 ORDERED = "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
 
 ORDERED_NAMES = tuple(
-    f"{name}{ORDERED}" for name, policy in FIELD.items() if issubclass(policy, OrderedFieldPolicy)
+    f"{name}{ORDERED}" for name, policy in BASELINES.items() if issubclass(policy, OrderedBaselinePolicy)
 )
 
 AUTO = "auto"
@@ -67,7 +71,7 @@ POLICY_NAMES = (
     AUTO,
     ThompsonRank.name,
     *WITH_COEFFICIENT,
-    *FIELD,
+    *BASELINES,
     *ORDERED_NAMES,
     UniformRandom.name,
     Oracle.name,
@@ -166,7 +170,7 @@ def find_policy(
     elif name == Oracle.name:
         policy = Oracle(world, rewards=rewards, click_model=click_model, **aim)
     else:
-        policy = _field_policy(name, world, click_model, horizon, aim)
+        policy = _make_baseline(name, world, click_model, horizon, aim)
     return policy if memory is None else Forgetful(policy, memory)
 
 
@@ -201,15 +205,15 @@ def has_use_for(option: str, name: str, treatment: Treatment) -> bool:
     return option in _USES.get(name, ()) and (option != "solver" or treatment == "equal")
 
 
-def _field_policy(
+def _make_baseline(
     name: str, problem: Problem, click_model: ClickModel, horizon: int | None, aim: dict[str, Any]
-) -> FieldPolicy:
+) -> BaselinePolicy:
     """Return a field policy, told what it takes for known."""
-    kind = FIELD[name.removesuffix(ORDERED)]
+    kind = BASELINES[name.removesuffix(ORDERED)]
     weights = click_model.position_weights(problem)
     if aim["treatment"] == "equal":
         weights = problem.arrival_rates[None, :] @ weights
-    if issubclass(kind, InformedFieldPolicy):
+    if issubclass(kind, ExaminationBaselinePolicy):
         aim["examination"] = weights.tolist()
     if name.endswith(ORDERED):
         aim["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()

@@ -9,7 +9,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import Policy
-from banditrank.policies.field.base import InformedFieldPolicy, OrderedFieldPolicy
+from banditrank.policies.baselines.base import ExaminationBaselinePolicy, OrderedBaselinePolicy
 from banditrank.policies.forgetful import Forgetful
 
 
@@ -53,7 +53,7 @@ def _violated(policy: Policy, timeline: Timeline, rewards: Rewards, click_model:
 
 
 def _misplaced_order(policy: Policy, timeline: Timeline) -> Iterator[str]:
-    given = policy.order if isinstance(policy, OrderedFieldPolicy) else None
+    given = policy.order if isinstance(policy, OrderedBaselinePolicy) else None
     for problem in timeline.problems:
         rows = [range(problem.n_positions)] if given is None else given
         looks = problem.position_preferences
@@ -66,7 +66,7 @@ def _misplaced_order(policy: Policy, timeline: Timeline) -> Iterator[str]:
 
 
 def _mistaken_examination(policy: Policy, timeline: Timeline, click_model: ClickModel) -> Iterator[str]:
-    if click_model.depends_on != "cells" or not isinstance(policy, InformedFieldPolicy):
+    if click_model.depends_on != "cells" or not isinstance(policy, ExaminationBaselinePolicy):
         return  # said already, if it is the model: it is none that it is made for
     given = np.array(policy.examination)
     for problem in timeline.problems:

@@ -13,12 +13,12 @@ from banditrank.experiments.compare.line_up import (
     make_policy,
 )
 from banditrank.experiments.compare.suites import SUITES
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import BASELINES, ORDERED_NAMES, POLICY_NAMES, find_policy
 
 
 def test_everybody_takes_part_but_the_oracle() -> None:
     assert set(POLICY_NAMES) - set(EVERYBODY) == {"auto", "oracle"}
-    assert set(FIELD) | set(ORDERED_NAMES) | {"thompson-rank", "random"} <= set(EVERYBODY)
+    assert set(BASELINES) | set(ORDERED_NAMES) | {"thompson-rank", "random"} <= set(EVERYBODY)
     assert find_names() == list(EVERYBODY)
 
 

@@ -26,7 +26,7 @@ from banditrank.experiments.compare.reproductions.worlds import FIVE, FOUR
 from banditrank.experiments.study import Frames, Reading, Study
 from banditrank.model.click_models import make_world
 from banditrank.model.position_based import PositionBased
-from banditrank.policies.catalog import FIELD
+from banditrank.policies.catalog import BASELINES
 from banditrank.simulation.run import UNROLL_FROM
 
 TRIALS = (
@@ -81,7 +81,7 @@ def read(trial: Trial, changed: dict[str, pd.DataFrame] | None = None) -> Readin
 
 
 def test_every_field_policy_has_one() -> None:
-    assert set(REPRODUCTIONS) == set(FIELD) == {*TRUE, "bubble-rank"}
+    assert set(REPRODUCTIONS) == set(BASELINES) == {*TRUE, "bubble-rank"}
     for policy, study in REPRODUCTIONS.items():
         assert study.name == f"paper-{policy}"
         assert (study.heading, study.judged) == ("Its paper says", True)

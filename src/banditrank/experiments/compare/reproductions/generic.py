@@ -5,7 +5,7 @@ from banditrank.experiments.compare.reproductions.worlds import TEN
 from banditrank.experiments.study import Check
 from banditrank.model.cascade import CASCADE
 from banditrank.model.position_based import PositionBased
-from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
 
 MODELS = {"position-based": PositionBased(), "cascade": CASCADE}
 SETTING = (

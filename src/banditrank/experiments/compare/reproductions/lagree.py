@@ -8,7 +8,7 @@ from banditrank.experiments.compare.reproductions.trial import Results, Trial, n
 from banditrank.experiments.compare.reproductions.worlds import ATTRACTION, EXAMINATION, FIVE
 from banditrank.experiments.study import Check
 from banditrank.model.position_based import PositionBased
-from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
+from banditrank.policies.baselines.components.kullback_leibler import bernoulli_divergence
 
 MODEL = PositionBased()
 CLOSE = 2.0  # times the lower bound: then it is followed, at a horizon where lower terms still count

@@ -15,8 +15,8 @@ from banditrank.experiments.study import Check, Frames, Picture, Reading, Study,
 from banditrank.model.click_models import make_world
 from banditrank.model.position_based import PositionBased
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.field.bubble_rank import BubbleRank
-from banditrank.policies.field.top_rank import TopRank
+from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
