@@ -3,8 +3,7 @@ import pytest
 from field_play import EXAMINED
 from numpy.typing import NDArray
 
-from banditrank.policies.baselines.components.examined_posterior import draw_from_posterior
-from banditrank.policies.baselines.pbm_ts import PBMTS
+from banditrank.policies.baselines.pbm_ts import PBMTS, draw_from_posterior
 from banditrank.policies.catalog import find_policy
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts

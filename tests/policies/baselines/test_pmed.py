@@ -11,7 +11,7 @@ from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.components.pmed.alternatives import believe, divergence, find_closest
-from banditrank.policies.baselines.components.pmed.likelihood import improve_estimates
+from banditrank.policies.baselines.components.pmed.plan import improve_estimates
 from banditrank.policies.baselines.components.pmed.program import (
     SLACK,
     Program,

@@ -4,8 +4,7 @@ from field_play import ByHand, play
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.blocks import blocks_from
-from banditrank.policies.baselines.top_rank import SCALE, TopRank, is_better
+from banditrank.policies.baselines.top_rank import SCALE, TopRank, blocks_from, is_better
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 

@@ -9,8 +9,7 @@ from banditrank.model.cascade import CASCADE
 from banditrank.model.click_models import ClickModel, make_world
 from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.ordered_partitions import compared, one_part
-from banditrank.policies.baselines.uni_rank import UniRank
+from banditrank.policies.baselines.uni_rank import UniRank, compared, one_part
 from banditrank.policies.uniform import UniformRandom
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts

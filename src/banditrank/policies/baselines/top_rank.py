@@ -7,15 +7,79 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import inlined
+from banditrank.compilation import compiled, inlined
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import HorizonBaselinePolicy
-from banditrank.policies.baselines.components.blocks import Blocks, Graph, blocks_from, make_blocks
 from banditrank.policies.baselines.components.kept_items import pairs_carried_over
 from banditrank.policies.tallies import Tallies, record, tallies_of
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
+Graph = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+
+class Blocks(NamedTuple):
+    """The items of each copy, block after block."""
+
+    items: Indices  # (N, M)
+    starts: Indices  # (N, M) for each item, where its block starts in `items`
+    ends: Indices  # (N, M) for each start of a block, where it ends
+    waiting: Indices  # (M,) room: how many better items are in no block yet, −1 for an item that is in one
+
+
+def blocks_from(better: Graph) -> Blocks:
+    """Return the blocks of a graph, shape (copies, M, M).
+
+    Examples
+    --------
+    >>> better = np.zeros((1, 4, 4), dtype=np.bool_)
+    >>> better[0, 3, 0] = better[0, 0, 1] = True
+    >>> blocks = blocks_from(better)
+    >>> blocks.items[0], blocks.starts[0]  # 2 and 3, then 0, then 1
+    (array([2, 3, 0, 1]), array([2, 3, 0, 0]))
+    """
+    n, m, _ = better.shape
+    items, starts, ends = (np.zeros((n, m), dtype=np.intp) for _ in range(3))
+    blocks = Blocks(items, starts, ends, np.zeros(m, dtype=np.intp))
+    for user_type in range(n):
+        make_blocks(blocks, better, user_type)
+    return blocks
+
+
+@compiled
+def make_blocks(blocks: Blocks, better: Graph, user_type: int) -> None:
+    """Put into each block the items that no item outside of earlier blocks is known to be better than."""
+    i, n_items = user_type, blocks.waiting.size
+    for item in range(n_items):
+        blocks.waiting[item] = 0
+        for other in range(n_items):
+            blocks.waiting[item] += better[i, other, item]
+    end = 0
+    while end < n_items:
+        start = end
+        end = _fill(blocks, i, start, 0)
+        if end == start:  # a circle, improbable in the papers' worlds: what is left is one block
+            end = _fill(blocks, i, start, n_items)
+        for place in range(start, end):
+            for item in range(n_items):
+                if blocks.waiting[item] > 0 and better[i, blocks.items[i, place], item]:
+                    blocks.waiting[item] -= 1
+
+
+@inlined
+def _fill(blocks: Blocks, user_type: int, start: int, limit: int) -> int:
+    """Make a block of the items that wait for at most so many others; return where it ends."""
+    i, end = user_type, start
+    for item in range(blocks.waiting.size):
+        if 0 <= blocks.waiting[item] <= limit:
+            blocks.waiting[item] = -1
+            blocks.items[i, end] = item
+            blocks.starts[i, item] = start
+            end += 1
+    blocks.ends[i, start] = end
+    return end
+
 
 SCALE = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))  # the paper's c, 3.34…
 

@@ -10,8 +10,7 @@ from banditrank.experiments.study import Check
 from banditrank.model.cascade import CASCADE
 from banditrank.model.click_models import make_world
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.rank_bandits import Inner
-from banditrank.policies.baselines.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.ranked_bandits import Inner, RankedBandits
 from banditrank.solvers.optimum import best_values
 from banditrank.utilities.utility import UTILITARIAN
 

@@ -21,10 +21,139 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.policies.baselines.components.pmed.newton import Newton, next_step, room_for_newton
+from banditrank.policies.normal import factorise, solve_lower, solve_upper
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+
+class Newton(NamedTuple):
+    """Shifts, their next step, and the derivatives that it comes from."""
+
+    shifts: Floats  # (M,) u
+    steps: Floats  # (M,)
+    slopes: Floats  # (M,) first derivatives
+    bends: Floats  # (M,) second derivatives
+    ties: Floats  # (M, K) minus the second derivatives by an item and a leading item
+    matrix: Floats  # (K, K) second derivatives by leading items, the others eliminated
+    vector: Floats  # (K,) first derivatives likewise, then their steps
+
+
+def room_for_newton(n_items: int, n_positions: int) -> Newton:
+    """Return room for problems of a size."""
+    m, k = n_items, n_positions
+    return Newton(
+        *(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)),
+        *(np.zeros((m, k)), np.zeros((k, k)), np.zeros(k)),
+    )
+
+
+@internal
+def next_step(
+    room: Newton,
+    means: Floats,
+    displays: Floats,
+    leaders: NDArray[np.uintp],
+    rank_of: Indices,
+    raised: int,
+    lowered: int,
+) -> float:
+    """Write Newton's step of every item for Σ q d(m, m'), and return the length of the longest.
+
+    Parameters
+    ----------
+    room
+        Holds the shifts.
+    means, displays
+        m and q, shape (K, M).
+    leaders, rank_of
+        The leading items by rank, and the other way round, −1 for items that are not leading.
+    raised, lowered
+        Items that move together.
+    """
+    _differentiate(room, means, displays, leaders, rank_of, raised, lowered)
+    size = 0.0
+    for j in range(rank_of.size):
+        size += room.bends[j]
+    _solve(room.matrix, room.vector, size)
+    longest = 0.0
+    for j in range(rank_of.size):
+        own = rank_of[lowered if j == raised else j]
+        step = 0.0
+        if own >= 0:
+            step = room.vector[own]
+        elif room.bends[j] > 0.0:
+            step = -room.slopes[j]
+            for r in range(leaders.size):
+                step += room.ties[j, r] * room.vector[r]
+            step /= room.bends[j]
+        room.steps[j] = step
+        longest = max(longest, abs(step))
+    return longest
+
+
+@internal
+def _differentiate(
+    room: Newton,
+    means: Floats,
+    displays: Floats,
+    leaders: NDArray[np.uintp],
+    rank_of: Indices,
+    raised: int,
+    lowered: int,
+) -> None:
+    room.vector[:] = 0.0
+    room.matrix[:] = 0.0
+    room.ties[:] = 0.0
+    for j in range(rank_of.size):
+        room.slopes[j], room.bends[j] = 0.0, 0.0
+        for r in range(leaders.size):
+            if j == leaders[r] or displays[r, j] <= 0.0:
+                continue
+            slot = rank_of[lowered] if leaders[r] == raised else r
+            mean = means[r, j]
+            other = mean * math.exp(room.shifts[j] - room.shifts[leaders[r]])
+            slope = displays[r, j] * (other - mean) / (1.0 - other)
+            bend = displays[r, j] * other * (1.0 - mean) / (1.0 - other) ** 2
+            room.slopes[j] += slope
+            room.bends[j] += bend
+            room.ties[j, slot] += bend
+            room.vector[slot] -= slope
+            room.matrix[slot, slot] += bend
+        _take_in(room, j, rank_of[lowered if j == raised else j])
+
+
+@internal
+def _take_in(room: Newton, item: int, rank: int) -> None:
+    """Add an item's own derivatives to those of its rank, or eliminate it if it has none."""
+    slope, bend = room.slopes[item], room.bends[item]
+    if rank >= 0:
+        room.vector[rank] += slope
+        room.matrix[rank, rank] += bend
+        for r in range(room.vector.size):
+            room.matrix[rank, r] -= room.ties[item, r]
+            room.matrix[r, rank] -= room.ties[item, r]
+    elif bend > 0.0:
+        for r in range(room.vector.size):
+            room.vector[r] += room.ties[item, r] * slope / bend
+            for s in range(room.vector.size):
+                room.matrix[r, s] -= room.ties[item, r] * room.ties[item, s] / bend
+
+
+@internal
+def _solve(matrix: Floats, vector: Floats, size: float) -> None:
+    """Write minus the solution of matrix · x = vector into the vector, by Cholesky's factors.
+
+    Moving all shifts alike changes nothing: a little weight, compared with the size, holds them.
+    """
+    for r in range(vector.size):
+        matrix[r, r] += 1e-9 * size + 1e-300
+    factorise(matrix, matrix, 1e-12 * size + 1e-300)
+    solve_lower(matrix, vector)
+    solve_upper(matrix, vector)
+    for r in range(vector.size):
+        vector[r] = -vector[r]
+
 
 NEWTON_STEPS = 30
 SETTLED = 1e-3  # a shorter step changes the least value by its square only
