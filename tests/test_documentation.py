@@ -78,11 +78,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_policy_is_described() -> None:
-    from banditrank.policies.catalog import ORDERED_NAMES, POLICY_NAMES
+    from banditrank.policies.catalog import ORDERED_POLICY_NAMES, POLICY_NAMES
 
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     for name in POLICY_NAMES:
-        if name not in ORDERED_NAMES:
+        if name not in ORDERED_POLICY_NAMES:
             assert f"`{name}`" in page, name
 
 

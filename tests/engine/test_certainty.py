@@ -10,7 +10,7 @@ from banditrank.engine.alternatives import all_rankings, next_best, values_of_ra
 from banditrank.engine.certainty import best_of_draws, share_of
 from banditrank.engine.posterior_draws import PosteriorDraws, interval
 from banditrank.model.values import best_personalized_rankings
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
 
 WORLDS = 200
@@ -81,7 +81,7 @@ def test_there_may_be_no_other_ranking() -> None:
 
 
 def test_types_that_get_nothing_do_not_confuse_the_search_for_the_next_best() -> None:
-    nothing = DrawnWorld(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
+    nothing = SampledProblem(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
     found = next_best(nothing, np.array([0, 1, 2]), NASH)
     assert sorted(set(found.tolist())) == sorted(found.tolist()) != [0, 1, 2]
 

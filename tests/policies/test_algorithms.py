@@ -8,7 +8,7 @@ import pytest
 from banditrank import Counts, GreedyRank, InvalidInputError, TypeBlindUCB, UCBRank, UnsolvableError, generate
 from banditrank.policies import schedules
 from banditrank.policies.base import policy_label
-from banditrank.policies.catalog import POLICY_NAMES, find_policy
+from banditrank.policies.catalog import POLICY_NAMES, make_policy
 from banditrank.testing.policies import settled_counts
 
 RNG = np.random.default_rng(0)
@@ -148,7 +148,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
 def test_every_policy_is_found_by_its_name(name: str) -> None:
     problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     for treatment in ("personalized", "equal"):
-        policy = find_policy(name, problem, treatment=treatment)
+        policy = make_policy(name, problem, treatment=treatment)
         assert policy.name == ("thompson-rank" if name == "auto" else name.removesuffix("-ordered"))
         assert (getattr(policy, "order", None) is not None) == name.endswith("-ordered")
         assert policy.treatment == treatment
@@ -157,9 +157,9 @@ def test_every_policy_is_found_by_its_name(name: str) -> None:
 def test_an_unknown_policy_suggests_the_nearest() -> None:
     problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     with pytest.raises(InvalidInputError, match=r"did you mean greedy-rank\?"):
-        find_policy("greedyrank", problem)
+        make_policy("greedyrank", problem)
     with pytest.raises(InvalidInputError, match="solver must be left out for policy random"):
-        find_policy("random", problem, solver="sampling")
+        make_policy("random", problem, solver="sampling")
 
 
 @pytest.mark.parametrize(
@@ -173,4 +173,4 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
 )
 def test_a_policy_is_told_nothing_that_it_has_no_use_for(name: str, options: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        find_policy(name, generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1), **options)
+        make_policy(name, generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1), **options)

@@ -9,9 +9,9 @@ from banditrank import (
     Timeline,
     UCBRank,
     changing,
-    find_policy,
     generate,
     kdd2012,
+    make_policy,
     simulate,
 )
 from banditrank.policies.forgetful import Forgetful
@@ -20,13 +20,13 @@ WORLD = kdd2012()
 TIMELINE = Timeline([WORLD, WORLD], [1, 50])
 
 REFUSED: list[tuple[Callable[[], object], str]] = [
-    (lambda: find_policy("auto", None), r"^problem must be a Problem .*, got None$"),
-    (lambda: find_policy("pbm-ts", "kdd2012"), r"^problem must be a Problem .*, got 'kdd2012'$"),
-    (lambda: find_policy("ucb-rank", WORLD, smoothed="x"), "^smoothed must be true or false, got 'x'$"),
-    (lambda: find_policy("oracle", WORLD, click_model=3), "^click model must be a ClickModel or .*, got 3$"),
-    (lambda: find_policy("auto", WORLD, rewards=3), "^rewards must be Rewards or a name of some, got 3$"),
-    (lambda: find_policy("auto", WORLD, memory=5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
-    (lambda: Forgetful("auto", "window:50"), "^inner must be a CompiledPolicy .*, got 'auto'$"),
+    (lambda: make_policy("auto", None), r"^problem must be a Problem .*, got None$"),
+    (lambda: make_policy("pbm-ts", "kdd2012"), r"^problem must be a Problem .*, got 'kdd2012'$"),
+    (lambda: make_policy("ucb-rank", WORLD, smoothed="x"), "^smoothed must be true or false, got 'x'$"),
+    (lambda: make_policy("oracle", WORLD, click_model=3), "^click model must be a ClickModel or .*, got 3$"),
+    (lambda: make_policy("auto", WORLD, rewards=3), "^rewards must be Rewards or a name of some, got 3$"),
+    (lambda: make_policy("auto", WORLD, memory=5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
+    (lambda: Forgetful("auto", "window:50"), "^policy must be a CompiledPolicy .*, got 'auto'$"),
     (lambda: Forgetful(UCBRank(0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
     (lambda: changing(WORLD, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
     (lambda: changing(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
@@ -43,7 +43,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "^rewards must not be graded under click model cascade: .*, got 'beta:4:1'$",
     ),
     (
-        lambda: find_policy("ucb-rank", WORLD, treatment="equal", solver="foo"),
+        lambda: make_policy("ucb-rank", WORLD, treatment="equal", solver="foo"),
         "^solver must be one of auto, assignment, enumeration, sampling, branch-and-bound, spatial, got",
     ),
 ]

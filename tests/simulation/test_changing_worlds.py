@@ -21,11 +21,11 @@ from banditrank.model.changes import CHANGES, changing
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.catalog import make_policy
 from banditrank.policies.forgetful import Forgetful
-from banditrank.policies.learner import UNREWARDED
+from banditrank.policies.running_estimates import UNREWARDED
 from banditrank.policies.schedules import constant
-from banditrank.policies.violations import violations
+from banditrank.policies.violated_assumptions import violated_assumptions
 from banditrank.simulation.experience import Experience
 from banditrank.statistics.memory import Buckets, discount, find_memory, sliding_window
 
@@ -92,7 +92,7 @@ def test_forgetful_compiled_and_interpreted_runs_agree() -> None:
     policy = Forgetful(GreedyRank(constant(0.5)), sliding_window(200))
     compiled, plain = (simulate(each, close, 1000, 2, 3) for each in (policy, Plain()))
     assert plain.regret == pytest.approx(compiled.regret)
-    assert (plain.final_regret != simulate(policy.inner, close, 1000, 2, 3).final_regret).all()
+    assert (plain.final_regret != simulate(policy.policy, close, 1000, 2, 3).final_regret).all()
 
 
 def test_a_window_remembers_the_last_rounds_only() -> None:
@@ -156,7 +156,7 @@ def test_a_new_item_is_found_without_starting_afresh(delay: int) -> None:
 class Restarting(UCBRank):
     """Begins a second initial phase when items come."""
 
-    resume = CompiledPolicy.resume
+    update_items = CompiledPolicy.update_items
 
 
 @pytest.mark.parametrize("options", [{}, {"treatment": "equal"}, {"estimator": "likelihood"}])
@@ -191,13 +191,13 @@ def test_old_items_are_not_shown_in_turn_because_of_a_new_one() -> None:
 def test_an_initial_phase_waits_for_the_items_of_the_start_only() -> None:
     policy = UCBRank(0.5)
     counts = Counts.from_arrays([[[9, 9], [9, 9], [9, 9]]], [[[3, 2], [1, 0], [1, 2]]], [27])
-    state = policy.start(counts, policy.new_scratch())
+    state = policy.init_state(counts, policy.new_scratch())
     assert policy.initial_rounds(state) is None
     with_new = Counts.from_arrays([[[0, 0], [9, 9], [9, 9]]], [[[0, 0], [1, 0], [1, 2]]], [27])
-    still = policy.resume(state, with_new, np.array([-1, 1, 2]))
-    assert still.learner.clock[UNREWARDED] == 1
+    still = policy.update_items(state, with_new, np.array([-1, 1, 2]))
+    assert still.estimates.phase[UNREWARDED] == 1
     retired = Counts.from_arrays([[[0, 0], [9, 9], [9, 9]]], [[[0, 0], [3, 2], [1, 2]]], [27])
-    over = policy.resume(still, retired, np.array([-1, 0, 2]))
+    over = policy.update_items(still, retired, np.array([-1, 0, 2]))
     assert policy.initial_rounds(over) == 27
     assert retired.displays[0, 0].tolist() == [0, 0], "counts are left alone"
 
@@ -267,8 +267,8 @@ def test_wrong_changes_are_refused(text: str) -> None:
 
 def test_a_policy_that_forgets_was_told_of_positions_what_the_inner_one_was() -> None:
     def told(name: str, memory: str | None) -> list[str]:
-        policy = find_policy(name, kdd2012(), memory=memory)
-        return list(violations(policy, kdd2012(), rewards=Bernoulli(), click_model=SINGLE_LOOK))
+        policy = make_policy(name, kdd2012(), memory=memory)
+        return list(violated_assumptions(policy, kdd2012(), rewards=Bernoulli(), click_model=SINGLE_LOOK))
 
     for name in ("pbm-ucb", "top-rank-ordered", "top-rank"):
         assert told(name, "window:100") == told(name, None)

@@ -127,7 +127,7 @@ def simulate_command(
     from banditrank.model.changes import changing
     from banditrank.model.click_model_catalog import find_click_model
     from banditrank.model.rewards import find_rewards
-    from banditrank.policies.catalog import given
+    from banditrank.policies.catalog import non_default_options
     from banditrank.simulation.backends.catalog import find_backend
     from banditrank.simulation.plots import save_plot
 
@@ -139,7 +139,7 @@ def simulate_command(
         world,
         policy,
         treatment,
-        given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
+        non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
         utility=utility,
         rewards=reward_family,
         click_model=model,
@@ -185,7 +185,7 @@ def _line_up(
     Without a policy, those that are shown by default and have a use for all options.
     """
     from banditrank.policies.base import check_treatment
-    from banditrank.policies.catalog import LINE_UP, find_policy, has_use_for
+    from banditrank.policies.catalog import DEFAULT_POLICIES, accepts_option, make_policy
     from banditrank.simulation.simulate import check_simulation
 
     wanted = [check_treatment(name) for name in split_names(treatments)]
@@ -194,15 +194,15 @@ def _line_up(
             (name, treatment) for treatment in wanted or ["personalized"] for name in split_names(policies)
         ]
     else:
-        shown = [pair for pair in LINE_UP if not wanted or pair[1] in wanted]
-        pairs = [pair for pair in shown if all(has_use_for(option, *pair) for option in options)] or shown
+        shown = [pair for pair in DEFAULT_POLICIES if not wanted or pair[1] in wanted]
+        pairs = [pair for pair in shown if all(accepts_option(option, *pair) for option in options)] or shown
     line_up = []
     for pair in dict.fromkeys(pairs):
-        told = {option: value for option, value in options.items() if has_use_for(option, *pair)}
+        told = {option: value for option, value in options.items() if accepts_option(option, *pair)}
         name, treatment = pair
-        line_up.append(find_policy(name, problem, treatment=treatment, rewards=rewards, **told, **settings))
+        line_up.append(make_policy(name, problem, treatment=treatment, rewards=rewards, **told, **settings))
     for option, value in options.items():
-        if not any(has_use_for(option, *pair) for pair in pairs):
+        if not any(accepts_option(option, *pair) for pair in pairs):
             raise InvalidInputError(option, "must be left out: no policy here has a use for it", value)
     for policy in line_up:
         check_simulation(policy, problem, rewards, settings["click_model"])

@@ -14,7 +14,7 @@ from banditrank.engine.posterior_draws import Ends, PosteriorDraws, interval
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.policies.base import Treatment
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.solvers.equality import equality_report
 from banditrank.utilities.utility import NASH, UTILITARIAN, Utility
 
@@ -141,7 +141,9 @@ def assess(known: SurfaceCounts) -> Assessment:
         for place, chosen in enumerate(rankings):
             drawn[place, :, i] = of_type.values(chosen[i])
         if own_place == 0:
-            alone = DrawnWorld(np.ones(1), world.position_preferences[i : i + 1], world.item_means[i : i + 1])
+            alone = SampledProblem(
+                np.ones(1), world.position_preferences[i : i + 1], world.item_means[i : i + 1]
+            )
             other_one = next_best(alone, rankings[0][i], UTILITARIAN)
             runner_up, p_best = None, Ends(1.0, 1.0, 1.0)
             if other_one is not None:
@@ -169,7 +171,7 @@ def assess(known: SurfaceCounts) -> Assessment:
     )
 
 
-def _value(world: Problem | DrawnWorld, ranking: Places) -> Floats:
+def _value(world: Problem | SampledProblem, ranking: Places) -> Floats:
     return np.asarray((world.position_preferences * world.item_means[:, ranking]).sum(axis=1))
 
 

@@ -15,7 +15,7 @@ from banditrank.engine.tokens import Ticket, tail_of
 from banditrank.engine.view import View
 from banditrank.errors import ForgottenError
 from banditrank.estimators.likelihood import likelihood_estimate
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.storage.records import DISCARDED, REWARD_UNITS
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
@@ -35,7 +35,7 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     surface, shown = view.surface, ticket.shown
     user_type, numbers = shown.user_type, shown.items
     again = view.rank_again(user_type, tail_of(shown.key))
-    drawn = view.drawn_world(user_type, tail_of(shown.key))
+    drawn = view.sampled_problem(user_type, tail_of(shown.key))
     equal = surface.treatment == "equal"
     utility = view.surface.made_policy.utility if equal else UTILITARIAN
     world = _estimated(view, None if equal else user_type) if drawn is None else drawn
@@ -108,17 +108,17 @@ def _view_of(engine: Engine, live: LiveSurface, ticket: Ticket) -> View:
     return View(surface, ticket.revision, version, counts)
 
 
-def _estimated(view: View, user_type: int | None) -> DrawnWorld:
+def _estimated(view: View, user_type: int | None) -> SampledProblem:
     """Return what the counts said: of one type, or of all if there is none."""
     estimates = likelihood_estimate(view.counts)
     means = estimates.item_means.clip(0.0, 1.0)
     if user_type is None:
-        return DrawnWorld(estimates.arrival_rates, estimates.position_preferences, means)
+        return SampledProblem(estimates.arrival_rates, estimates.position_preferences, means)
     row = slice(user_type, user_type + 1)
-    return DrawnWorld(np.ones(1), estimates.position_preferences[row], means[row])
+    return SampledProblem(np.ones(1), estimates.position_preferences[row], means[row])
 
 
-def _placed(surface: Surface, world: DrawnWorld, places: Places) -> list[PlacedItem]:
+def _placed(surface: Surface, world: SampledProblem, places: Places) -> list[PlacedItem]:
     names, weights = surface.shown_items, world.arrival_rates
     looks = weights @ world.position_preferences  # (K,)
     means = weights @ world.item_means[:, places]
@@ -129,7 +129,7 @@ def _placed(surface: Surface, world: DrawnWorld, places: Places) -> list[PlacedI
     ]
 
 
-def _left_out(surface: Surface, world: DrawnWorld, places: Places, utility: Utility) -> list[LeftOutItem]:
+def _left_out(surface: Surface, world: SampledProblem, places: Places, utility: Utility) -> list[LeftOutItem]:
     """Return the best items that were not shown, and what each would have added where it fits best."""
     names, weights, preferences = surface.shown_items, world.arrival_rates, world.position_preferences
     means = weights @ world.item_means  # (M,)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank.engine.alternatives import all_rankings
 from banditrank.engine.posterior_draws import Ends, PosteriorDraws
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.solvers.instance import as_instance, total_value
 from banditrank.solvers.solve import solve
 from banditrank.utilities.utility import Utility
@@ -105,7 +105,7 @@ def _by_solving(
     end = time.monotonic() + _SOLVER_SECONDS
     wins, values = [], []
     for weights, rho, mu in zip(shares, preferences, means, strict=True):
-        world = DrawnWorld(weights, rho, mu)
+        world = SampledProblem(weights, rho, mu)
         ours = total_value(as_instance(world), utility.compiled(), ranking)
         left = max(end - time.monotonic(), 0.0)
         found = solve(world, utility, time_limit=left, target_gap=_GAP, warm_start=ranking)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies.posterior import start_posterior
+from banditrank.policies.posterior import init_posterior
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -88,7 +88,7 @@ class PosteriorDraws:
         self.n_items = counts.n_items
         self._seed = seed
         self._kept: dict[int, TypeDraws] | None = {} if numbers * self.size <= _MOST_NUMBERS else None
-        self._posterior = start_posterior(counts, _LARGEST_REWARD)
+        self._posterior = init_posterior(counts, _LARGEST_REWARD)
         self.shares = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.size)
 
     def of_type(self, user_type: int) -> TypeDraws:

@@ -4,7 +4,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy
-from banditrank.policies.catalog import BASELINES, ORDERED_NAMES, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 from banditrank.policies.oracle import Oracle
 
 _NO_WORLD = Problem([1.0], [[1.0]], [[0.5, 0.5]])  # policies that serve look at no world
@@ -33,7 +33,7 @@ def served_policy(
     if (needs := _needs(name)) is not None:
         rule = f"must learn from counts alone to serve (it also needs {needs})"
         raise InvalidInputError("policy", rule, name)
-    return find_policy(
+    return make_policy(
         name,
         _NO_WORLD,
         treatment=treatment,
@@ -46,7 +46,7 @@ def served_policy(
 def _needs(name: str) -> str | None:
     if name == Oracle.name:
         return "the truth"
-    if name in ORDERED_NAMES:
+    if name in ORDERED_POLICY_NAMES:
         return "the order of positions"
     kind = BASELINES.get(name)
     if kind is None:

@@ -20,7 +20,7 @@ import numpy as np
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import TAIL_BYTES, RandomBytes
 from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.statistics.counts import Counts
 from banditrank.storage.records import pack_ranking
 
@@ -113,7 +113,7 @@ class View:
         with self._lock:
             return self._make(user_type, tail[:-1], tail[-1] + 1)[-1]
 
-    def drawn_world(self, user_type: int, tail: bytes) -> DrawnWorld | None:
+    def sampled_problem(self, user_type: int, tail: bytes) -> SampledProblem | None:
         """Return the world that a ranking was found to be best in, None if the policy draws none.
 
         Items are in the order of the counts.
@@ -121,7 +121,7 @@ class View:
         if self._prepared is None:
             return None
         self.rank_again(user_type, tail)
-        return self._policy.drawn_world(self._prepared.state)
+        return self._policy.sampled_problem(self._prepared.state)
 
     def _made(self, tail: bytes, user_type: int, items: tuple[int, ...]) -> Made:
         names = self.surface.items
@@ -145,7 +145,7 @@ class _Prepared:
         kernel = policy.kernel(n_items=known.n_items, n_positions=known.n_positions)
         self._repeat = compile_repeated_rank(kernel)
         now = known.rounds + 1
-        self.state = policy.start(known, None)
+        self.state = policy.init_state(known, None)
         self._after_type = (now, policy.parameters(np.array([now]))[0], rng)
         self._rankings = np.zeros((_AT_A_TIME, known.n_positions), dtype=np.uintp)
 

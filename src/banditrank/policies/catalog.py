@@ -43,7 +43,7 @@ from banditrank.policies.uniform import UniformRandom
 from banditrank.solvers.solve import SolverName
 from banditrank.utilities.utility import Utility, find_utility
 
-WITH_COEFFICIENT: dict[str, Callable[..., CompiledPolicy]] = {
+COEFFICIENT_POLICIES: dict[str, Callable[..., CompiledPolicy]] = {
     policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
 }
 """Policies that take a coefficient."""
@@ -58,10 +58,14 @@ BASELINES: dict[str, type[BaselinePolicy]] = {
 }
 """The field's policies."""
 
-ORDERED = "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
+ORDERED_SUFFIX = (
+    "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
+)
 
-ORDERED_NAMES = tuple(
-    f"{name}{ORDERED}" for name, policy in BASELINES.items() if issubclass(policy, OrderedBaselinePolicy)
+ORDERED_POLICY_NAMES = tuple(
+    f"{name}{ORDERED_SUFFIX}"
+    for name, policy in BASELINES.items()
+    if issubclass(policy, OrderedBaselinePolicy)
 )
 
 AUTO = "auto"
@@ -70,19 +74,24 @@ AUTO = "auto"
 POLICY_NAMES = (
     AUTO,
     ThompsonRank.name,
-    *WITH_COEFFICIENT,
+    *COEFFICIENT_POLICIES,
     *BASELINES,
-    *ORDERED_NAMES,
+    *ORDERED_POLICY_NAMES,
     UniformRandom.name,
     Oracle.name,
 )
 
-_OPTIONS: dict[str, Any] = {"coefficient": None, "solver": "auto", "estimator": "paper", "smoothed": False}
+_OPTION_DEFAULTS: dict[str, Any] = {
+    "coefficient": None,
+    "solver": "auto",
+    "estimator": "paper",
+    "smoothed": False,
+}
 """What some policies can be told beside what to be good at, as it is if nothing is said."""
 
-_USES = {
-    **dict.fromkeys(WITH_COEFFICIENT, ("coefficient",)),
-    **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTIONS)),
+_OPTIONS_BY_POLICY = {
+    **dict.fromkeys(COEFFICIENT_POLICIES, ("coefficient",)),
+    **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTION_DEFAULTS)),
     **dict.fromkeys((AUTO, ThompsonRank.name), ("solver",)),
 }
 """Who has a use for which."""
@@ -90,7 +99,7 @@ _USES = {
 PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
 
-LINE_UP: tuple[tuple[str, Treatment], ...] = (
+DEFAULT_POLICIES: tuple[tuple[str, Treatment], ...] = (
     (AUTO, "personalized"),
     ("greedy-rank", "personalized"),
     ("ucb-rank", "personalized"),
@@ -102,7 +111,7 @@ LINE_UP: tuple[tuple[str, Treatment], ...] = (
 """The policy to take, and the paper's four and its baseline to compare it with."""
 
 
-def find_policy(
+def make_policy(
     name: str,
     problem: Problem | Timeline,
     *,
@@ -143,28 +152,28 @@ def find_policy(
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
-    >>> find_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
+    >>> make_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
     0.5
-    >>> find_policy("top-rank-ordered", kdd2012()).order
+    >>> make_policy("top-rank-ordered", kdd2012()).order
     ((1, 0), (1, 0))
     """
     _check_choices(name, estimator, smoothed)
     rewards = None if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    told = given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
+    told = non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
     for option, value in told.items():
-        if option not in _USES.get(name, ()):
+        if option not in _OPTIONS_BY_POLICY.get(name, ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
     told.pop("coefficient", None)
     if told.pop("smoothed", False):
         told["smoothing"] = Smoothing()
     aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility), **told}
     world = as_timeline(problem).problems[0]
-    if name in WITH_COEFFICIENT:
+    if name in COEFFICIENT_POLICIES:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
-        policy = WITH_COEFFICIENT[name](c, **aim)
+        policy = COEFFICIENT_POLICIES[name](c, **aim)
     elif name in (AUTO, ThompsonRank.name):
-        policy = ThompsonRank(largest_reward=1.0 if rewards is None else rewards.scale, **aim)
+        policy = ThompsonRank(max_reward=1.0 if rewards is None else rewards.scale, **aim)
     elif name == UniformRandom.name:
         policy = UniformRandom(**aim)
     elif name == Oracle.name:
@@ -183,39 +192,39 @@ def _check_choices(name: str, estimator: str, smoothed: object) -> None:
         raise InvalidInputError("smoothed", "must be true or false", smoothed)
 
 
-def given(**options: Any) -> dict[str, Any]:
+def non_default_options(**options: Any) -> dict[str, Any]:
     """Return which of the options that only some policies have a use for are not as they are by default.
 
     Examples
     --------
-    >>> given(coefficient=None, solver="sampling", smoothed=False)
+    >>> non_default_options(coefficient=None, solver="sampling", smoothed=False)
     {'solver': 'sampling'}
     """
-    return {option: value for option, value in options.items() if value != _OPTIONS[option]}
+    return {option: value for option, value in options.items() if value != _OPTION_DEFAULTS[option]}
 
 
-def has_use_for(option: str, name: str, treatment: Treatment) -> bool:
-    """Return whether a policy has a use for an option of `find_policy`.
+def accepts_option(option: str, name: str, treatment: Treatment) -> bool:
+    """Return whether a policy has a use for an option of `make_policy`.
 
     Examples
     --------
-    >>> [has_use_for("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
+    >>> [accepts_option("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
     [False, True]
     """
-    return option in _USES.get(name, ()) and (option != "solver" or treatment == "equal")
+    return option in _OPTIONS_BY_POLICY.get(name, ()) and (option != "solver" or treatment == "equal")
 
 
 def _make_baseline(
     name: str, problem: Problem, click_model: ClickModel, horizon: int | None, aim: dict[str, Any]
 ) -> BaselinePolicy:
     """Return a field policy, told what it takes for known."""
-    kind = BASELINES[name.removesuffix(ORDERED)]
+    kind = BASELINES[name.removesuffix(ORDERED_SUFFIX)]
     weights = click_model.position_weights(problem)
     if aim["treatment"] == "equal":
         weights = problem.arrival_rates[None, :] @ weights
     if issubclass(kind, ExaminationBaselinePolicy):
         aim["examination"] = weights.tolist()
-    if name.endswith(ORDERED):
+    if name.endswith(ORDERED_SUFFIX):
         aim["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()
     if horizon is not None and "horizon" in {field.name for field in fields(kind)}:
         aim["horizon"] = horizon

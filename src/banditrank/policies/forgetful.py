@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.wrapping import Wrapping
+from banditrank.policies.wrapper import PolicyWrapper
 from banditrank.statistics.memory import Memory, find_memory
 
 
 @dataclass(frozen=True, init=False)
-class Forgetful(Wrapping):
+class Forgetful(PolicyWrapper):
     """A policy that learns from a window of the past, or from a past that counts less the older it is.
 
     Parameters
     ----------
-    inner
+    policy
         The policy. One that keeps statistics of its own cannot forget bit by bit: it starts afresh each time
         as many rounds have passed as its memory is long.
     memory
@@ -35,26 +35,26 @@ class Forgetful(Wrapping):
 
     memory: Memory
 
-    def __init__(self, inner: CompiledPolicy, memory: Memory | str) -> None:
-        if not isinstance(inner, CompiledPolicy):
-            raise InvalidInputError("inner", "must be a CompiledPolicy (find_policy makes one)", inner)
+    def __init__(self, policy: CompiledPolicy, memory: Memory | str) -> None:
+        if not isinstance(policy, CompiledPolicy):
+            raise InvalidInputError("policy", "must be a CompiledPolicy (make_policy makes one)", policy)
         if not isinstance(memory, Memory | str):
             rule = "must be a Memory, or window:ROUNDS or discount:ROUNDS"
             raise InvalidInputError("memory", rule, memory)
-        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "policy", policy)
         object.__setattr__(self, "memory", find_memory(memory) if isinstance(memory, str) else memory)
         shared = ("name", "treatment", "utility", "assumptions", "own_statistics", "distinguishes_user_types")
         for name in shared:
-            object.__setattr__(self, name, getattr(inner, name))
+            object.__setattr__(self, name, getattr(policy, name))
 
     def describe(self) -> dict[str, Any]:
         """Return the inner policy's name and parameters, and the memory."""
-        return {**self.inner.describe(), "memory": str(self.memory)}
+        return {**self.policy.describe(), "memory": str(self.memory)}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the inner policy's, and the memory."""
-        return {**self.inner.fingerprint(), "memory": str(self.memory)}
+        return {**self.policy.fingerprint(), "memory": str(self.memory)}
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the inner policy's, as if no more rounds had been played than are remembered."""
-        return self.inner.parameters(np.minimum(rounds, self.memory.rounds))
+        return self.policy.parameters(np.minimum(rounds, self.memory.rounds))

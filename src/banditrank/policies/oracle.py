@@ -80,7 +80,7 @@ class Oracle(CompiledPolicy):
         """Return the formulas."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - nothing is remembered
         """Return the best rankings."""
         problem = self.problem
         known = (problem.n_user_types, problem.n_items, problem.n_positions)

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
+from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies.base import Treatment, check_treatment
 from banditrank.policies.ucb_rank import UCBRank
-from banditrank.policies.wrapping import Wrapping
+from banditrank.policies.wrapper import PolicyWrapper
 from banditrank.utilities.utility import Utility, find_utility
 
 
 @dataclass(frozen=True, init=False)
-class TypeBlindUCB(Wrapping):
+class TypeBlindUCB(PolicyWrapper):
     """UCBRank's index on counts that are pooled over user types.
 
     Its initial phase ends when every item was clicked at every position by anybody.
@@ -34,9 +34,9 @@ class TypeBlindUCB(Wrapping):
 
     name: ClassVar[str] = "type-blind-ucb"
     distinguishes_user_types = False
-    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
+    assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
 
-    inner: UCBRank
+    policy: UCBRank
     treatment: Treatment
     utility: Utility
 
@@ -48,15 +48,15 @@ class TypeBlindUCB(Wrapping):
         utility: Utility | str = "utilitarian",
     ) -> None:
         check_treatment(treatment)
-        object.__setattr__(self, "inner", UCBRank(schedule))
+        object.__setattr__(self, "policy", UCBRank(schedule))
         object.__setattr__(self, "treatment", treatment)
         object.__setattr__(self, "utility", find_utility(utility))
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
-        schedule = self.inner.schedule
+        schedule = self.policy.schedule
         return {**super().describe(), "coefficient": schedule.coefficient, "schedule": schedule.name}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the description and samples of the schedule and the utility."""
-        return {**super().fingerprint(), "schedule_sample": self.inner.schedule.sample()}
+        return {**super().fingerprint(), "schedule_sample": self.policy.schedule.sample()}

@@ -50,7 +50,7 @@ class UniformRandom(CompiledPolicy):
 
     name: ClassVar[str] = "random"
     assumptions: ClassVar[Assumptions] = Assumptions(
-        graded_rewards=True, utilitarian_only=False, fixed_world=False
+        allows_graded_rewards=True, is_utilitarian_only=False, is_stationary=False
     )
 
     treatment: Treatment = "personalized"
@@ -64,6 +64,6 @@ class UniformRandom(CompiledPolicy):
         """Return the formulas."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - nothing is remembered
         """Return room to shuffle in."""
         return UniformState(np.zeros(counts.n_items, dtype=np.intp))

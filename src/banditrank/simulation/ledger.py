@@ -9,7 +9,7 @@ import numpy as np
 
 from banditrank import __version__
 from banditrank.errors import InvalidInputError
-from banditrank.policies.violations import violations
+from banditrank.policies.violated_assumptions import violated_assumptions
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.result import SUMMARY_FILE, SimulationResult
 
@@ -92,7 +92,7 @@ class Ledger:
             optimal_rate=np.array([replication.optimal_rate for replication in done]),
             initial_rounds=np.array([replication.initial_rounds for replication in done]),
             seconds=self._seconds,
-            violations=violations(
+            violations=violated_assumptions(
                 experiment.policy,
                 experiment.problem,
                 rewards=experiment.rewards,

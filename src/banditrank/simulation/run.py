@@ -80,7 +80,7 @@ class _CompiledRun:
         self.blind = not policy.distinguishes_user_types
         self.experience = Experience(timeline, policy.memory, 1 if self.blind else timeline.n_user_types)
         self.scratch = policy.new_scratch()
-        self.state = policy.start(self.experience.counts, self.scratch)
+        self.state = policy.init_state(self.experience.counts, self.scratch)
         self.tally = start_tally(experiment.checkpoints, k)
         self.pending = no_rewards_yet(experiment.delay, k)
         self.pending_since = 1  # the rewards of rounds before this one have all arrived
@@ -98,7 +98,7 @@ class _CompiledRun:
         if self.experience.changes(problem):
             self._deliver(stage.first)
             kept = self.experience.enter(problem)
-            self.state = policy.resume(self.state, self.experience.counts, kept)
+            self.state = policy.update_items(self.state, self.experience.counts, kept)
         self.kernel = policy.kernel(n_items=problem.n_items, n_positions=self.ranking.size)
         self.loop = compiled_loop(
             self.kernel,
@@ -125,7 +125,7 @@ class _CompiledRun:
             self.experience.forget()
         else:
             self.experience.forget_everything()
-        self.state = self.policy.start(self.experience.counts, self.scratch)
+        self.state = self.policy.init_state(self.experience.counts, self.scratch)
 
     def _deliver(self, t: int) -> None:
         """Let all rewards arrive before items change their numbers."""

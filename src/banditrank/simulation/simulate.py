@@ -15,7 +15,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Bernoulli, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.catalog import make_policy
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.backends.catalog import BackendName, opened_backend
 from banditrank.simulation.ledger import Ledger
@@ -104,7 +104,7 @@ def simulate(
     seed = check_whole("seed", seed, 0)
     delay = check_whole("delay", delay, 0, LONGEST_DELAY)
     if isinstance(policy, str):
-        policy = find_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
+        policy = make_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
     check_simulation(policy, problem, world_rewards, click_model)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)

@@ -53,7 +53,7 @@ def test_what_is_shown_is_never_much_worse_than_the_base_list() -> None:
     """
     means, looks = np.array([0.95, 0.5, 0.4, 0.3, 0.2, 0.1]), np.array([0.9, 0.7, 0.5, 0.4, 0.3, 0.2])
     base = (1, 0, 2, 3, 5, 4)
-    hand = ByHand(BubbleRank(horizon=4000, base=(base,)), n_items=6, n_positions=6)
+    hand = ByHand(BubbleRank(horizon=4000, base_list=(base,)), n_items=6, n_positions=6)
     rng = np.random.default_rng(1)
     worst, worst_random = 0, 0
     for _ in range(4000):
@@ -85,7 +85,7 @@ def test_hidden_items_appear_in_the_last_place_only_and_replace_it_when_better(n
 
 
 def test_of_the_last_and_its_rival_the_one_shown_wins_if_clicked() -> None:
-    hand = ByHand(BubbleRank(base=((2,),)), n_items=3, n_positions=1)
+    hand = ByHand(BubbleRank(base_list=((2,),)), n_items=3, n_positions=1)
     hand.observe([0])  # odd rounds have no pair
     for _ in range(400):
         hand.state.lists.wins[:] = 0
@@ -117,24 +117,27 @@ def test_an_item_moves_up_one_place_a_round() -> None:
 
 def test_the_base_list_is_the_one_given_or_that_of_the_counts() -> None:
     counts = Counts.from_arrays([[[10], [10], [10]]] * 2, [[[3], [4], [3]], [[1], [0], [2]]], [30, 30])
-    assert BubbleRank().start(counts, None).lists.items.tolist() == [[1, 0, 2], [2, 0, 1]]
-    assert BubbleRank(base=((2, 1),)).start(counts, None).lists.items.tolist() == [[2, 1, 0]] * 2
-    assert BubbleRank(base=((2,), (1,))).start(counts, None).lists.items.tolist() == [[2, 0, 1], [1, 0, 2]]
-    assert BubbleRank(base=((2,),)).describe()["base"] == [[2]]
+    assert BubbleRank().init_state(counts, None).lists.items.tolist() == [[1, 0, 2], [2, 0, 1]]
+    assert BubbleRank(base_list=((2, 1),)).init_state(counts, None).lists.items.tolist() == [[2, 1, 0]] * 2
+    assert BubbleRank(base_list=((2,), (1,))).init_state(counts, None).lists.items.tolist() == [
+        [2, 0, 1],
+        [1, 0, 2],
+    ]
+    assert BubbleRank(base_list=((2,),)).describe()["base_list"] == [[2]]
 
 
 @pytest.mark.parametrize("base", [((0, 0),), ((-1, 0),), ((),), ((0,),), ((0, 9),), ((0, 1),) * 3])
 def test_a_base_list_must_be_one(base: tuple[tuple[int, ...], ...]) -> None:
-    with pytest.raises(InvalidInputError, match="base"):
-        BubbleRank(base=base).start(Counts.empty(n_user_types=2, n_items=4, n_positions=2), None)
+    with pytest.raises(InvalidInputError, match="base_list"):
+        BubbleRank(base_list=base).init_state(Counts.empty(n_user_types=2, n_items=4, n_positions=2), None)
 
 
 def test_what_is_known_survives_items_that_come_and_go() -> None:
-    policy = BubbleRank(base=((3, 1, 0, 2),))
+    policy = BubbleRank(base_list=((3, 1, 0, 2),))
     hand = ByHand(policy, n_items=4, n_positions=2)
     hand.state.lists.wins[0, 1, 0] = 5.0
     kept = np.array([-1, 2, 1, 0])  # 3 left, 0 is new
     counts = Counts.empty(n_user_types=1, n_items=4, n_positions=2)
-    state = policy.resume(hand.state, counts, kept)
+    state = policy.update_items(hand.state, counts, kept)
     assert state.lists.items[0].tolist() == [2, 3, 1, 0]
     assert np.argwhere(state.lists.wins[0]).tolist() == [[2, 3]]

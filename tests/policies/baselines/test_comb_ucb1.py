@@ -44,7 +44,7 @@ def test_bound_holds_as_often_as_the_paper_proves() -> None:
     n_items, displays, log_t = 4000, 50, 0.5
     clicks = rng.binomial(displays, 0.5, (1, n_items, 1)).astype(float)
     counts = Counts.from_arrays(np.full((1, n_items, 1), float(displays)), clicks, [n_items * displays])
-    state = CombUCB1().start(counts, None)
+    state = CombUCB1().init_state(counts, None)
     missed = float((state.means + state.widths * np.sqrt(1.5 * log_t) < 0.5).mean())
     assert 0 < missed <= np.exp(-3 * log_t) + 0.05
 

@@ -13,7 +13,7 @@ from banditrank.model.generators import generate
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
 from banditrank.policies.baselines.ranked_bandits import RankedBandits
-from banditrank.policies.catalog import BASELINES, ORDERED_NAMES, find_policy
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, make_policy
 from banditrank.testing.policies import (
     POLICY_CHECKS,
     MakePolicy,
@@ -24,19 +24,19 @@ from banditrank.testing.policies import (
 TREATMENTS = get_args(Treatment)
 
 
-def ranked_bandits(_: Problem, inner: str, treatment: Treatment) -> CompiledPolicy:
-    return replace(RankedBandits(horizon=1000, treatment=treatment), inner=inner)
+def ranked_bandits(_: Problem, bandit: str, treatment: Treatment) -> CompiledPolicy:
+    return replace(RankedBandits(horizon=1000, treatment=treatment), bandit=bandit)
 
 
 POLICIES: dict[str, MakePolicy] = {
     **{
-        f"{name} {treatment}": partial(find_policy, name, treatment=treatment, horizon=1000)
-        for name in (*BASELINES, *ORDERED_NAMES)
+        f"{name} {treatment}": partial(make_policy, name, treatment=treatment, horizon=1000)
+        for name in (*BASELINES, *ORDERED_POLICY_NAMES)
         for treatment in TREATMENTS
     },
     **{
-        f"ranked-bandits {inner} {treatment}": partial(ranked_bandits, inner=inner, treatment=treatment)
-        for inner in ("kl-ucb", "exp3")
+        f"ranked-bandits {bandit} {treatment}": partial(ranked_bandits, bandit=bandit, treatment=treatment)
+        for bandit in ("kl-ucb", "exp3")
         for treatment in TREATMENTS
     },
 }
@@ -58,9 +58,9 @@ def test_policy_conforms(make_policy: MakePolicy, check: Callable[[MakePolicy], 
 
 
 BELIEFS = {
-    "pbm-ucb": ("known", "means", "widths"),
-    "pbm-ts": ("known", "posterior"),
-    "pbm-pie": ("known", "estimates", "entropies"),
+    "pbm-ucb": ("statistics", "means", "widths"),
+    "pbm-ts": ("statistics", "posterior"),
+    "pbm-pie": ("statistics", "estimates", "entropies"),
     "comb-ucb1": ("means", "widths"),
     "grab": ("means",),
 }
@@ -73,9 +73,9 @@ NO_BELIEFS = {"pb-mhb", "pmed"}  # beside the counts they keep only what they ma
 @pytest.mark.parametrize("name", BELIEFS)
 def test_counts_alone_give_the_same_beliefs(name: str, treatment: Treatment) -> None:
     problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
-    policy = find_policy(name, problem, treatment=treatment)
+    policy = make_policy(name, problem, treatment=treatment)
     state, counts = play(policy, problem, 60)
-    afresh = policy.start(counts, policy.new_scratch())
+    afresh = policy.init_state(counts, policy.new_scratch())
     for field in BELIEFS[name]:
         _assert_alike(getattr(state, field), getattr(afresh, field))
 

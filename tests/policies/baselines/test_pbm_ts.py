@@ -3,8 +3,8 @@ import pytest
 from field_play import EXAMINED
 from numpy.typing import NDArray
 
-from banditrank.policies.baselines.pbm_ts import PBMTS, draw_from_posterior
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.baselines.pbm_ts import PBMTS, sample_item_mean
+from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 
@@ -14,13 +14,13 @@ Floats = NDArray[np.float64]
 def test_envelope_by_hand() -> None:
     # One click, three misses, κ = ½: h' = 1/θ − 3·½/(1 − θ/2) = 0 at θ = ½, where h = ln ½ + 3 ln ¾ and
     # −h'' = 4 + 3 (½ / ¾)² = 16/3. Tangents touch at ½ ± √(2 / (16/3)) = ½ ± .61237: outside [0, 1].
-    state = PBMTS(examination=((0.5,),)).start(Counts.from_arrays([[[4]]], [[[1]]], [4]), None)
+    state = PBMTS(examination=((0.5,),)).init_state(Counts.from_arrays([[[4]]], [[[1]]], [4]), None)
     assert state.posterior.heights[0, 0] == pytest.approx(np.log(0.5) + 3 * np.log(0.75))
     assert state.posterior.plateaus[0, 0].tolist() == [0, 1]
     assert state.posterior.tails[0, 0].tolist() == [0, 0]
     # Four times as much of both: they touch at ½ ± .30619, and reach the height of the mode
     # a fall / steepness nearer to it.
-    state = PBMTS(examination=((0.5,),)).start(Counts.from_arrays([[[16]]], [[[4]]], [16]), None)
+    state = PBMTS(examination=((0.5,),)).init_state(Counts.from_arrays([[[16]]], [[[4]]], [16]), None)
     touch = 0.5 + np.sqrt(2 / (4 * 16 / 3))
     steepness = 6 / (1 - touch / 2) - 4 / touch
     fall = 4 * np.log(0.5 / touch) + 12 * np.log(0.75 / (1 - touch / 2))
@@ -62,10 +62,10 @@ def test_draws_have_the_posterior_of_the_paper(
     n_draws = 20_000
     shown, clicked = np.array(displays, float), np.array(clicks, float)
     counts = Counts.from_arrays([[shown, [0, 0]]], [[clicked, [0, 0]]], [shown.sum()])
-    state = PBMTS(examination=(tuple(kappa),)).start(counts, None)
+    state = PBMTS(examination=(tuple(kappa),)).init_state(counts, None)
     rng = np.random.default_rng(6)
     draws = np.sort(
-        [draw_from_posterior(state.posterior, state.known.examination, 0, 0, rng) for _ in range(n_draws)]
+        [sample_item_mean(state.posterior, state.statistics.examination, 0, 0, rng) for _ in range(n_draws)]
     )
     grid, cumulative = distribution(shown, clicked, np.array(kappa))
     expected = np.interp(draws, grid, cumulative)
@@ -76,6 +76,6 @@ def test_regret_is_less_than_that_of_pbm_ucb() -> None:
     # As in the paper's experiments. Ten seeds each; the means differ by more than ten standard errors.
     ours, theirs = (
         simulate(policy, EXAMINED, 30_000, 10, seed=1, workers=1).final_regret
-        for policy in (find_policy("pbm-ts", EXAMINED), find_policy("pbm-ucb", EXAMINED))
+        for policy in (make_policy("pbm-ts", EXAMINED), make_policy("pbm-ucb", EXAMINED))
     )
     assert ours.max() < theirs.mean()

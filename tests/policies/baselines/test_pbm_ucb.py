@@ -4,7 +4,7 @@ from field_play import EASY
 
 from banditrank.errors import InvalidInputError
 from banditrank.policies.baselines.pbm_ucb import PBMUCB
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 
@@ -40,7 +40,7 @@ def test_bound_holds_as_often_as_the_paper_proves(level: float) -> None:
     shown = np.full((1, n_items, 2), float(displays))
     clicks = rng.binomial(displays, examination * mean, (1, n_items, 2)).astype(float)
     counts = Counts.from_arrays(shown, clicks, [n_items * displays])
-    state = PBMUCB(examination=(tuple(examination),)).start(counts, None)
+    state = PBMUCB(examination=(tuple(examination),)).init_state(counts, None)
     missed = float((state.means + state.widths * np.sqrt(level / 2) < mean).mean())
     assert missed <= np.exp(-level) + 0.05
     assert missed > 0  # the bound is not vacuous: Gaussian tails of about e^−2δ are seen
@@ -48,7 +48,7 @@ def test_bound_holds_as_often_as_the_paper_proves(level: float) -> None:
 
 def test_regret_is_logarithmic() -> None:
     # The paper's theorem: O(ln T). Ten times the rounds multiply ln T by 1.25, √T by 3.16 and T by 10.
-    policy = find_policy("pbm-ucb", EASY)
+    policy = make_policy("pbm-ucb", EASY)
     result = simulate(policy, EASY, 100_000, 10, seed=1, checkpoints=[10_000, 100_000], workers=1)
     early, late = result.regret.mean(axis=0)
     assert early < late < 1.8 * early

@@ -10,12 +10,16 @@ from banditrank import UniformRandom, simulate
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.pmed.alternatives import believe, divergence, find_closest
-from banditrank.policies.baselines.components.pmed.plan import improve_estimates
+from banditrank.policies.baselines.components.pmed.alternatives import (
+    bernoulli_kl_interior,
+    find_closest,
+    set_beliefs,
+)
+from banditrank.policies.baselines.components.pmed.plan import scoring_step
 from banditrank.policies.baselines.components.pmed.program import (
     SLACK,
     Program,
-    room_for_program,
+    init_program,
     solve_program,
 )
 from banditrank.policies.baselines.pmed import PMED
@@ -25,9 +29,9 @@ Floats = NDArray[np.float64]
 
 def solved(items: list[float], positions: list[float]) -> tuple[float, Program, NDArray[np.uintp]]:
     """Return the loss of the least displays, for items and positions that are in order already."""
-    program = room_for_program(len(items), len(positions))
+    program = init_program(len(items), len(positions))
     leaders = np.arange(len(positions), dtype=np.uintp)
-    believe(program.alternatives, np.array(items), np.array(positions), leaders, leaders)
+    set_beliefs(program.alternatives, np.array(items), np.array(positions), leaders, leaders)
     return solve_program(program, leaders), program, leaders
 
 
@@ -107,7 +111,7 @@ def test_estimates_solve_the_likelihood_equations() -> None:
     rewards = np.floor(displays * rng.uniform(0.1, 0.6, (1, 3, 6)))
     items, positions = np.full((1, 6), 0.1), np.ones((1, 3))
     for _ in range(200):
-        improve_estimates(displays, rewards, items, positions, 0)
+        scoring_step(displays, rewards, items, positions, 0)
     means = positions[0][:, None] * items[0][None, :]
     score = (rewards[0] - displays[0] * means) / (1 - means)
     assert np.abs(score.sum(axis=0)).max() < 1e-6  # of the logarithms of θ, then of κ
@@ -124,7 +128,7 @@ def test_displays_in_the_long_run_are_the_least_that_rule_other_models_out() -> 
         shown = counts.displays[0, :, 0]
         seen = counts.rewards[0, :, 0] / shown
         assert seen.argmax() == 0
-        ratio[:] = shown[1:] * [divergence(mean, seen[0]) for mean in seen[1:]] / np.log(50_000)
+        ratio[:] = shown[1:] * [bernoulli_kl_interior(mean, seen[0]) for mean in seen[1:]] / np.log(50_000)
     assert (ratios > 0.95).all()  # by what was seen it is never less than the bound, but for a tenth of t
     assert ratios.mean() < 1.5  # more where an item had looked better once
 

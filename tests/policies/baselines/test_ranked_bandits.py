@@ -7,15 +7,15 @@ from field_play import ByHand
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.cascade import CASCADE
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.kullback_leibler import kl_upper
+from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.policies.baselines.ranked_bandits import RankedBandits
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 
 POLICIES = {
     "ucb1": RankedBandits(),
-    "kl-ucb": RankedBandits(inner="kl-ucb"),
-    "exp3": RankedBandits(inner="exp3", horizon=20_000),
+    "kl-ucb": RankedBandits(bandit="kl-ucb"),
+    "exp3": RankedBandits(bandit="exp3", horizon=20_000),
 }
 
 
@@ -71,7 +71,7 @@ def test_ucb1_by_hand() -> None:
 def test_kl_ucb_chooses_the_largest_bound() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
-        hand = ByHand(RankedBandits(inner="kl-ucb"), n_items=6, n_positions=1)
+        hand = ByHand(RankedBandits(bandit="kl-ucb"), n_items=6, n_positions=1)
         bandits = hand.state.bandits
         bandits.chosen[0, 0] = rng.integers(1, 40, 6)
         bandits.earned[0, 0] = rng.integers(0, bandits.chosen[0, 0] + 1)
@@ -79,7 +79,7 @@ def test_kl_ucb_chooses_the_largest_bound() -> None:
         n = bandits.chosen.sum() + 1
         level = np.log(n) + 3 * np.log(np.log(n))
         bounds = [
-            kl_upper(earned / chosen, chosen, level)
+            kl_ucb(earned / chosen, chosen, level)
             for earned, chosen in zip(bandits.earned[0, 0], bandits.chosen[0, 0], strict=True)
         ]
         assert bounds[hand.rank()[0]] == pytest.approx(max(bounds))
@@ -87,7 +87,7 @@ def test_kl_ucb_chooses_the_largest_bound() -> None:
 
 def test_kl_ucb_breaks_ties_uniformly() -> None:
     chosen = np.zeros(4)
-    hand = ByHand(RankedBandits(inner="kl-ucb"), n_items=4, n_positions=1)
+    hand = ByHand(RankedBandits(bandit="kl-ucb"), n_items=4, n_positions=1)
     hand.state.bandits.chosen[0, 0] = [10, 10, 10, 10]
     hand.state.bandits.earned[0, 0] = [3, 5, 5, 5]
     for _ in range(3000):
@@ -99,7 +99,7 @@ def test_kl_ucb_breaks_ties_uniformly() -> None:
 def test_exp3_by_hand() -> None:
     # γ = √(2 ln 2 / (e − 1) 8) = 0.31757. Weights 3 and 1: item 0 is drawn with (1 − γ) 3/4 + γ/2 = 0.67061.
     # A click on it multiplies its weight by exp(γ / 0.67061 / 2) = 1.26716.
-    hand = ByHand(RankedBandits(inner="exp3", horizon=8), n_items=2, n_positions=1)
+    hand = ByHand(RankedBandits(bandit="exp3", horizon=8), n_items=2, n_positions=1)
     bandits = hand.state.bandits
     bandits.weights[0, 0] = [3, 1]
     chosen = [int(hand.rank()[0]) for _ in range(3000)]
@@ -112,7 +112,7 @@ def test_exp3_by_hand() -> None:
 
 
 def test_weights_never_overflow() -> None:
-    hand = ByHand(RankedBandits(inner="exp3", horizon=10), n_items=3, n_positions=1)
+    hand = ByHand(RankedBandits(bandit="exp3", horizon=10), n_items=3, n_positions=1)
     weights = hand.state.bandits.weights
     weights[0, 0] = [1e100, 1e100, 1e-150]
     while (ranking := hand.rank())[0] != 0:
@@ -129,18 +129,18 @@ def test_statistics_survive_items_that_come_and_go() -> None:
     hand.state.bandits.earned[0, 0] = [1, 2, 3]
     hand.state.bandits.weights[0, 0] = [1, 3, 2]
     counts = Counts.empty(n_user_types=1, n_items=3, n_positions=1)
-    bandits = policy.resume(hand.state, counts, np.array([2, -1, 1])).bandits
+    bandits = policy.update_items(hand.state, counts, np.array([2, -1, 1])).bandits
     assert bandits.chosen.tolist() == [[[7, 0, 6]]]
     assert bandits.earned.tolist() == [[[3, 0, 2]]]
     assert bandits.weights.tolist() == [[[1, 1, 1.5]]]  # a new item is as good as the others on average
 
 
 def test_parameters_are_checked_and_described() -> None:
-    with pytest.raises(UnknownNameError, match="inner"):
-        RankedBandits(inner="ucb2")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="bandit"):
+        RankedBandits(bandit="ucb2")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="horizon"):
-        RankedBandits(inner="exp3")
+        RankedBandits(bandit="exp3")
     with pytest.raises(InvalidInputError, match="horizon"):
         RankedBandits(horizon=0)
     assert POLICIES["exp3"].describe()["horizon"] == 20_000
-    assert POLICIES["kl-ucb"].describe()["inner"] == "kl-ucb"
+    assert POLICIES["kl-ucb"].describe()["bandit"] == "kl-ucb"

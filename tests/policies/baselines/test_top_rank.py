@@ -4,7 +4,7 @@ from field_play import ByHand, play
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.top_rank import SCALE, TopRank, blocks_from, is_better
+from banditrank.policies.baselines.top_rank import SCALE, TopRank, init_blocks, is_better
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 
@@ -60,7 +60,7 @@ def test_a_circle_is_one_block() -> None:
     better = np.zeros((1, 5, 5), dtype=np.bool_)
     for winner, loser in ((4, 0), (0, 1), (1, 2), (2, 0), (2, 3)):
         better[0, winner, loser] = True
-    blocks = blocks_from(better)
+    blocks = init_blocks(better)
     assert blocks.starts[0].tolist() == [1, 1, 1, 1, 0]
     assert blocks.ends[0, :2].tolist() == [1, 5]
 
@@ -98,7 +98,7 @@ def test_what_is_known_survives_items_that_come_and_go() -> None:
         hand.ranking[:] = 2
         hand.observe([1.0])
     kept = np.array([-1, 2, 0])
-    state = policy.resume(hand.state, Counts.empty(n_user_types=1, n_items=3, n_positions=1), kept)
+    state = policy.update_items(hand.state, Counts.empty(n_user_types=1, n_items=3, n_positions=1), kept)
     assert state.wins[0].tolist() == [[0, 0, 0], [0, 0, 20], [0, 0, 0]]
     assert state.blocks.starts[0].tolist() == [0, 0, 2]  # the new one is not known to be worse
 

@@ -9,7 +9,7 @@ from banditrank.model.cascade import CASCADE
 from banditrank.model.click_models import ClickModel, make_world
 from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.uni_rank import UniRank, compared, one_part
+from banditrank.policies.baselines.uni_rank import UniRank, init_comparisons, init_partition
 from banditrank.policies.uniform import UniformRandom
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
@@ -44,9 +44,11 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
         strength = rng.normal(size=6) * (case % 3)
         margins = np.sign(strength[:, None] - strength + rng.normal(size=(6, 6))) * rng.integers(0, 4, (6, 6))
         margins = np.triu(margins, 1) - np.triu(margins, 1).T  # ties, cycles and orders
-        partition = one_part(1, 6, 3)
+        partition = init_partition(1, 6, 3)
         hand = ByHand(UniRank(), n_items=6, n_positions=3)
-        state = hand.state._replace(comparisons=compared(margins[None], abs(margins[None])), leader=partition)
+        state = hand.state._replace(
+            comparisons=init_comparisons(margins[None], abs(margins[None])), leader=partition
+        )
         hand.state = state
         hand.rank()
         ends = [0, *partition.ends[0, : partition.parts[0]]]
@@ -59,10 +61,10 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
 def _settled(margins: list[list[int]], rounds: list[list[int]], times: int, n_positions: int) -> ByHand:
     """Play on from where items have been compared so often and the leader has led so often."""
     hand = ByHand(UniRank(), n_items=len(margins), n_positions=n_positions)
-    comparisons = compared(np.array([margins], float), np.array([rounds], float))
+    comparisons = init_comparisons(np.array([margins], float), np.array([rounds], float))
     hand.state = hand.state._replace(comparisons=comparisons)
     hand.rank()  # finds the leader
-    hand.state.leading.times[0, hand.state.slots[0]] = times
+    hand.state.leader_counts.times[0, hand.state.slots[0]] = times
     return hand
 
 
@@ -102,7 +104,7 @@ def test_clicked_items_win_over_others_of_their_part() -> None:
     assert margins[second].tolist() == [float(j != second) for j in range(4)]
     assert (margins + margins.T == 0).all()
     assert margins[np.ix_([first, *unshown], [first, *unshown])].tolist() == [[0.0] * 3] * 3
-    assert hand.state.stale[0]
+    assert hand.state.is_stale[0]
 
 
 def test_rewards_of_another_ranking_are_counted_but_not_compared() -> None:
@@ -124,7 +126,7 @@ def test_comparisons_are_fair_in_both_click_models(click_model: ClickModel) -> N
     for _ in range(8000):
         click_model.draw(world, 0, hand.rank(), users, rewards)
         hand.observe(rewards)
-        hand.state.stale[0] = False  # the leader stays as it is
+        hand.state.is_stale[0] = False  # the leader stays as it is
     order = np.argsort(-ATTRACTION)
     ahead = hand.state.comparisons.margins[0] > 0
     assert (ahead[np.ix_(order, order)] == np.triu(np.ones((6, 6)), 1)).all()
@@ -148,7 +150,7 @@ def test_comparisons_survive_items_that_come_and_go() -> None:
     problem = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.1, 0.5, 0.3]])
     played = play(UniRank(), problem, 200, click_model=CASCADE)
     kept = np.array([2, -1, 0])
-    state = UniRank().resume(played.state, Counts.empty(n_user_types=1, n_items=3, n_positions=2), kept)
+    state = UniRank().update_items(played.state, Counts.empty(n_user_types=1, n_items=3, n_positions=2), kept)
     before = played.state.comparisons
     assert state.comparisons.margins[0, 0, 2] == before.margins[0, 2, 0] != 0
     assert state.comparisons.rounds[0, 2, 0] == before.rounds[0, 0, 2]

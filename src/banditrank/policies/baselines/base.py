@@ -15,7 +15,7 @@ from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
-OF_TWO_FACTORS = Assumptions(click_models=("single-look", "position-based"))
+RANK_ONE_CLICKS = Assumptions(click_models=("single-look", "position-based"))
 """A click's chance is an item's factor times a position's, of which nothing is told."""
 
 
@@ -32,7 +32,7 @@ class BaselinePolicy(CompiledPolicy):
         What its regret is measured against.
     """
 
-    formulas: ClassVar[Kernel]
+    compiled_kernel: ClassVar[Kernel]
 
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
@@ -53,7 +53,7 @@ class BaselinePolicy(CompiledPolicy):
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the formulas."""
-        return self.formulas
+        return self.compiled_kernel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class ExaminationBaselinePolicy(BaselinePolicy):
         κ, a row for each copy, or one for all.
     """
 
-    assumptions: ClassVar[Assumptions] = replace(OF_TWO_FACTORS, positions="examination")
+    assumptions: ClassVar[Assumptions] = replace(RANK_ONE_CLICKS, positions="examination")
 
     examination: Rows
 

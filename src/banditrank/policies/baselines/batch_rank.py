@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import HorizonBaselinePolicy
-from banditrank.policies.baselines.components.kullback_leibler import exploration_level, kl_upper
-from banditrank.policies.tallies import Tallies, record, tallies_of
+from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb
+from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Batches(NamedTuple):
     upper: Floats  # (M,) room
 
 
-def one_batch(n_copies: int, n_items: int, n_positions: int, log_horizon: float) -> Batches:
+def init_batches(n_copies: int, n_items: int, n_positions: int, log_horizon: float) -> Batches:
     """Return one batch for each copy: all items compete for all ranks."""
     by_batch, by_item = (n_copies, n_positions), (n_copies, n_items)
     batches = Batches(
@@ -55,12 +55,12 @@ def one_batch(n_copies: int, n_items: int, n_positions: int, log_horizon: float)
         upper=np.zeros(n_items),
     )
     for user_type in range(n_copies):
-        _begin(batches, user_type, 0, n_positions, n_items, 0, log_horizon)
+        _begin_stage(batches, user_type, 0, n_positions, n_items, 0, log_horizon)
     return batches
 
 
 @compiled
-def _begin(
+def _begin_stage(
     batches: Batches, user_type: int, first: int, length: int, size: int, stage: int, log_horizon: float
 ) -> None:
     """Begin a stage of a batch: n_ℓ = ⌈16 · 4^ℓ · ln T⌉ observations of each of its items."""
@@ -85,7 +85,7 @@ def end_stage(batches: Batches, user_type: int, first: int, level: float, log_ho
     for rank in range(size):  # by decreasing lower bound
         item = batches.items[i, first + rank]
         mean = min(1.0, batches.clicks[i, item] / observed)
-        low, high = 1.0 - kl_upper(1.0 - mean, observed, level), kl_upper(mean, observed, level)
+        low, high = 1.0 - kl_ucb(1.0 - mean, observed, level), kl_ucb(mean, observed, level)
         place = rank
         while place > 0 and lower[place - 1] < low:
             lower[place], upper[place] = lower[place - 1], upper[place - 1]
@@ -97,21 +97,21 @@ def end_stage(batches: Batches, user_type: int, first: int, level: float, log_ho
     for split in range(size - 1, 0, -1):
         highest = max(highest, upper[split])
         if split < length and lower[split - 1] > highest:
-            _begin(batches, i, first, split, split, 0, log_horizon)
-            _begin(batches, i, first + split, length - split, size - split, 0, log_horizon)
+            _begin_stage(batches, i, first, split, split, 0, log_horizon)
+            _begin_stage(batches, i, first + split, length - split, size - split, 0, log_horizon)
             return
     kept = 0
     for rank in range(size):
         if upper[rank] >= lower[length - 1]:
             batches.items[i, first + kept] = batches.items[i, first + rank]
             kept += 1
-    _begin(batches, i, first, length, kept, stage + 1, log_horizon)
+    _begin_stage(batches, i, first, length, kept, stage + 1, log_horizon)
 
 
 class BatchRankState(NamedTuple):
     """The counts and the batches."""
 
-    tallies: Tallies
+    arrays: CountArrays
     positions: NDArray[np.uintp]  # (N, K) from the most to the least looked at
     log_horizon: float  # ln T
     level: float  # δ_T = ln T + 3 ln ln T
@@ -154,7 +154,7 @@ def _observe(
     rewards: Floats,
 ) -> None:
     i, batches = user_type, state.batches
-    record(state.tallies, i, ranking, rewards)
+    record_round(state.arrays, i, ranking, rewards)
     first = 0
     while first < ranking.size:
         length = batches.lengths[i, first]
@@ -212,11 +212,11 @@ class BatchRank(HorizonBaselinePolicy):
 
     name: ClassVar[str] = "batch-rank"
     own_statistics: ClassVar[str | None] = "clicks in the present stage of each batch of items"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> BatchRankState:  # noqa: ARG002 - none is kept
+    def init_state(self, counts: Counts, scratch: Any) -> BatchRankState:  # noqa: ARG002 - none is kept
         """Return the state of one that knows nothing: all items in one batch, which takes all positions."""
         log_horizon = math.log(self.horizon)
         level = exploration_level(self.horizon)
-        batches = one_batch(counts.n_user_types, counts.n_items, counts.n_positions, log_horizon)
-        return BatchRankState(tallies_of(counts), self.ordered_positions(counts), log_horizon, level, batches)
+        batches = init_batches(counts.n_user_types, counts.n_items, counts.n_positions, log_horizon)
+        return BatchRankState(arrays_of(counts), self.ordered_positions(counts), log_horizon, level, batches)

@@ -11,8 +11,8 @@ from banditrank.compilation import inlined
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import HorizonBaselinePolicy
-from banditrank.policies.baselines.components.kept_items import pairs_carried_over
-from banditrank.policies.tallies import Tallies, record, tallies_of
+from banditrank.policies.baselines.components.item_remapping import remap_item_pairs
+from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ class BaseLists(NamedTuple):
     log_odds: float  # ln(1 / δ)
 
 
-def first_lists(counts: Counts, rows: tuple[tuple[int, ...], ...] | None) -> Indices:
+def init_base_lists(counts: Counts, rows: tuple[tuple[int, ...], ...] | None) -> Indices:
     """Return all items, those of the base list first, shape (copies, M).
 
     Parameters
@@ -43,7 +43,7 @@ def first_lists(counts: Counts, rows: tuple[tuple[int, ...], ...] | None) -> Ind
     Examples
     --------
     >>> counts = Counts.from_arrays([[[9], [4], [0]]], [[[3], [2], [0]]], [13])
-    >>> first_lists(counts, None), first_lists(counts, ((2,),))
+    >>> init_base_lists(counts, None), init_base_lists(counts, ((2,),))
     (array([[1, 0, 2]]), array([[2, 0, 1]]))
     """
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
@@ -52,7 +52,7 @@ def first_lists(counts: Counts, rows: tuple[tuple[int, ...], ...] | None) -> Ind
         rates = np.divide(rewards, displays, out=np.zeros((n, m)), where=displays > 0)
         return np.argsort(-rates, axis=1, kind="stable").astype(np.intp)
     if len(rows) not in (1, n) or any(len(row) < k or max(row) >= m for row in rows):
-        raise InvalidInputError("base", f"must have 1 or {n} rows of {k} or more of {m} items", rows)
+        raise InvalidInputError("base_list", f"must have 1 or {n} rows of {k} or more of {m} items", rows)
     lists = [[*row, *(item for item in range(m) if item not in row)] for row in rows]
     return np.array([lists[copy % len(lists)] for copy in range(n)], dtype=np.intp)
 
@@ -78,13 +78,13 @@ def exchange(lists: BaseLists, user_type: int, n_positions: int) -> bool:
     return changed
 
 
-NOBODY = -1
+NO_RIVAL = -1
 
 
 class BubbleRankState(NamedTuple):
     """The counts and the base lists."""
 
-    tallies: Tallies
+    arrays: CountArrays
     positions: NDArray[np.uintp]  # (N, K) from the most to the least looked at
     lists: BaseLists
     rivals: Indices  # (N,) where among the items the hidden one is that the last of the list is up against
@@ -94,7 +94,7 @@ class BubbleRankState(NamedTuple):
 @inlined
 def _first_pair(state: BubbleRankState, user_type: int) -> int:
     """Return h = t mod 2, where t is the copy's own round: places h and h + 1 are the first pair."""
-    return (int(state.tallies.arrivals[user_type]) + 1) % 2
+    return (int(state.arrays.arrivals[user_type]) + 1) % 2
 
 
 @inlined
@@ -115,10 +115,10 @@ def _rank(
         if not beats(lists, i, item, other) and rng.random() < 0.5:
             ranking[state.positions[i, place]] = other
             ranking[state.positions[i, place + 1]] = item
-    state.rivals[i] = NOBODY
+    state.rivals[i] = NO_RIVAL
     if last >= first and (last - first) % 2 == 0:  # the last place is the upper one of a pair
         state.rivals[i] = _draw_rival(lists, i, last, rng)
-        if state.rivals[i] != NOBODY and rng.random() < 0.5:
+        if state.rivals[i] != NO_RIVAL and rng.random() < 0.5:
             ranking[state.positions[i, last]] = lists.items[i, state.rivals[i]]
 
 
@@ -136,7 +136,7 @@ def _draw_rival(lists: BaseLists, user_type: int, last: int, rng: np.random.Gene
                 if skip == 0:
                     return place
                 skip -= 1
-    return NOBODY
+    return NO_RIVAL
 
 
 @inlined
@@ -158,14 +158,14 @@ def _observe(
             lists.wins[i, ranking[below], ranking[above]] -= difference
         learned |= difference != 0.0
     earned = rewards[state.positions[i, last]]
-    if state.rivals[i] != NOBODY and earned > 0.0:
+    if state.rivals[i] != NO_RIVAL and earned > 0.0:
         item, rival = lists.items[i, last], lists.items[i, state.rivals[i]]
         if ranking[state.positions[i, last]] == item:
             lists.wins[i, item, rival] += earned
         else:
             lists.wins[i, rival, item] += earned
         learned = True
-    record(state.tallies, i, ranking, rewards)
+    record_round(state.arrays, i, ranking, rewards)
     if learned:  # else a look at all neighbours would find what it found last time: nothing to exchange
         state.unsettled[i] = exchange(lists, i, ranking.size)
 
@@ -187,7 +187,7 @@ class BubbleRank(HorizonBaselinePolicy):
 
     Parameters
     ----------
-    base
+    base_list
         The list to start from, best item first: K items or more (of more, the first K are shown), a row for
         each copy, or one for all. Left out: items by rewards per display in the counts that it starts from,
         ties by number.
@@ -207,41 +207,47 @@ class BubbleRank(HorizonBaselinePolicy):
     Examples
     --------
     >>> counts = Counts.empty(n_user_types=1, n_items=5, n_positions=2)
-    >>> BubbleRank(base=((3, 1),)).rank(counts, 0, rng=np.random.default_rng(2))
+    >>> BubbleRank(base_list=((3, 1),)).rank(counts, 0, rng=np.random.default_rng(2))
     array([3, 0])
     """
 
     name: ClassVar[str] = "bubble-rank"
     own_statistics: ClassVar[str | None] = "which of two neighbours was clicked when the other was not"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    base: tuple[tuple[int, ...], ...] | None = None
+    base_list: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.base is not None:
-            rows = tuple(tuple(int(item) for item in row) for row in self.base)
+        if self.base_list is not None:
+            rows = tuple(tuple(int(item) for item in row) for row in self.base_list)
             for row in rows:
                 if len(set(row)) < len(row) or min(row, default=-1) < 0:
-                    raise InvalidInputError("base", "must hold numbers of different items in each row", row)
-            object.__setattr__(self, "base", rows)
+                    raise InvalidInputError(
+                        "base_list", "must hold numbers of different items in each row", row
+                    )
+            object.__setattr__(self, "base_list", rows)
 
-    def start(self, counts: Counts, scratch: Any) -> BubbleRankState:  # noqa: ARG002 - none is kept
+    def init_state(self, counts: Counts, scratch: Any) -> BubbleRankState:  # noqa: ARG002 - none is kept
         """Return the state of one that knows the base list and nothing else."""
         wins = np.zeros((counts.n_user_types, counts.n_items, counts.n_items))
-        return self._state(counts, first_lists(counts, self.base), wins)
+        return self._state(counts, init_base_lists(counts, self.base_list), wins)
 
-    def resume(self, state: BubbleRankState, counts: Counts, kept: NDArray[np.intp]) -> BubbleRankState:
+    def update_items(
+        self, state: BubbleRankState, counts: Counts, previous: NDArray[np.intp]
+    ) -> BubbleRankState:
         """Return the state without the items that left, others moved up; new items are hidden at first."""
-        numbers = {int(before): now for now, before in enumerate(kept) if before >= 0}
-        new = np.flatnonzero(kept < 0).tolist()
+        numbers = {int(before): now for now, before in enumerate(previous) if before >= 0}
+        new = np.flatnonzero(previous < 0).tolist()
         lists = [
             [numbers[item] for item in row if item in numbers] + new for row in state.lists.items.tolist()
         ]
-        return self._state(counts, np.array(lists, dtype=np.intp), pairs_carried_over(state.lists.wins, kept))
+        return self._state(
+            counts, np.array(lists, dtype=np.intp), remap_item_pairs(state.lists.wins, previous)
+        )
 
     def _state(self, counts: Counts, items: Indices, wins: Floats) -> BubbleRankState:
         lists = BaseLists(items, wins, 4.0 * math.log(self.horizon))
-        rivals = np.full(counts.n_user_types, NOBODY, dtype=np.intp)
+        rivals = np.full(counts.n_user_types, NO_RIVAL, dtype=np.intp)
         unsettled = np.ones(counts.n_user_types, dtype=np.bool_)
-        return BubbleRankState(tallies_of(counts), self.ordered_positions(counts), lists, rivals, unsettled)
+        return BubbleRankState(arrays_of(counts), self.ordered_positions(counts), lists, rivals, unsettled)

@@ -10,10 +10,10 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import OrderedBaselinePolicy
-from banditrank.policies.baselines.components.kept_items import carried_over
-from banditrank.policies.baselines.components.kullback_leibler import exploration_level, kl_upper
-from banditrank.policies.sorting import largest
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.baselines.components.item_remapping import remap_items
+from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb
+from banditrank.policies.count_arrays import arrays_of, record_round
+from banditrank.policies.sorting import random_argmax
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -45,16 +45,16 @@ def _rank(
     level = exploration_level(state.arrivals[i] + 1.0)
     for j in range(bounds.size):
         looks = state.looks[i, j]
-        bounds[j] = kl_upper(state.clicks[i, j] / looks, looks, level) if looks > 0.0 else np.inf
+        bounds[j] = kl_ucb(state.clicks[i, j] / looks, looks, level) if looks > 0.0 else np.inf
     for rank in range(ranking.size):
-        best = largest(bounds, rng)
+        best = random_argmax(bounds, rng)
         ranking[state.positions[i, rank]] = best
         bounds[best] = -1.0
 
 
 @inlined
 def _observe(state: CascadeState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record(state, user_type, ranking, rewards)
+    record_round(state, user_type, ranking, rewards)
     for rank in range(ranking.size):
         position = state.positions[user_type, rank]
         state.looks[user_type, ranking[position]] += 1.0
@@ -95,20 +95,22 @@ class CascadeKLUCB(OrderedBaselinePolicy):
     name: ClassVar[str] = "cascade-kl-ucb"
     assumptions: ClassVar[Assumptions] = Assumptions(positions="order", click_models=("cascade",))
     own_statistics: ClassVar[str | None] = "looks and first clicks of each item"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> CascadeState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> CascadeState:  # noqa: ARG002 - nothing is remembered
         """Return a state without looks: counts do not tell what stood above a click."""
         shape = (counts.n_user_types, counts.n_items)
         return CascadeState(
-            *tallies_of(counts),
+            *arrays_of(counts),
             self.ordered_positions(counts),
             np.zeros(shape),
             np.zeros(shape),
             np.zeros(counts.n_items),
         )
 
-    def resume(self, state: CascadeState, counts: Counts, kept: NDArray[np.intp]) -> CascadeState:
+    def update_items(self, state: CascadeState, counts: Counts, previous: NDArray[np.intp]) -> CascadeState:
         """Return the state for other items, with the looks and clicks of those that stay."""
-        fresh = self.start(counts, None)
-        return fresh._replace(looks=carried_over(state.looks, kept), clicks=carried_over(state.clicks, kept))
+        fresh = self.init_state(counts, None)
+        return fresh._replace(
+            looks=remap_items(state.looks, previous), clicks=remap_items(state.clicks, previous)
+        )

@@ -11,8 +11,8 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import BaselinePolicy
-from banditrank.policies.baselines.components.matching import Matching, match, no_matching
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.baselines.components.matching import Matching, best_matching, init_matching
+from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ def _rank(
     for k in range(ranking.size):
         for j in range(n_items):
             state.scores[k, j] = state.means[i, k, j] + scale * state.widths[i, k, j]
-    match(state.matching, i, state.scores, ranking)
+    best_matching(state.matching, i, state.scores, ranking)
 
 
 @inlined
@@ -59,7 +59,7 @@ def _observe(
     rewards: Floats,
 ) -> None:
     i = user_type
-    record(state, i, ranking, rewards)
+    record_round(state, i, ranking, rewards)
     for k in range(ranking.size):
         j = ranking[k]
         state.means[i, k, j] = state.rewards[i, k, j] / state.displays[i, k, j]
@@ -95,15 +95,15 @@ class CombUCB1(BaselinePolicy):
     assumptions: ClassVar[Assumptions] = Assumptions(
         "nothing",
         ("single-look", "position-based"),  # a cell's mean must not depend on the rest of the ranking
-        graded_rewards=True,  # from 0 to 1
+        allows_graded_rewards=True,  # from 0 to 1
     )
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> CombUCB1State:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> CombUCB1State:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        displays, rewards, _ = tallies = tallies_of(counts)
+        displays, rewards, _ = arrays = arrays_of(counts)
         means, widths = np.full((n, k, m), _UNSHOWN), np.zeros((n, k, m))
         np.divide(rewards, displays, out=means, where=displays > 0)
         np.divide(1.0, np.sqrt(displays), out=widths, where=displays > 0)
-        return CombUCB1State(*tallies, means, widths, no_matching(n, m, k), np.zeros((k, m)))
+        return CombUCB1State(*arrays, means, widths, init_matching(n, m, k), np.zeros((k, m)))

@@ -10,10 +10,14 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import BaselinePolicy
-from banditrank.policies.baselines.components.kullback_leibler import exceeds, exploration_level, kl_upper
-from banditrank.policies.baselines.components.leading_times import LeadingTimes, no_leaders, slot_of
-from banditrank.policies.baselines.components.matching import Matching, match, no_matching
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
+from banditrank.policies.baselines.components.leader_counts import (
+    LeaderCounts,
+    init_leader_counts,
+    leader_slot,
+)
+from banditrank.policies.baselines.components.matching import Matching, best_matching, init_matching
+from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -28,7 +32,7 @@ class GRABState(NamedTuple):
     arrivals: Floats  # (copies,)
     means: Floats  # (copies, K, M) 0 where nothing was shown
     matching: Matching
-    leading: LeadingTimes
+    leader_counts: LeaderCounts
     slots: NDArray[np.int64]  # (copies,) where the leader's times are
     positions: Indices  # (K,) room: by decreasing mean of the leader
     bounds: Floats  # (K,) room: the leader's
@@ -44,13 +48,13 @@ def _rank(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: Indices,
 ) -> None:
-    match(state.matching, user_type, state.means[user_type], ranking)  # the leader
+    best_matching(state.matching, user_type, state.means[user_type], ranking)  # the leader
     signature = 0
     for k in range(ranking.size):
-        signature ^= state.leading.codes[k, ranking[k]]
-    slot = slot_of(state.leading, user_type, signature)
+        signature ^= state.leader_counts.codes[k, ranking[k]]
+    slot = leader_slot(state.leader_counts, user_type, signature)
     state.slots[user_type] = slot
-    times = state.leading.times[user_type, slot]
+    times = state.leader_counts.times[user_type, slot]
     if times % state.means.shape[2] > 0.0:  # M is the size of the neighbourhood, M − 1, plus 1
         _explore(state, user_type, exploration_level(times + 1.0), ranking)
 
@@ -74,7 +78,9 @@ def _explore(state: GRABState, user_type: int, level: float, ranking: Indices) -
     last = positions[ranking.size - 1]
     for j in range(state.leads.size):
         target = bounds[last] + most
-        if not state.leads[j] and exceeds(state.means[i, last, j], state.displays[i, last, j], level, target):
+        if not state.leads[j] and kl_ucb_exceeds(
+            state.means[i, last, j], state.displays[i, last, j], level, target
+        ):
             gain = _bound(state, i, last, j, level) - bounds[last]
             if gain > most:  # rounding aside it is
                 most, newcomer = gain, j
@@ -104,13 +110,13 @@ def _describe_leader(state: GRABState, user_type: int, level: float, ranking: In
 @inlined
 def _bound(state: GRABState, user_type: int, position: int, item: int, level: float) -> float:
     displays = state.displays[user_type, position, item]
-    return kl_upper(state.means[user_type, position, item], displays, level)
+    return kl_ucb(state.means[user_type, position, item], displays, level)
 
 
 @inlined
 def _observe(state: GRABState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record(state, user_type, ranking, rewards)
-    state.leading.times[user_type, state.slots[user_type]] += 1.0
+    record_round(state, user_type, ranking, rewards)
+    state.leader_counts.times[user_type, state.slots[user_type]] += 1.0
     for k in range(ranking.size):
         displays = state.displays[user_type, k, ranking[k]]
         state.means[user_type, k, ranking[k]] = state.rewards[user_type, k, ranking[k]] / displays
@@ -146,17 +152,17 @@ class GRAB(BaselinePolicy):
     name: ClassVar[str] = "grab"
     assumptions: ClassVar[Assumptions] = Assumptions(click_models=("position-based",))
     own_statistics: ClassVar[str | None] = "how often each ranking has led"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> GRABState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> GRABState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts; nothing has led yet."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        tallies = tallies_of(counts)
+        arrays = arrays_of(counts)
         return GRABState(
-            *tallies,
-            np.divide(tallies.rewards, tallies.displays, out=np.zeros((n, k, m)), where=tallies.displays > 0),
-            no_matching(n, m, k),
-            no_leaders(n, m, k),
+            *arrays,
+            np.divide(arrays.rewards, arrays.displays, out=np.zeros((n, k, m)), where=arrays.displays > 0),
+            init_matching(n, m, k),
+            init_leader_counts(n, m, k),
             np.zeros(n, dtype=np.int64),
             np.zeros(k, dtype=np.uintp),
             np.zeros(k),

@@ -11,15 +11,17 @@ from banditrank.checks import check_number, check_whole
 from banditrank.compilation import compiled, inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.baselines.base import OF_TWO_FACTORS, BaselinePolicy
-from banditrank.policies.sorting import place_in_order, sort_largest
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.baselines.base import RANK_ONE_CLICKS, BaselinePolicy
+from banditrank.policies.count_arrays import arrays_of, record_round
+from banditrank.policies.sorting import assign_in_order, top_k
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
-WIDE = 0.4  # from this width on, a uniform candidate is taken more often than a normal one falls inside
+UNIFORM_PROPOSAL_WIDTH = (
+    0.4  # from this width on, a uniform candidate is taken more often than a normal one falls inside
+)
 
 
 @compiled
@@ -85,7 +87,7 @@ def _step(
 def propose(old: float, width: float, rng: np.random.Generator) -> float:
     """Return a normal step from a number between 0 and 1, drawn anew until it stays between them."""
     while True:
-        if width > WIDE:  # the same law, without throwing nearly all of wide steps away
+        if width > UNIFORM_PROPOSAL_WIDTH:  # the same law, without throwing nearly all of wide steps away
             new = rng.random()
             distance = (new - old) / width
             inside = new > 0.0 and rng.random() < math.exp(-0.5 * distance * distance)
@@ -113,7 +115,7 @@ WARM_UP_SCALES = 12  # widths 1, 1/2, 1/4, …: one of them suits any posterior
 WARM_UP_ROUNDS = 12  # over all these widths
 
 
-class Sample(NamedTuple):
+class PosteriorSample(NamedTuple):
     """Each copy's place in its walk: what is lost with it, a warm-up makes good."""
 
     items: Floats  # (N, M) θ
@@ -127,7 +129,7 @@ class PBMHBState(NamedTuple):
     displays: Floats  # (N, K, M)
     rewards: Floats  # (N, K, M)
     arrivals: Floats  # (N,)
-    sample: Sample
+    sample: PosteriorSample
     order: Indices  # (K,) room: positions by decreasing κ
     leaders: Indices  # (K,) room: items by decreasing θ
 
@@ -144,17 +146,17 @@ def _rank(
     i = user_type
     sample = state.sample
     if sample.drawn[i] == 0:
-        _draw_anew(state, i, rng)
+        _init_sample(state, i, rng)
     width = parameters[0] / math.sqrt(state.arrivals[i] + 1.0)
     for _ in range(int(parameters[1])):
         sweep(state.displays, state.rewards, sample.items, sample.positions, i, width, rng)
-    sort_largest(sample.items[i], state.leaders)
-    sort_largest(sample.positions[i], state.order)
-    place_in_order(state.leaders, state.order, ranking)
+    top_k(sample.items[i], state.leaders)
+    top_k(sample.positions[i], state.order)
+    assign_in_order(state.leaders, state.order, ranking)
 
 
 @internal
-def _draw_anew(state: PBMHBState, user_type: int, rng: np.random.Generator) -> None:
+def _init_sample(state: PBMHBState, user_type: int, rng: np.random.Generator) -> None:
     """Draw from the prior and, if something is known already, walk from there to where the posterior is."""
     i = user_type
     sample = state.sample
@@ -173,7 +175,7 @@ def _draw_anew(state: PBMHBState, user_type: int, rng: np.random.Generator) -> N
 
 @inlined
 def _observe(state: PBMHBState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record(state, user_type, ranking, rewards)
+    record_round(state, user_type, ranking, rewards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,8 +212,8 @@ class PBMHB(BaselinePolicy):
     """
 
     name: ClassVar[str] = "pb-mhb"
-    assumptions: ClassVar[Assumptions] = OF_TWO_FACTORS
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    assumptions: ClassVar[Assumptions] = RANK_ONE_CLICKS
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     width: float = 1000.0
     steps: int = 1
@@ -221,19 +223,19 @@ class PBMHB(BaselinePolicy):
         object.__setattr__(self, "width", check_number("width", self.width, 1e-9, 1e9))
         check_whole("steps", self.steps, 1)
 
-    def new_scratch(self) -> dict[str, Sample]:
+    def new_scratch(self) -> dict[str, PosteriorSample]:
         """Return room for the sample."""
         return {}
 
-    def start(self, counts: Counts, scratch: dict[str, Sample]) -> PBMHBState:
+    def init_state(self, counts: Counts, scratch: dict[str, PosteriorSample]) -> PBMHBState:
         """Return the state for counts, with the sample that the scratch holds if it fits them."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         sample = scratch.get("sample")
         if sample is None or sample.items.shape != (n, m) or sample.positions.shape != (n, k):
-            sample = Sample(np.zeros((n, m)), np.zeros((n, k)), np.zeros(n, dtype=np.int64))
+            sample = PosteriorSample(np.zeros((n, m)), np.zeros((n, k)), np.zeros(n, dtype=np.int64))
             scratch["sample"] = sample
         return PBMHBState(
-            *tallies_of(counts),
+            *arrays_of(counts),
             sample,
             np.zeros(k, dtype=np.uintp),
             np.zeros(k, dtype=np.uintp),

@@ -11,13 +11,13 @@ from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy, check_horizon
-from banditrank.policies.baselines.components.examined_counts import (
-    ExaminedCounts,
-    learn_examined,
-    start_examined,
+from banditrank.policies.baselines.components.exposure_counts import (
+    ExposureCounts,
+    init_exposure_counts,
+    update_exposure_counts,
 )
 from banditrank.policies.round_robin import round_robin
-from banditrank.policies.sorting import place_in_order, sort_largest
+from banditrank.policies.sorting import assign_in_order, top_k
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class PBMPIEState(NamedTuple):
     displays without a click. Only shown items change any of it; the logarithms are the same for all items.
     """
 
-    known: ExaminedCounts
+    statistics: ExposureCounts
     estimates: Floats  # (copies, M) S_j / Ñ_j; infinite before an item was looked at
     entropies: Floats  # (copies, M) Σ_k S_jk ln(S_jk / (N_jk κ_k)) + F_jk ln(F_jk / N_jk)
     leaders: Indices  # (K,) room
@@ -48,16 +48,16 @@ def _rank(
     rng: np.random.Generator,
     ranking: Indices,
 ) -> None:
-    i, known = user_type, state.known
-    n_items, arrivals = state.rivals.size, known.arrivals[user_type]
+    i, statistics = user_type, state.statistics
+    n_items, arrivals = state.rivals.size, statistics.arrivals[user_type]
     if arrivals < n_items:
         round_robin(int(arrivals), n_items, ranking)  # every item once in each position
         return
-    sort_largest(state.estimates[i], state.leaders)
+    top_k(state.estimates[i], state.leaders)
     n_rivals = _find_rivals(state, i, parameters[0] + parameters[1] * math.log(arrivals + 1.0))
     if n_rivals > 0 and rng.random() < 0.5:
         state.leaders[ranking.size - 1] = state.rivals[int(rng.random() * n_rivals)]
-    place_in_order(state.leaders, known.positions[i], ranking)
+    assign_in_order(state.leaders, statistics.positions[i], ranking)
 
 
 @compiled
@@ -67,22 +67,22 @@ def _find_rivals(state: PBMPIEState, user_type: int, level: float) -> int:
     U_j itself is not needed: Φ_j is convex, so U_j ≥ q if Φ_j(q) ≤ level, or if Φ_j still falls at q. (Where
     no mean fits the counts so well, U_j is taken to be the one that fits best.)
     """
-    i, known, n_positions = user_type, state.known, state.leaders.size
+    i, statistics, n_positions = user_type, state.statistics, state.leaders.size
     last = state.estimates[i, state.leaders[n_positions - 1]]  # q
     if last > 1.0:
         return 0  # bounds are at most 1
     for k in range(n_positions):
-        state.logs[k] = math.log1p(-known.examination[i, k] * last)
+        state.logs[k] = math.log1p(-statistics.examination[i, k] * last)
     state.logs[n_positions] = math.log(last) if last > 0.0 else -math.inf
     found = 0
     for j in range(state.rivals.size):
-        clicks = known.reward_totals[i, j]
+        clicks = statistics.reward_totals[i, j]
         divergence = state.entropies[i, j] - (clicks * state.logs[n_positions] if clicks > 0.0 else 0.0)
         slope = -clicks  # of Φ_j at q, times q
         for k in range(n_positions):
-            misses = known.displays[i, k, j] - known.rewards[i, k, j]
+            misses = statistics.displays[i, k, j] - statistics.rewards[i, k, j]
             if misses > 0.0:
-                seen = known.examination[i, k] * last
+                seen = statistics.examination[i, k] * last
                 divergence -= misses * state.logs[k]
                 slope += misses * seen / (1.0 - seen)
         if divergence <= level or slope <= 0.0:
@@ -101,21 +101,21 @@ def _observe(
     ranking: Indices,
     rewards: Floats,
 ) -> None:
-    learn_examined(state.known, user_type, ranking, rewards)
+    update_exposure_counts(state.statistics, user_type, ranking, rewards)
     for k in range(ranking.size):
         _update(state, user_type, ranking[k])
 
 
 @compiled
 def _update(state: PBMPIEState, user_type: int, item: int) -> None:
-    i, j, known = user_type, item, state.known
-    exposure = known.exposures[i, j]
-    state.estimates[i, j] = known.reward_totals[i, j] / exposure if exposure > 0.0 else np.inf
+    i, j, statistics = user_type, item, state.statistics
+    exposure = statistics.exposures[i, j]
+    state.estimates[i, j] = statistics.reward_totals[i, j] / exposure if exposure > 0.0 else np.inf
     entropy = 0.0
     for k in range(state.leaders.size):
-        displays, clicks = known.displays[i, k, j], known.rewards[i, k, j]
+        displays, clicks = statistics.displays[i, k, j], statistics.rewards[i, k, j]
         if clicks > 0.0:
-            entropy += clicks * math.log(clicks / (displays * known.examination[i, k]))
+            entropy += clicks * math.log(clicks / (displays * statistics.examination[i, k]))
         if clicks < displays:
             entropy += (displays - clicks) * math.log1p(-clicks / displays)
     state.entropies[i, j] = entropy
@@ -161,7 +161,7 @@ class PBMPIE(ExaminationBaselinePolicy):
     """
 
     name: ClassVar[str] = "pbm-pie"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     epsilon: float = 0.0
     horizon: int | None = None
@@ -172,12 +172,12 @@ class PBMPIE(ExaminationBaselinePolicy):
         if self.horizon is not None:
             object.__setattr__(self, "horizon", check_horizon(self.horizon))
 
-    def start(self, counts: Counts, scratch: Any) -> PBMPIEState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> PBMPIEState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        known = start_examined(counts, self.examinations(counts))
-        room = np.zeros(k, dtype=np.uintp), np.zeros(m, dtype=np.uintp), np.zeros(k + 1)
-        state = PBMPIEState(known, np.zeros((n, m)), np.zeros((n, m)), *room)
+        statistics = init_exposure_counts(counts, self.examinations(counts))
+        workspace = np.zeros(k, dtype=np.uintp), np.zeros(m, dtype=np.uintp), np.zeros(k + 1)
+        state = PBMPIEState(statistics, np.zeros((n, m)), np.zeros((n, m)), *workspace)
         _update_all(state)
         return state
 

@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy
-from banditrank.policies.baselines.components.examined_counts import (
-    ExaminedCounts,
-    learn_examined,
-    start_examined,
+from banditrank.policies.baselines.components.exposure_counts import (
+    ExposureCounts,
+    init_exposure_counts,
+    update_exposure_counts,
 )
-from banditrank.policies.sorting import place_in_order, sort_largest
+from banditrank.policies.sorting import assign_in_order, top_k
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 _TOLERANCE = 1e-8  # of the mode, relatively: its height is then right to the last digits
-_MOST_STEPS = 60
-_HIGHEST = 1.0 - 1e-13  # a mode no nearer to 1, where κ = 1 would rule out the slightest miss
+_MAX_NEWTON_STEPS = 60
+_MAX_MODE = 1.0 - 1e-13  # a mode no nearer to 1, where κ = 1 would rule out the slightest miss
 
 
-class Posterior(NamedTuple):
+class ItemMeanPosterior(NamedTuple):
     """For each copy and item the exponents, and an envelope: 1 on a plateau, exponential beyond."""
 
     clicks: Floats  # (copies, M) S
@@ -36,10 +36,10 @@ class Posterior(NamedTuple):
     tails: Floats  # (copies, M, 2) 1 / slope of the tangents; 0 where the plateau ends at 0 or 1
 
 
-def empty_posterior(n_copies: int, n_items: int, n_positions: int) -> Posterior:
+def init_item_mean_posterior(n_copies: int, n_items: int, n_positions: int) -> ItemMeanPosterior:
     """Return room for the posteriors of a problem's size."""
     shape = (n_copies, n_items)
-    return Posterior(
+    return ItemMeanPosterior(
         np.zeros(shape),
         np.zeros((*shape, n_positions)),
         np.zeros(shape),
@@ -49,8 +49,8 @@ def empty_posterior(n_copies: int, n_items: int, n_positions: int) -> Posterior:
 
 
 @compiled
-def draw_from_posterior(
-    posterior: Posterior, examination: Floats, user_type: int, item: int, rng: np.random.Generator
+def sample_item_mean(
+    posterior: ItemMeanPosterior, examination: Floats, user_type: int, item: int, rng: np.random.Generator
 ) -> float:
     """Return a draw of θ."""
     i, j = user_type, item
@@ -75,16 +75,18 @@ def draw_from_posterior(
 
 
 @compiled
-def fit_posterior(posterior: Posterior, known: ExaminedCounts, user_type: int, item: int) -> None:
+def fit_item_mean(
+    posterior: ItemMeanPosterior, statistics: ExposureCounts, user_type: int, item: int
+) -> None:
     """Take over an item's counts, and find its envelope."""
-    i, j, examination = user_type, item, known.examination
-    posterior.clicks[i, j] = known.reward_totals[i, j]
+    i, j, examination = user_type, item, statistics.examination
+    posterior.clicks[i, j] = statistics.reward_totals[i, j]
     for k in range(examination.shape[1]):
-        posterior.misses[i, j, k] = max(0.0, known.displays[i, k, j] - known.rewards[i, k, j])
+        posterior.misses[i, j, k] = max(0.0, statistics.displays[i, k, j] - statistics.rewards[i, k, j])
     mode = _mode(posterior, examination, i, j)
     height = _log_density(posterior, examination, i, j, mode)
     slope = 0.0
-    if mode <= 0.0 or mode >= _HIGHEST:
+    if mode <= 0.0 or mode >= _MAX_MODE:
         slope = _slope(posterior, examination, i, j, mode)
     curvature = posterior.clicks[i, j] / (mode * mode) if mode > 0.0 else 0.0
     for k in range(examination.shape[1]):
@@ -106,15 +108,15 @@ def fit_posterior(posterior: Posterior, known: ExaminedCounts, user_type: int, i
 
 
 @compiled
-def fit_posteriors(posterior: Posterior, known: ExaminedCounts) -> None:
+def fit_item_means(posterior: ItemMeanPosterior, statistics: ExposureCounts) -> None:
     """Take over the counts of all items."""
     for i in range(posterior.clicks.shape[0]):
         for j in range(posterior.clicks.shape[1]):
-            fit_posterior(posterior, known, i, j)
+            fit_item_mean(posterior, statistics, i, j)
 
 
 @inlined
-def _mode(posterior: Posterior, examination: Floats, i: int, j: int) -> float:
+def _mode(posterior: ItemMeanPosterior, examination: Floats, i: int, j: int) -> float:
     """Return where h is highest: the solution of θ Σ_k F_k κ_k / (1 − κ_k θ) = S, or 1 beyond it.
 
     The left side is convex and increases, so Newton's method falls towards the solution from any start above:
@@ -123,7 +125,7 @@ def _mode(posterior: Posterior, examination: Floats, i: int, j: int) -> float:
     clicks = posterior.clicks[i, j]
     if clicks <= 0.0:
         return 0.0
-    mode, first, second = _HIGHEST, 0.0, 0.0
+    mode, first, second = _MAX_MODE, 0.0, 0.0
     for k in range(examination.shape[1]):
         misses, kappa = posterior.misses[i, j, k], examination[i, k]
         first += misses * kappa
@@ -132,7 +134,7 @@ def _mode(posterior: Posterior, examination: Floats, i: int, j: int) -> float:
             mode = min(mode, clicks / (kappa * (misses + clicks)))
     if first > 0.0:
         mode = min(mode, clicks / (first + clicks * second / first))
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_NEWTON_STEPS):
         value, derivative = -clicks, 0.0
         for k in range(examination.shape[1]):
             misses, kappa = posterior.misses[i, j, k], examination[i, k]
@@ -150,7 +152,7 @@ def _mode(posterior: Posterior, examination: Floats, i: int, j: int) -> float:
 
 
 @inlined
-def _log_density(posterior: Posterior, examination: Floats, i: int, j: int, theta: float) -> float:
+def _log_density(posterior: ItemMeanPosterior, examination: Floats, i: int, j: int, theta: float) -> float:
     """Return h(θ)."""
     clicks = posterior.clicks[i, j]
     total = clicks * math.log(theta) if clicks > 0.0 else 0.0
@@ -161,7 +163,7 @@ def _log_density(posterior: Posterior, examination: Floats, i: int, j: int, thet
 
 
 @inlined
-def _slope(posterior: Posterior, examination: Floats, i: int, j: int, theta: float) -> float:
+def _slope(posterior: ItemMeanPosterior, examination: Floats, i: int, j: int, theta: float) -> float:
     """Return h'(θ)."""
     clicks = posterior.clicks[i, j]
     total = clicks / theta if clicks > 0.0 else 0.0
@@ -175,8 +177,8 @@ def _slope(posterior: Posterior, examination: Floats, i: int, j: int, theta: flo
 class PBMTSState(NamedTuple):
     """The counts, and the posterior of each item."""
 
-    known: ExaminedCounts
-    posterior: Posterior
+    statistics: ExposureCounts
+    posterior: ItemMeanPosterior
     leaders: Indices  # (K,) room
     sample: Floats  # (M,) room
 
@@ -192,9 +194,9 @@ def _rank(
 ) -> None:
     i = user_type
     for j in range(state.sample.size):
-        state.sample[j] = draw_from_posterior(state.posterior, state.known.examination, i, j, rng)
-    sort_largest(state.sample, state.leaders)
-    place_in_order(state.leaders, state.known.positions[i], ranking)
+        state.sample[j] = sample_item_mean(state.posterior, state.statistics.examination, i, j, rng)
+    top_k(state.sample, state.leaders)
+    assign_in_order(state.leaders, state.statistics.positions[i], ranking)
 
 
 @inlined
@@ -205,9 +207,9 @@ def _observe(
     ranking: Indices,
     rewards: Floats,
 ) -> None:
-    learn_examined(state.known, user_type, ranking, rewards)
+    update_exposure_counts(state.statistics, user_type, ranking, rewards)
     for k in range(ranking.size):
-        fit_posterior(state.posterior, state.known, user_type, ranking[k])
+        fit_item_mean(state.posterior, state.statistics, user_type, ranking[k])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,12 +239,12 @@ class PBMTS(ExaminationBaselinePolicy):
     """
 
     name: ClassVar[str] = "pbm-ts"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> PBMTSState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> PBMTSState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        known = start_examined(counts, self.examinations(counts))
-        posterior = empty_posterior(n, m, k)
-        fit_posteriors(posterior, known)
-        return PBMTSState(known, posterior, np.zeros(k, dtype=np.uintp), np.zeros(m))
+        statistics = init_exposure_counts(counts, self.examinations(counts))
+        posterior = init_item_mean_posterior(n, m, k)
+        fit_item_means(posterior, statistics)
+        return PBMTSState(statistics, posterior, np.zeros(k, dtype=np.uintp), np.zeros(m))

@@ -12,12 +12,12 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy
-from banditrank.policies.baselines.components.examined_counts import (
-    ExaminedCounts,
-    learn_examined,
-    start_examined,
+from banditrank.policies.baselines.components.exposure_counts import (
+    ExposureCounts,
+    init_exposure_counts,
+    update_exposure_counts,
 )
-from banditrank.policies.sorting import place_in_order, sort_largest
+from banditrank.policies.sorting import assign_in_order, top_k
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ Indices = NDArray[np.uintp]
 class PBMUCBState(NamedTuple):
     """The counts, and the index of each item as mean + width · √(δ/2): only δ changes with every round."""
 
-    known: ExaminedCounts
+    statistics: ExposureCounts
     means: Floats  # (copies, M) S_j / Ñ_j; infinite before an item was looked at
     widths: Floats  # (copies, M) √N_j / Ñ_j
     leaders: Indices  # (K,) room
@@ -44,11 +44,11 @@ def _rank(
     ranking: Indices,
 ) -> None:
     i = user_type
-    scale = math.sqrt(0.5 * parameters[0] * math.log(state.known.arrivals[i] + 1.0))  # √(δ/2)
+    scale = math.sqrt(0.5 * parameters[0] * math.log(state.statistics.arrivals[i] + 1.0))  # √(δ/2)
     for j in range(state.indices.size):
         state.indices[j] = state.means[i, j] + scale * state.widths[i, j]
-    sort_largest(state.indices, state.leaders)
-    place_in_order(state.leaders, state.known.positions[i], ranking)
+    top_k(state.indices, state.leaders)
+    assign_in_order(state.leaders, state.statistics.positions[i], ranking)
 
 
 @inlined
@@ -59,7 +59,7 @@ def _observe(
     ranking: Indices,
     rewards: Floats,
 ) -> None:
-    learn_examined(state.known, user_type, ranking, rewards)
+    update_exposure_counts(state.statistics, user_type, ranking, rewards)
     for k in range(ranking.size):
         _update(state, user_type, ranking[k])
 
@@ -67,10 +67,10 @@ def _observe(
 @inlined
 def _update(state: PBMUCBState, user_type: int, item: int) -> None:
     i, j = user_type, item
-    exposure = state.known.exposures[i, j]
+    exposure = state.statistics.exposures[i, j]
     if exposure > 0.0:
-        state.means[i, j] = state.known.reward_totals[i, j] / exposure
-        state.widths[i, j] = math.sqrt(state.known.display_totals[i, j]) / exposure
+        state.means[i, j] = state.statistics.reward_totals[i, j] / exposure
+        state.widths[i, j] = math.sqrt(state.statistics.display_totals[i, j]) / exposure
     else:
         state.means[i, j], state.widths[i, j] = np.inf, 0.0
 
@@ -106,9 +106,9 @@ class PBMUCB(ExaminationBaselinePolicy):
     name: ClassVar[str] = "pbm-ucb"
     assumptions: ClassVar[Assumptions] = replace(
         ExaminationBaselinePolicy.assumptions,
-        graded_rewards=True,  # from 0 to 1: Hoeffding's inequality asks no more
+        allows_graded_rewards=True,  # from 0 to 1: Hoeffding's inequality asks no more
     )
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     epsilon: float = 0.0
 
@@ -116,15 +116,15 @@ class PBMUCB(ExaminationBaselinePolicy):
         super().__post_init__()
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, 0.0, 1e6))
 
-    def start(self, counts: Counts, scratch: Any) -> PBMUCBState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> PBMUCBState:  # noqa: ARG002 - nothing is remembered
         """Return the state for counts."""
-        known = start_examined(counts, self.examinations(counts))
+        statistics = init_exposure_counts(counts, self.examinations(counts))
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        looked_at = known.exposures > 0
+        looked_at = statistics.exposures > 0
         means, widths = np.full((n, m), np.inf), np.zeros((n, m))
-        np.divide(known.reward_totals, known.exposures, out=means, where=looked_at)
-        np.divide(np.sqrt(known.display_totals), known.exposures, out=widths, where=looked_at)
-        return PBMUCBState(known, means, widths, np.zeros(k, dtype=np.uintp), np.zeros(m))
+        np.divide(statistics.reward_totals, statistics.exposures, out=means, where=looked_at)
+        np.divide(np.sqrt(statistics.display_totals), statistics.exposures, out=widths, where=looked_at)
+        return PBMUCBState(statistics, means, widths, np.zeros(k, dtype=np.uintp), np.zeros(m))
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:
         """Return 1 + ε."""

@@ -10,10 +10,10 @@ from banditrank.checks import check_number
 from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
-from banditrank.policies.baselines.base import OF_TWO_FACTORS, BaselinePolicy
+from banditrank.policies.baselines.base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.baselines.components.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
-from banditrank.policies.baselines.components.pmed.program import room_for_program
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.baselines.components.pmed.program import init_program
+from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ def _rank(
 
 @inlined
 def _observe(state: PMEDState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record(state, user_type, ranking, rewards)
+    record_round(state, user_type, ranking, rewards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,8 @@ class PMED(BaselinePolicy):
     """
 
     name: ClassVar[str] = "pmed"
-    assumptions: ClassVar[Assumptions] = OF_TWO_FACTORS
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    assumptions: ClassVar[Assumptions] = RANK_ONE_CLICKS
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     alpha: float = 1.0
 
@@ -93,16 +93,16 @@ class PMED(BaselinePolicy):
         """Return room for the plan."""
         return {}
 
-    def start(self, counts: Counts, scratch: dict[str, Plan]) -> PMEDState:
+    def init_state(self, counts: Counts, scratch: dict[str, Plan]) -> PMEDState:
         """Return the state for counts, with the plan that the scratch holds if it fits them."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        program = room_for_program(m, k)
+        program = init_program(m, k)
         plan = scratch.get("plan")
         if plan is None or plan.items.shape != (n, m) or plan.positions.shape != (n, k):
             plan = empty_plan(n, m, k, len(program.basis.costs))
             scratch["plan"] = plan
         return PMEDState(
-            *(*tallies_of(counts), plan, program),
+            *(*arrays_of(counts), plan, program),
             *(np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp), np.zeros((k, m))),
             *(np.zeros(m, dtype=np.uintp), np.zeros(m), np.zeros(k, dtype=np.uintp)),
         )

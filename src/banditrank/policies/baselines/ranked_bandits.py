@@ -12,26 +12,26 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import OrderedBaselinePolicy, check_horizon
-from banditrank.policies.baselines.components.kept_items import carried_over
-from banditrank.policies.baselines.components.kullback_leibler import exceeds, exploration_level, kl_upper
-from banditrank.policies.sorting import largest
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.baselines.components.item_remapping import remap_items
+from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
+from banditrank.policies.count_arrays import arrays_of, record_round
+from banditrank.policies.sorting import random_argmax
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
-Inner: TypeAlias = Literal["ucb1", "kl-ucb", "exp3"]
+RankBanditName: TypeAlias = Literal["ucb1", "kl-ucb", "exp3"]
 
-_UCB1, _KL_UCB = 0, 1  # places in `Inner`
+_UCB1, _KL_UCB = 0, 1  # places in `RankBanditName`
 
-_LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e100, 1e-200
+_MAX_WEIGHT, _MIN_WEIGHT = 1e100, 1e-200
 
 
 class RankBandits(NamedTuple):
     """A bandit for each rank of each copy."""
 
-    kind: int  # which of `Inner`
+    kind: int  # which of `RankBanditName`
     chosen: Floats  # (copies, K, M) how often it chose an item
     earned: Floats  # (copies, K, M) how often it was rewarded for that
     weights: Floats  # (copies, K, M) of EXP3
@@ -52,11 +52,13 @@ def exp3_mixing(n_items: int, horizon: int) -> float:
     return min(1.0, math.sqrt(n_items * math.log(n_items) / ((math.e - 1.0) * horizon)))
 
 
-def rank_bandits(inner: Inner, chosen: Floats, earned: Floats, weights: Floats, mixing: float) -> RankBandits:
+def rank_bandits(
+    bandit: RankBanditName, chosen: Floats, earned: Floats, weights: Floats, mixing: float
+) -> RankBandits:
     """Return bandits that have chosen, and earned, so much."""
     n_copies, n_ranks, n_items = chosen.shape
     return RankBandits(
-        get_args(Inner).index(inner),
+        get_args(RankBanditName).index(bandit),
         chosen,
         earned,
         weights,
@@ -87,7 +89,7 @@ def _choose_by_ucb1(bandits: RankBandits, copy: int, rank: int, rng: np.random.G
     width = 2.0 * math.log(max(1.0, choices))
     for j in range(bounds.size):
         bounds[j] = earned[j] / chosen[j] + math.sqrt(width / chosen[j]) if chosen[j] > 0.0 else np.inf
-    return largest(bounds, rng)
+    return random_argmax(bounds, rng)
 
 
 @internal
@@ -104,11 +106,11 @@ def _choose_by_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random
     if unchosen:
         for j in range(bounds.size):
             bounds[j] = -chosen[j]
-        return largest(bounds, rng)
+        return random_argmax(bounds, rng)
     level = exploration_level(choices + 1.0)
     first = int(np.int64(bandits.choices[copy, rank]))  # signed, as the numbers below
     best, ties = first, 1
-    most = kl_upper(earned[best] / chosen[best], chosen[best], level)
+    most = kl_ucb(earned[best] / chosen[best], chosen[best], level)
     for j in range(bounds.size):
         if j == first:
             continue
@@ -118,9 +120,9 @@ def _choose_by_kl_ucb(bandits: RankBandits, copy: int, rank: int, rng: np.random
                 best = j
             continue
         mean = earned[j] / chosen[j]
-        if exceeds(mean, chosen[j], level, most):
+        if kl_ucb_exceeds(mean, chosen[j], level, most):
             best, ties = j, 1
-            most = kl_upper(mean, chosen[j], level)
+            most = kl_ucb(mean, chosen[j], level)
     return best
 
 
@@ -158,9 +160,9 @@ def reward(bandits: RankBandits, copy: int, rank: int, clicked: bool) -> None:  
 def _reweigh(weights: Floats, choice: int, estimate: float) -> None:
     """Multiply a weight by exp(γ x̂ / M), x̂ being the reward over its probability."""
     weights[choice] *= math.exp(estimate / weights.size)
-    if weights[choice] > _LARGEST_WEIGHT:
+    if weights[choice] > _MAX_WEIGHT:
         for j in range(weights.size):
-            weights[j] = max(weights[j] / _LARGEST_WEIGHT, _SMALLEST_WEIGHT)
+            weights[j] = max(weights[j] / _MAX_WEIGHT, _MIN_WEIGHT)
 
 
 class RankedState(NamedTuple):
@@ -211,7 +213,7 @@ def _place(
 
 @inlined
 def _observe(state: RankedState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record(state, user_type, ranking, rewards)
+    record_round(state, user_type, ranking, rewards)
     for rank in range(ranking.size):
         position = state.positions[user_type, rank]
         chosen = ranking[position] == state.bandits.choices[user_type, rank]
@@ -228,7 +230,7 @@ class RankedBandits(OrderedBaselinePolicy):
 
     Parameters
     ----------
-    inner
+    bandit
         The bandit of a rank: ``ucb1``, as in the paper's experiments; ``kl-ucb``, as others compare with; or
         ``exp3``, as in its theorem.
     horizon
@@ -246,7 +248,7 @@ class RankedBandits(OrderedBaselinePolicy):
     Examples
     --------
     >>> from banditrank import kdd2012, simulate
-    >>> policy = RankedBandits(inner="kl-ucb")
+    >>> policy = RankedBandits(bandit="kl-ucb")
     >>> simulate(policy, kdd2012(), horizon=100, replications=2).final_regret.shape
     (2,)
     """
@@ -254,41 +256,41 @@ class RankedBandits(OrderedBaselinePolicy):
     name: ClassVar[str] = "ranked-bandits"
     assumptions: ClassVar[Assumptions] = Assumptions(positions="order", click_models=("cascade",))
     own_statistics: ClassVar[str | None] = "what the bandit of each rank chose and was rewarded for"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    inner: Inner = "ucb1"
+    bandit: RankBanditName = "ucb1"
     horizon: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.inner not in get_args(Inner):
-            raise UnknownNameError("inner", self.inner, get_args(Inner))
-        if self.horizon is None and self.inner == "exp3":
+        if self.bandit not in get_args(RankBanditName):
+            raise UnknownNameError("bandit", self.bandit, get_args(RankBanditName))
+        if self.horizon is None and self.bandit == "exp3":
             raise InvalidInputError("horizon", "must be given for exp3", self.horizon)
         if self.horizon is not None:
             object.__setattr__(self, "horizon", check_horizon(self.horizon))
 
-    def start(self, counts: Counts, scratch: Any) -> RankedState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> RankedState:  # noqa: ARG002 - nothing is remembered
         """Return a state in which no bandit has chosen: counts do not tell choices that were not shown."""
         shape = (counts.n_user_types, counts.n_positions, counts.n_items)
         return self._state(counts, np.zeros(shape), np.zeros(shape), np.ones(shape))
 
-    def resume(self, state: RankedState, counts: Counts, kept: NDArray[np.intp]) -> RankedState:
+    def update_items(self, state: RankedState, counts: Counts, previous: NDArray[np.intp]) -> RankedState:
         """Return the state for other items, with what the bandits know of those that stay."""
         chosen, earned, weights = state.bandits.chosen, state.bandits.earned, state.bandits.weights
         typical = weights.mean(axis=2, keepdims=True)
         return self._state(
             counts,
-            carried_over(chosen, kept),
-            carried_over(earned, kept),
-            carried_over(weights / typical, kept, fill=1.0),
+            remap_items(chosen, previous),
+            remap_items(earned, previous),
+            remap_items(weights / typical, previous, fill=1.0),
         )
 
     def _state(self, counts: Counts, chosen: Floats, earned: Floats, weights: Floats) -> RankedState:
         mixing = 0.0 if self.horizon is None else exp3_mixing(counts.n_items, self.horizon)
         return RankedState(
-            *tallies_of(counts),
+            *arrays_of(counts),
             self.ordered_positions(counts),
-            rank_bandits(self.inner, chosen, earned, weights, mixing),
+            rank_bandits(self.bandit, chosen, earned, weights, mixing),
             np.zeros(counts.n_items, dtype=np.bool_),
         )

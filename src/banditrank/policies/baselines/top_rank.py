@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from banditrank.compilation import compiled, inlined
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import HorizonBaselinePolicy
-from banditrank.policies.baselines.components.kept_items import pairs_carried_over
-from banditrank.policies.tallies import Tallies, record, tallies_of
+from banditrank.policies.baselines.components.item_remapping import remap_item_pairs
+from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -28,14 +28,14 @@ class Blocks(NamedTuple):
     waiting: Indices  # (M,) room: how many better items are in no block yet, −1 for an item that is in one
 
 
-def blocks_from(better: Graph) -> Blocks:
+def init_blocks(better: Graph) -> Blocks:
     """Return the blocks of a graph, shape (copies, M, M).
 
     Examples
     --------
     >>> better = np.zeros((1, 4, 4), dtype=np.bool_)
     >>> better[0, 3, 0] = better[0, 0, 1] = True
-    >>> blocks = blocks_from(better)
+    >>> blocks = init_blocks(better)
     >>> blocks.items[0], blocks.starts[0]  # 2 and 3, then 0, then 1
     (array([2, 3, 0, 1]), array([2, 3, 0, 0]))
     """
@@ -43,12 +43,12 @@ def blocks_from(better: Graph) -> Blocks:
     items, starts, ends = (np.zeros((n, m), dtype=np.intp) for _ in range(3))
     blocks = Blocks(items, starts, ends, np.zeros(m, dtype=np.intp))
     for user_type in range(n):
-        make_blocks(blocks, better, user_type)
+        update_blocks(blocks, better, user_type)
     return blocks
 
 
 @compiled
-def make_blocks(blocks: Blocks, better: Graph, user_type: int) -> None:
+def update_blocks(blocks: Blocks, better: Graph, user_type: int) -> None:
     """Put into each block the items that no item outside of earlier blocks is known to be better than."""
     i, n_items = user_type, blocks.waiting.size
     for item in range(n_items):
@@ -90,7 +90,7 @@ class TopRankState(NamedTuple):
     The paper's S_ij, the sum of a pair's differences, is W_ij − W_ji, and N_ij, of their sizes, W_ij + W_ji.
     """
 
-    tallies: Tallies
+    arrays: CountArrays
     positions: NDArray[np.uintp]  # (N, K) from the most to the least looked at
     log_odds: float  # ln(c / δ)
     wins: Floats  # (N, M, M) W_ij: i was clicked and j, of the same block, was not
@@ -139,7 +139,7 @@ def _observe(
     rewards: Floats,
 ) -> None:
     i, blocks = user_type, state.blocks
-    record(state.tallies, i, ranking, rewards)
+    record_round(state.arrays, i, ranking, rewards)
     learned = False
     for k in range(ranking.size):
         state.earned[ranking[k]] = rewards[k]
@@ -160,7 +160,7 @@ def _observe(
     for k in range(ranking.size):
         state.earned[ranking[k]] = 0.0
     if learned:
-        make_blocks(blocks, state.better, i)
+        update_blocks(blocks, state.better, i)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,21 +195,19 @@ class TopRank(HorizonBaselinePolicy):
 
     name: ClassVar[str] = "top-rank"
     own_statistics: ClassVar[str | None] = "which of two items in a block was clicked when the other was not"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> TopRankState:  # noqa: ARG002 - none is kept
+    def init_state(self, counts: Counts, scratch: Any) -> TopRankState:  # noqa: ARG002 - none is kept
         """Return the state of one that knows nothing: all items in one block."""
         wins = np.zeros((counts.n_user_types, counts.n_items, counts.n_items))
         return self._state(counts, wins, wins > 0.0)
 
-    def resume(self, state: TopRankState, counts: Counts, kept: NDArray[np.intp]) -> TopRankState:
+    def update_items(self, state: TopRankState, counts: Counts, previous: NDArray[np.intp]) -> TopRankState:
         """Return the state with what is known of the items that stay; new ones join the first block."""
-        wins, better = pairs_carried_over(state.wins, kept), pairs_carried_over(state.better, kept)
+        wins, better = remap_item_pairs(state.wins, previous), remap_item_pairs(state.better, previous)
         return self._state(counts, wins, better)
 
     def _state(self, counts: Counts, wins: Floats, better: Graph) -> TopRankState:
         positions, log_odds = self.ordered_positions(counts), math.log(SCALE * self.horizon)
         earned = np.zeros(counts.n_items)
-        return TopRankState(
-            tallies_of(counts), positions, log_odds, wins, better, blocks_from(better), earned
-        )
+        return TopRankState(arrays_of(counts), positions, log_odds, wins, better, init_blocks(better), earned)

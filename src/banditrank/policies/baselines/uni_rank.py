@@ -10,10 +10,14 @@ from banditrank.compilation import inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import OrderedBaselinePolicy
-from banditrank.policies.baselines.components.kept_items import pairs_carried_over
-from banditrank.policies.baselines.components.kullback_leibler import exceeds, exploration_level, kl_upper
-from banditrank.policies.baselines.components.leading_times import LeadingTimes, no_leaders, slot_of
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.baselines.components.item_remapping import remap_item_pairs
+from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
+from banditrank.policies.baselines.components.leader_counts import (
+    LeaderCounts,
+    init_leader_counts,
+    leader_slot,
+)
+from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -37,12 +41,12 @@ class Partition(NamedTuple):
     parts: Integers  # (copies,) how many parts are shown
 
 
-def compared(margins: Floats, rounds: Floats) -> Comparisons:
+def init_comparisons(margins: Floats, rounds: Floats) -> Comparisons:
     """Return comparisons with margins and rounds, shape (copies, M, M)."""
     return Comparisons(margins, rounds, (margins > 0).sum(axis=2).astype(np.int64))
 
 
-def one_part(n_copies: int, n_items: int, n_positions: int) -> Partition:
+def init_partition(n_copies: int, n_items: int, n_positions: int) -> Partition:
     """Return the partition that tells no items apart."""
     return Partition(
         np.tile(np.arange(n_items, dtype=np.uintp), (n_copies, 1)),
@@ -52,7 +56,7 @@ def one_part(n_copies: int, n_items: int, n_positions: int) -> Partition:
 
 
 @inlined
-def compare(comparisons: Comparisons, copy: int, winner: int, loser: int) -> bool:
+def record_win(comparisons: Comparisons, copy: int, winner: int, loser: int) -> bool:
     """Add a round that one item won over another; return whether it changed which of them is ahead."""
     margins = comparisons.margins
     comparisons.rounds[copy, winner, loser] += 1.0
@@ -151,7 +155,7 @@ def _may_be_better(
         for other in range(end, next_end):
             rounds = comparisons.rounds[copy, items[copy, other], items[copy, place]]
             share = _share(comparisons, copy, items[copy, other], items[copy, place])
-            if exceeds(share, rounds, level, 0.5):
+            if kl_ucb_exceeds(share, rounds, level, 0.5):
                 return True
     return False
 
@@ -173,7 +177,7 @@ def _most_promising(
         for place in range(begin, end):
             rounds = comparisons.rounds[copy, items[copy, other], items[copy, place]]
             share = _share(comparisons, copy, items[copy, other], items[copy, place])
-            bound = max(bound, kl_upper(share, rounds, level))
+            bound = max(bound, kl_ucb(share, rounds, level))
         if bound > most:
             best, most, ties = other, bound, 1
         elif best >= 0 and bound == most:
@@ -217,10 +221,10 @@ class UniRankState(NamedTuple):
     comparisons: Comparisons
     leader: Partition
     shown: Partition
-    leading: LeadingTimes
+    leader_counts: LeaderCounts
     signatures: NDArray[np.int64]  # (copies,) the leader's
     slots: NDArray[np.int64]  # (copies,) where the leader's times are
-    stale: NDArray[np.bool_]  # (copies,) whether the leader may be another by now
+    is_stale: NDArray[np.bool_]  # (copies,) whether the leader may be another by now
 
 
 @inlined
@@ -233,33 +237,33 @@ def _rank(
     ranking: Indices,
 ) -> None:
     i = user_type
-    if state.stale[i]:
-        _lead(state, i)
-    slot = slot_of(state.leading, i, state.signatures[i])
+    if state.is_stale[i]:
+        _update_leader(state, i)
+    slot = leader_slot(state.leader_counts, i, state.signatures[i])
     state.slots[i] = slot
-    level = exploration_level(state.leading.times[i, slot] + 1.0)
+    level = exploration_level(state.leader_counts.times[i, slot] + 1.0)
     merge_parts(state.comparisons, state.leader, i, level, rng, state.shown)
     shuffle_parts(state.shown, i, rng, state.positions, ranking)
 
 
 @internal
-def _lead(state: UniRankState, user_type: int) -> None:
+def _update_leader(state: UniRankState, user_type: int) -> None:
     i, leader = user_type, state.leader
     partition_items(state.comparisons, i, leader)
     signature, begin = 0, 0
     for part in range(leader.parts[i]):
         for place in range(begin, leader.ends[i, part]):
-            signature ^= state.leading.codes[part, leader.items[i, place]]
+            signature ^= state.leader_counts.codes[part, leader.items[i, place]]
         begin = leader.ends[i, part]
     state.signatures[i] = signature
-    state.stale[i] = False
+    state.is_stale[i] = False
 
 
 @inlined
 def _observe(state: UniRankState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
     i = user_type
-    record(state, i, ranking, rewards)
-    state.leading.times[i, state.slots[i]] += 1.0
+    record_round(state, i, ranking, rewards)
+    state.leader_counts.times[i, state.slots[i]] += 1.0
     clicked = False
     for k in range(ranking.size):
         clicked |= rewards[k] > 0.0
@@ -282,7 +286,7 @@ def _compare_parts(state: UniRankState, user_type: int, ranking: Indices, reward
                 for other in range(begin, end):
                     if other >= ranking.size or rewards[positions[i, other]] <= 0.0:
                         winner, loser = shown.items[i, place], shown.items[i, other]
-                        state.stale[i] |= compare(state.comparisons, i, winner, loser)
+                        state.is_stale[i] |= record_win(state.comparisons, i, winner, loser)
         begin = end
 
 
@@ -321,29 +325,29 @@ class UniRank(OrderedBaselinePolicy):
         positions="order", click_models=("cascade", "position-based")
     )
     own_statistics: ClassVar[str | None] = "comparisons of items, and how often each partition has led"
-    formulas: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> UniRankState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> UniRankState:  # noqa: ARG002 - nothing is remembered
         """Return a state without comparisons: counts do not tell who stood in one part."""
         shape = (counts.n_user_types, counts.n_items, counts.n_items)
-        return self._state(counts, compared(np.zeros(shape), np.zeros(shape)))
+        return self._state(counts, init_comparisons(np.zeros(shape), np.zeros(shape)))
 
-    def resume(self, state: UniRankState, counts: Counts, kept: NDArray[np.intp]) -> UniRankState:
+    def update_items(self, state: UniRankState, counts: Counts, previous: NDArray[np.intp]) -> UniRankState:
         """Return the state for other items, with the comparisons of those that stay."""
         margins, rounds = state.comparisons.margins, state.comparisons.rounds
         return self._state(
-            counts, compared(pairs_carried_over(margins, kept), pairs_carried_over(rounds, kept))
+            counts, init_comparisons(remap_item_pairs(margins, previous), remap_item_pairs(rounds, previous))
         )
 
     def _state(self, counts: Counts, comparisons: Comparisons) -> UniRankState:
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         return UniRankState(
-            *tallies_of(counts),
+            *arrays_of(counts),
             self.ordered_positions(counts),
             comparisons,
-            one_part(n, m, k),
-            one_part(n, m, k),
-            no_leaders(n, m, k),
+            init_partition(n, m, k),
+            init_partition(n, m, k),
+            init_leader_counts(n, m, k),
             np.zeros(n, dtype=np.int64),
             np.zeros(n, dtype=np.int64),
             np.ones(n, dtype=np.bool_),

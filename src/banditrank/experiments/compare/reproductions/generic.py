@@ -23,7 +23,7 @@ def _runs(*names: str) -> dict[str, Run]:
 def _exploring(panel: str) -> Run:
     return Run(
         label="ranked EXP3",
-        policy=lambda horizon: RankedBandits(inner="exp3", horizon=horizon),
+        policy=lambda horizon: RankedBandits(bandit="exp3", horizon=horizon),
         problem=TEN,
         click_model=MODELS[panel],
         panel=panel,

@@ -98,7 +98,7 @@ class SafetyPart(Part):
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
         policy, world = self.policy, make_world(WORLD, click_model=MODEL)
-        state = policy.start(Counts.empty_for(WORLD), policy.new_scratch())
+        state = policy.init_state(Counts.empty_for(WORLD), policy.new_scratch())
         kernel = policy.kernel(n_items=WORLD.n_items, n_positions=WORLD.n_positions)
         ranking, rewards = np.zeros(WORLD.n_positions, dtype=np.uintp), np.zeros(WORLD.n_positions)
         best = float(MODEL.value(world, 0, np.arange(WORLD.n_positions, dtype=np.uintp)))
@@ -123,7 +123,10 @@ class SafetyPart(Part):
 def sweep(seed: int, *, quick: bool) -> list[Part]:
     """Return the parts: BubbleRank, and TopRank to compare it with."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
-    policies = {"bubble-rank": BubbleRank(base=(BASE,), horizon=rounds), "top-rank": TopRank(horizon=rounds)}
+    policies = {
+        "bubble-rank": BubbleRank(base_list=(BASE,), horizon=rounds),
+        "top-rank": TopRank(horizon=rounds),
+    }
     return [
         SafetyPart(
             name=name,

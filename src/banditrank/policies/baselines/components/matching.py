@@ -15,20 +15,20 @@ class Matching(NamedTuple):
     """Where each copy's search starts from."""
 
     prices: Floats  # (copies, M) of the last matching
-    room: AssignmentRoom
+    workspace: AssignmentRoom
 
 
-def no_matching(n_copies: int, n_items: int, n_positions: int) -> Matching:
+def init_matching(n_copies: int, n_items: int, n_positions: int) -> Matching:
     """Return a start from nowhere."""
     return Matching(np.zeros((n_copies, n_items)), assignment_room(n_items, n_positions))
 
 
 @inlined
-def match(matching: Matching, copy: int, scores: Floats, ranking: NDArray[np.uintp]) -> None:
+def best_matching(matching: Matching, copy: int, scores: Floats, ranking: NDArray[np.uintp]) -> None:
     """Write the ranking of the largest sum of scores, shape (K, M)."""
-    prices, room = matching.prices[copy], matching.room
+    prices, workspace = matching.prices[copy], matching.workspace
     for j in range(prices.size):
-        room.prices[j] = prices[j]
-    assign(scores, prices.size, room, ranking)
+        workspace.prices[j] = prices[j]
+    assign(scores, prices.size, workspace, ranking)
     for j in range(prices.size):
-        prices[j] = room.prices[j]
+        prices[j] = workspace.prices[j]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.policies.normal import factorise, solve_lower, solve_upper
+from banditrank.policies.cholesky import cholesky_factor, solve_lower, solve_upper
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -39,7 +39,7 @@ class Newton(NamedTuple):
     vector: Floats  # (K,) first derivatives likewise, then their steps
 
 
-def room_for_newton(n_items: int, n_positions: int) -> Newton:
+def init_newton(n_items: int, n_positions: int) -> Newton:
     """Return room for problems of a size."""
     m, k = n_items, n_positions
     return Newton(
@@ -50,7 +50,7 @@ def room_for_newton(n_items: int, n_positions: int) -> Newton:
 
 @internal
 def next_step(
-    room: Newton,
+    workspace: Newton,
     means: Floats,
     displays: Floats,
     leaders: NDArray[np.uintp],
@@ -71,30 +71,30 @@ def next_step(
     raised, lowered
         Items that move together.
     """
-    _differentiate(room, means, displays, leaders, rank_of, raised, lowered)
+    _differentiate(workspace, means, displays, leaders, rank_of, raised, lowered)
     size = 0.0
     for j in range(rank_of.size):
-        size += room.bends[j]
-    _solve(room.matrix, room.vector, size)
+        size += workspace.bends[j]
+    _solve(workspace.matrix, workspace.vector, size)
     longest = 0.0
     for j in range(rank_of.size):
         own = rank_of[lowered if j == raised else j]
         step = 0.0
         if own >= 0:
-            step = room.vector[own]
-        elif room.bends[j] > 0.0:
-            step = -room.slopes[j]
+            step = workspace.vector[own]
+        elif workspace.bends[j] > 0.0:
+            step = -workspace.slopes[j]
             for r in range(leaders.size):
-                step += room.ties[j, r] * room.vector[r]
-            step /= room.bends[j]
-        room.steps[j] = step
+                step += workspace.ties[j, r] * workspace.vector[r]
+            step /= workspace.bends[j]
+        workspace.steps[j] = step
         longest = max(longest, abs(step))
     return longest
 
 
 @internal
 def _differentiate(
-    room: Newton,
+    workspace: Newton,
     means: Floats,
     displays: Floats,
     leaders: NDArray[np.uintp],
@@ -102,42 +102,42 @@ def _differentiate(
     raised: int,
     lowered: int,
 ) -> None:
-    room.vector[:] = 0.0
-    room.matrix[:] = 0.0
-    room.ties[:] = 0.0
+    workspace.vector[:] = 0.0
+    workspace.matrix[:] = 0.0
+    workspace.ties[:] = 0.0
     for j in range(rank_of.size):
-        room.slopes[j], room.bends[j] = 0.0, 0.0
+        workspace.slopes[j], workspace.bends[j] = 0.0, 0.0
         for r in range(leaders.size):
             if j == leaders[r] or displays[r, j] <= 0.0:
                 continue
             slot = rank_of[lowered] if leaders[r] == raised else r
             mean = means[r, j]
-            other = mean * math.exp(room.shifts[j] - room.shifts[leaders[r]])
+            other = mean * math.exp(workspace.shifts[j] - workspace.shifts[leaders[r]])
             slope = displays[r, j] * (other - mean) / (1.0 - other)
             bend = displays[r, j] * other * (1.0 - mean) / (1.0 - other) ** 2
-            room.slopes[j] += slope
-            room.bends[j] += bend
-            room.ties[j, slot] += bend
-            room.vector[slot] -= slope
-            room.matrix[slot, slot] += bend
-        _take_in(room, j, rank_of[lowered if j == raised else j])
+            workspace.slopes[j] += slope
+            workspace.bends[j] += bend
+            workspace.ties[j, slot] += bend
+            workspace.vector[slot] -= slope
+            workspace.matrix[slot, slot] += bend
+        _take_in(workspace, j, rank_of[lowered if j == raised else j])
 
 
 @internal
-def _take_in(room: Newton, item: int, rank: int) -> None:
+def _take_in(workspace: Newton, item: int, rank: int) -> None:
     """Add an item's own derivatives to those of its rank, or eliminate it if it has none."""
-    slope, bend = room.slopes[item], room.bends[item]
+    slope, bend = workspace.slopes[item], workspace.bends[item]
     if rank >= 0:
-        room.vector[rank] += slope
-        room.matrix[rank, rank] += bend
-        for r in range(room.vector.size):
-            room.matrix[rank, r] -= room.ties[item, r]
-            room.matrix[r, rank] -= room.ties[item, r]
+        workspace.vector[rank] += slope
+        workspace.matrix[rank, rank] += bend
+        for r in range(workspace.vector.size):
+            workspace.matrix[rank, r] -= workspace.ties[item, r]
+            workspace.matrix[r, rank] -= workspace.ties[item, r]
     elif bend > 0.0:
-        for r in range(room.vector.size):
-            room.vector[r] += room.ties[item, r] * slope / bend
-            for s in range(room.vector.size):
-                room.matrix[r, s] -= room.ties[item, r] * room.ties[item, s] / bend
+        for r in range(workspace.vector.size):
+            workspace.vector[r] += workspace.ties[item, r] * slope / bend
+            for s in range(workspace.vector.size):
+                workspace.matrix[r, s] -= workspace.ties[item, r] * workspace.ties[item, s] / bend
 
 
 @internal
@@ -148,7 +148,7 @@ def _solve(matrix: Floats, vector: Floats, size: float) -> None:
     """
     for r in range(vector.size):
         matrix[r, r] += 1e-9 * size + 1e-300
-    factorise(matrix, matrix, 1e-12 * size + 1e-300)
+    cholesky_factor(matrix, matrix, 1e-12 * size + 1e-300)
     solve_lower(matrix, vector)
     solve_upper(matrix, vector)
     for r in range(vector.size):
@@ -156,10 +156,10 @@ def _solve(matrix: Floats, vector: Floats, size: float) -> None:
 
 
 NEWTON_STEPS = 30
-SETTLED = 1e-3  # a shorter step changes the least value by its square only
-LONGEST_STEP = 1.0
+TOLERANCE = 1e-3  # a shorter step changes the least value by its square only
+MAX_STEP = 1.0
 WITHIN = 0.9  # how much of the way to a mean of 1 a step may go
-LEAST_GAP = 1e-3  # what is equally good would have to be told apart for ever
+MIN_GAP = 1e-3  # what is equally good would have to be told apart for ever
 
 
 class Alternatives(NamedTuple):
@@ -174,7 +174,7 @@ class Alternatives(NamedTuple):
     newton: Newton
 
 
-def room_for_alternatives(n_items: int, n_positions: int) -> Alternatives:
+def init_alternatives(n_items: int, n_positions: int) -> Alternatives:
     """Return room for problems of a size."""
     m, k = n_items, n_positions
     equations = m - k + 2 * (k - 1)
@@ -185,13 +185,13 @@ def room_for_alternatives(n_items: int, n_positions: int) -> Alternatives:
         np.zeros(equations, dtype=np.intp),
         np.zeros(equations),
         np.zeros(equations, dtype=np.intp),
-        room_for_newton(m, k),
+        init_newton(m, k),
     )
 
 
 @compiled
-def believe(
-    room: Alternatives,
+def set_beliefs(
+    workspace: Alternatives,
     items: Floats,
     positions: Floats,
     leaders: NDArray[np.uintp],
@@ -206,37 +206,37 @@ def believe(
     leaders, order
         The leading items by decreasing θ, the positions by decreasing κ, shape (K,).
     """
-    n_positions, n_items = room.means.shape
-    room.rank_of[:] = -1
+    n_positions, n_items = workspace.means.shape
+    workspace.rank_of[:] = -1
     for r in range(n_positions):
-        room.rank_of[leaders[r]] = r
+        workspace.rank_of[leaders[r]] = r
         for j in range(n_items):
-            room.means[r, j] = items[j] * positions[order[r]]
+            workspace.means[r, j] = items[j] * positions[order[r]]
     equation = 0
     last = leaders[n_positions - 1]
     for j in range(n_items):
-        if room.rank_of[j] < 0:
-            _equate(room, equation, j, last, items[last] / items[j], 0)
+        if workspace.rank_of[j] < 0:
+            _equate(workspace, equation, j, last, items[last] / items[j], 0)
             equation += 1
     for r in range(n_positions - 1):
         upper, lower = leaders[r], leaders[r + 1]
-        _equate(room, equation, lower, upper, items[upper] / items[lower], 0)
-        _equate(room, equation + 1, upper, lower, positions[order[r]] / positions[order[r + 1]], 1)
+        _equate(workspace, equation, lower, upper, items[upper] / items[lower], 0)
+        _equate(workspace, equation + 1, upper, lower, positions[order[r]] / positions[order[r + 1]], 1)
         equation += 2
 
 
 @internal
 def _equate(
-    room: Alternatives, equation: int, raised: int, lowered: int, ratio: float, from_below: int
+    workspace: Alternatives, equation: int, raised: int, lowered: int, ratio: float, from_below: int
 ) -> None:
-    room.raised[equation], room.lowered[equation] = raised, lowered
-    room.gaps[equation] = max(math.log(ratio), LEAST_GAP)
-    room.from_below[equation] = from_below
+    workspace.raised[equation], workspace.lowered[equation] = raised, lowered
+    workspace.gaps[equation] = max(math.log(ratio), MIN_GAP)
+    workspace.from_below[equation] = from_below
 
 
 @compiled
 def find_closest(
-    room: Alternatives, equation: int, displays: Floats, leaders: NDArray[np.uintp], cut: Floats
+    workspace: Alternatives, equation: int, displays: Floats, leaders: NDArray[np.uintp], cut: Floats
 ) -> float:
     """Write d(m, m') of the closest model that satisfies an equation, and return Σ q d(m, m').
 
@@ -253,51 +253,53 @@ def find_closest(
     cut
         Where to write, shape (K, M).
     """
-    raised, lowered = room.raised[equation], room.lowered[equation]
-    shifts, steps = room.newton.shifts, room.newton.steps
+    raised, lowered = workspace.raised[equation], workspace.lowered[equation]
+    shifts, steps = workspace.newton.shifts, workspace.newton.steps
     shifts[:] = 0.0
-    if room.from_below[equation] == 1:  # either way all means stay below the largest believed one
-        shifts[lowered] = -room.gaps[equation]
+    if workspace.from_below[equation] == 1:  # either way all means stay below the largest believed one
+        shifts[lowered] = -workspace.gaps[equation]
     else:
-        shifts[raised] = room.gaps[equation]
+        shifts[raised] = workspace.gaps[equation]
     for _ in range(NEWTON_STEPS):
-        longest = next_step(room.newton, room.means, displays, leaders, room.rank_of, raised, lowered)
-        share = _share(room, leaders, longest)
+        longest = next_step(
+            workspace.newton, workspace.means, displays, leaders, workspace.rank_of, raised, lowered
+        )
+        share = _share(workspace, leaders, longest)
         for j in range(shifts.size):
             shifts[j] += share * steps[j]
-        if share * longest < SETTLED:
+        if share * longest < TOLERANCE:
             break
     total = 0.0
     for r in range(leaders.size):
         for j in range(shifts.size):
-            mean = room.means[r, j]
+            mean = workspace.means[r, j]
             other = mean * math.exp(shifts[j] - shifts[leaders[r]])
-            cut[r, j] = divergence(mean, other) if j != leaders[r] else 0.0
+            cut[r, j] = bernoulli_kl_interior(mean, other) if j != leaders[r] else 0.0
             total += displays[r, j] * cut[r, j]
     return total
 
 
 @internal
-def _share(room: Alternatives, leaders: NDArray[np.uintp], longest: float) -> float:
+def _share(workspace: Alternatives, leaders: NDArray[np.uintp], longest: float) -> float:
     """Return how much of a step can be made, its longest part given, so that all means stay below 1."""
-    shifts, steps = room.newton.shifts, room.newton.steps
-    share = min(1.0, LONGEST_STEP / longest) if longest > 0.0 else 0.0
+    shifts, steps = workspace.newton.shifts, workspace.newton.steps
+    share = min(1.0, MAX_STEP / longest) if longest > 0.0 else 0.0
     for r in range(leaders.size):
         for j in range(shifts.size):
             step = steps[j] - steps[leaders[r]]
             if step * share > 0.0:
                 shift = shifts[j] - shifts[leaders[r]]
-                share = min(share, WITHIN * (-math.log(room.means[r, j]) - shift) / step)
+                share = min(share, WITHIN * (-math.log(workspace.means[r, j]) - shift) / step)
     return share
 
 
 @compiled
-def divergence(mean: float, other: float) -> float:
+def bernoulli_kl_interior(mean: float, other: float) -> float:
     """Return d(mean, other) of two Bernoulli laws, the means strictly between 0 and 1.
 
     Examples
     --------
-    >>> round(divergence(0.2, 0.5), 4)  # 0.2 ln 0.4 + 0.8 ln 1.6
+    >>> round(bernoulli_kl_interior(0.2, 0.5), 4)  # 0.2 ln 0.4 + 0.8 ln 1.6
     0.1927
     """
     return mean * math.log(mean / other) + (1.0 - mean) * math.log((1.0 - mean) / (1.0 - other))

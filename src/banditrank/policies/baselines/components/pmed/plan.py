@@ -7,20 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.policies.baselines.components.pmed.alternatives import believe
+from banditrank.policies.baselines.components.pmed.alternatives import set_beliefs
 from banditrank.policies.baselines.components.pmed.program import Program, solve_program
 from banditrank.policies.baselines.components.pmed.simplex import RANKING
-from banditrank.policies.sorting import place_in_order, sort_largest
+from banditrank.policies.sorting import assign_in_order, top_k
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
-LEAST, MOST = 1e-4, 0.999  # what estimates are kept between: an item never clicked may yet be
+MIN_ESTIMATE, MAX_ESTIMATE = 1e-4, 0.999  # what estimates are kept between: an item never clicked may yet be
 
 
 @compiled
-def improve_estimates(
+def scoring_step(
     displays: Floats, rewards: Floats, items: Floats, positions: Floats, user_type: int
 ) -> float:
     """Improve θ given κ, then κ given θ, the largest κ being 1; return the largest change, relative to θ.
@@ -49,7 +49,7 @@ def improve_estimates(
         positions[i, k] = clicks / looks
         largest = max(largest, positions[i, k])
     for k in range(n_positions):
-        positions[i, k] = max(LEAST, positions[i, k] / largest) if largest > 0.0 else 1.0
+        positions[i, k] = max(MIN_ESTIMATE, positions[i, k] / largest) if largest > 0.0 else 1.0
     change = 0.0
     for j in range(n_items):
         clicks, looks = 0.0, 0.0
@@ -57,15 +57,15 @@ def improve_estimates(
             weight = 1.0 / (1.0 - items[i, j] * positions[i, k])
             clicks += weight * rewards[i, k, j]
             looks += weight * displays[i, k, j] * positions[i, k]
-        improved = min(MOST, max(LEAST, clicks / looks))
+        improved = min(MAX_ESTIMATE, max(MIN_ESTIMATE, clicks / looks))
         change = max(change, abs(improved - items[i, j]) / improved)
         items[i, j] = improved
     return change
 
 
 GROWTH = 1.1  # the program is solved again when a copy has seen so many times as many rounds
-PASSES = 100  # at most, to settle the estimates before that
-SETTLED = 1e-6
+MAX_PASSES = 100  # at most, to settle the estimates before that
+TOLERANCE = 1e-6
 
 
 class Plan(NamedTuple):
@@ -76,9 +76,9 @@ class Plan(NamedTuple):
     solve_at: Floats  # (N,) from how many rounds on; 0 before there is any belief
     required: Indices  # (N, R, K) rankings to explore
     amounts: Floats  # (N, R) how often each, over ln t
-    n_required: Whole  # (N,)
+    n_required: Integers  # (N,)
     queue: Indices  # (N, Q, K) rankings to show, each once, before anything else is decided
-    n_queued: Whole  # (N,)
+    n_queued: Integers  # (N,)
 
 
 class PMEDState(NamedTuple):
@@ -129,13 +129,13 @@ def fill_queue(state: PMEDState, user_type: int, alpha: float, rng: np.random.Ge
     if least < 1.0:
         return
     _estimate(state, i)
-    sort_largest(plan.items[i], state.leaders)
-    sort_largest(plan.positions[i], state.order)
+    top_k(plan.items[i], state.leaders)
+    top_k(plan.positions[i], state.order)
     if state.arrivals[i] >= plan.solve_at[i]:
         _solve(state, i, rng)
     _queue_required(state, i, log_t)
     size = plan.n_queued[i]
-    place_in_order(state.leaders, state.order, plan.queue[i, size])
+    assign_in_order(state.leaders, state.order, plan.queue[i, size])
     plan.n_queued[i] = size + 1
 
 
@@ -148,9 +148,9 @@ def _estimate(state: PMEDState, user_type: int) -> None:
             plan.items[i, j] = 0.1
         for k in range(plan.positions.shape[1]):
             plan.positions[i, k] = 1.0
-    for _ in range(PASSES if state.arrivals[i] >= plan.solve_at[i] else 1):
-        change = improve_estimates(state.displays, state.rewards, plan.items, plan.positions, i)
-        if change < SETTLED:
+    for _ in range(MAX_PASSES if state.arrivals[i] >= plan.solve_at[i] else 1):
+        change = scoring_step(state.displays, state.rewards, plan.items, plan.positions, i)
+        if change < TOLERANCE:
             break
 
 
@@ -165,8 +165,8 @@ def _solve(state: PMEDState, user_type: int, rng: np.random.Generator) -> None:
         labels[other] = j
     for j in range(labels.size):
         state.shuffled[j] = plan.items[i, labels[j]]
-    sort_largest(state.shuffled, state.seats)
-    believe(state.program.alternatives, state.shuffled, plan.positions[i], state.seats, state.order)
+    top_k(state.shuffled, state.seats)
+    set_beliefs(state.program.alternatives, state.shuffled, plan.positions[i], state.seats, state.order)
     solve_program(state.program, state.seats)
     _require(state, i)
     plan.solve_at[i] = GROWTH * state.arrivals[i]

@@ -16,15 +16,15 @@ from banditrank.compilation import compiled, internal
 from banditrank.policies.baselines.components.pmed.alternatives import (
     Alternatives,
     find_closest,
-    room_for_alternatives,
+    init_alternatives,
 )
 from banditrank.policies.baselines.components.pmed.simplex import (
     RANKING,
     TINY,
     Basis,
     add_row,
+    init_basis,
     optimise,
-    room_for_basis,
 )
 
 Floats = NDArray[np.float64]
@@ -43,11 +43,11 @@ class Program(NamedTuple):
     displays: Floats  # (K, M) Σ_v w_v
 
 
-def room_for_program(n_items: int, n_positions: int) -> Program:
+def init_program(n_items: int, n_positions: int) -> Program:
     """Return room for problems of a size."""
-    alternatives = room_for_alternatives(n_items, n_positions)
+    alternatives = init_alternatives(n_items, n_positions)
     n_rows = CUTS_PER_EQUATION * len(alternatives.gaps) + 1  # the last is room to look only
-    basis = room_for_basis(n_items, n_positions, n_rows)
+    basis = init_basis(n_items, n_positions, n_rows)
     return Program(alternatives, basis, np.zeros((n_positions, n_items)))
 
 

@@ -36,10 +36,10 @@ class Basis(NamedTuple):
     direction: Floats  # (R,) how fast the basic variables fall as something enters
     scores: Floats  # (K, M)
     candidate: Indices  # (K,) the ranking that enters
-    room: AssignmentRoom
+    workspace: AssignmentRoom
 
 
-def room_for_basis(n_items: int, n_positions: int, n_rows: int) -> Basis:
+def init_basis(n_items: int, n_positions: int, n_rows: int) -> Basis:
     """Return room for problems of a size."""
     m, k, r = n_items, n_positions, n_rows
     return Basis(
@@ -58,7 +58,7 @@ def add_row(basis: Basis, missing: float) -> None:
     ranking that brings the most, a hundred times. Rows that no ranking brings anything to are left out.
     """
     row = basis.rows[0]
-    most = assign(basis.gains[row], basis.losses.shape[1], basis.room, basis.candidate)
+    most = assign(basis.gains[row], basis.losses.shape[1], basis.workspace, basis.candidate)
     if most <= TINY:
         return
     loss = 0.0
@@ -138,7 +138,7 @@ def _find_ranking(basis: Basis) -> float:
         for r in range(n_positions):
             for j in range(n_items):
                 basis.scores[r, j] += basis.prices[f] * basis.gains[f, r, j]
-    total = assign(basis.scores, n_items, basis.room, basis.candidate)
+    total = assign(basis.scores, n_items, basis.workspace, basis.candidate)
     for f in range(basis.rows[0]):
         basis.column[f] = _gain(basis, f, basis.candidate)
     return total

@@ -5,16 +5,16 @@ import math
 from banditrank.compilation import compiled, inlined
 
 _TOLERANCE = 1e-13  # of a bound: what Newton's last step may still move it by
-_MOST_STEPS = 60  # never reached: from the start below four do, and fifteen at the very worst
+_MAX_NEWTON_STEPS = 60  # never reached: from the start below four do, and fifteen at the very worst
 
 
 @compiled
-def bernoulli_divergence(mean: float, other: float) -> float:
+def bernoulli_kl(mean: float, other: float) -> float:
     """Return d(p, q) = p ln(p/q) + (1−p) ln((1−p)/(1−q)); infinite where q rules out what p allows.
 
     Examples
     --------
-    >>> round(bernoulli_divergence(0.25, 0.5), 6), bernoulli_divergence(0.5, 1.0)
+    >>> round(bernoulli_kl(0.25, 0.5), 6), bernoulli_kl(0.5, 1.0)
     (0.130812, inf)
     """
     return max(0.0, _weighted_log(mean, other) + _weighted_log(1.0 - mean, 1.0 - other))
@@ -32,7 +32,7 @@ def _weighted_log(weight: float, other: float) -> float:
 
 
 @compiled
-def kl_upper(mean: float, displays: float, level: float) -> float:
+def kl_ucb(mean: float, displays: float, level: float) -> float:
     """Return sup {q ≤ 1 : displays · d(mean, q) ≤ level}, to twelve digits: the KL-UCB of a mean.
 
     Without displays it is 1. Newton's method on the gap q − mean: the divergence is convex in it, so from a
@@ -49,7 +49,7 @@ def kl_upper(mean: float, displays: float, level: float) -> float:
 
     Examples
     --------
-    >>> round(kl_upper(0.25, 10.0, 1.30812035941137), 9), kl_upper(0.25, 0.0, 1.0)
+    >>> round(kl_ucb(0.25, 10.0, 1.30812035941137), 9), kl_ucb(0.25, 0.0, 1.0)
     (0.5, 1.0)
     """
     if displays <= 0.0 or mean >= 1.0:
@@ -64,7 +64,7 @@ def kl_upper(mean: float, displays: float, level: float) -> float:
     # d ≥ gap² / 2q (better near 0) and d ≥ p ln p + (1−p) ln((1−p)/(1−q)) (better near 1).
     gap = min(math.sqrt(0.5 * target), target + math.sqrt(target * (target + 2.0 * mean)))
     gap = min(gap, -rest * math.expm1((mean * math.log(mean) - target) / rest))
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_NEWTON_STEPS):
         left = rest - gap  # 1 − q
         if left <= 0.0:
             return 1.0  # to the last bit
@@ -92,14 +92,16 @@ def exploration_level(times: float) -> float:
 
 
 @compiled
-def exceeds(mean: float, displays: float, level: float, bound: float) -> bool:
-    """Return whether `kl_upper` exceeds a bound, at a fraction of its cost.
+def kl_ucb_exceeds(mean: float, displays: float, level: float, bound: float) -> bool:
+    """Return whether `kl_ucb` exceeds a bound, at a fraction of its cost.
 
     Examples
     --------
-    >>> exceeds(0.25, 10.0, 1.4, 0.5), exceeds(0.25, 10.0, 1.2, 0.5), exceeds(0.25, 0.0, 0.0, 0.5)
-    (True, False, True)
+    >>> kl_ucb_exceeds(0.25, 10.0, 1.4, 0.5), kl_ucb_exceeds(0.25, 10.0, 1.2, 0.5)
+    (True, False)
+    >>> kl_ucb_exceeds(0.25, 0.0, 0.0, 0.5)
+    True
     """
     if bound >= 1.0 or displays <= 0.0 or mean > bound:
         return bound < 1.0
-    return displays * bernoulli_divergence(mean, bound) < level
+    return displays * bernoulli_kl(mean, bound) < level

@@ -13,7 +13,7 @@ from banditrank.policies.baselines.base import ExaminationBaselinePolicy, Ordere
 from banditrank.policies.forgetful import Forgetful
 
 
-def violations(
+def violated_assumptions(
     policy: Policy, problem: Problem | Timeline, *, rewards: Rewards, click_model: ClickModel
 ) -> tuple[str, ...]:
     """Return each assumption of a policy that a world violates, as a sentence. It runs there all the same.
@@ -22,7 +22,7 @@ def violations(
     --------
     >>> from banditrank import Bernoulli, UCBRank, kdd2012
     >>> from banditrank.model.cascade import CASCADE
-    >>> print(*violations(UCBRank(0.5), kdd2012(), rewards=Bernoulli(), click_model=CASCADE))
+    >>> print(*violated_assumptions(UCBRank(0.5), kdd2012(), rewards=Bernoulli(), click_model=CASCADE))
     ucb-rank is made for single-look or position-based clicks, not for cascade.
     """
     timeline = as_timeline(problem)
@@ -33,22 +33,22 @@ def violations(
 
 def _violated(policy: Policy, timeline: Timeline, rewards: Rewards, click_model: ClickModel) -> Iterator[str]:
     assumed = policy.assumptions
-    told = policy.inner if isinstance(policy, Forgetful) else policy  # who was told of positions
+    told = policy.policy if isinstance(policy, Forgetful) else policy  # who was told of positions
     if assumed.click_models and click_model.name not in assumed.click_models:
         yield f"is made for {' or '.join(assumed.click_models)} clicks, not for {click_model.name}"
-    if not assumed.graded_rewards and (rewards.concentration > 0 or rewards.scale != 1):
+    if not assumed.allows_graded_rewards and (rewards.concentration > 0 or rewards.scale != 1):
         yield f"is made for clicks, not for rewards {rewards}"
     if assumed.positions == "order":
         yield from _misplaced_order(told, timeline)
     if assumed.positions == "examination":
         yield from _mistaken_examination(told, timeline, click_model)
     if (
-        assumed.fixed_world
+        assumed.is_stationary
         and policy.memory is None
         and any(_differs(timeline.problems[0], later) for later in timeline.problems[1:])
     ):
         yield "takes the world for one that stays as it is, and this one changes"
-    if policy.treatment == "equal" and assumed.utilitarian_only and policy.utility.shape != "linear":
+    if policy.treatment == "equal" and assumed.is_utilitarian_only and policy.utility.shape != "linear":
         yield f"seeks the most clicks, not the best {policy.utility} value"
 
 

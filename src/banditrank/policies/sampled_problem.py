@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DrawnWorld:
+class SampledProblem:
     """What a policy took for true for one ranking: of one user type, or of all under equal treatment.
 
     Attributes

@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 @compiled
-def factorise(precision: Floats, factor: Floats, smallest_pivot: float = 1e-6) -> None:
+def cholesky_factor(precision: Floats, factor: Floats, min_pivot: float = 1e-6) -> None:
     """Write the Cholesky factor of a symmetric matrix, of which only the lower triangle is read.
 
     It may be written over the matrix. Squared pivots are raised to the smallest: what is less is rounding.
@@ -19,7 +19,7 @@ def factorise(precision: Floats, factor: Floats, smallest_pivot: float = 1e-6) -
     Examples
     --------
     >>> factor = np.zeros((2, 2))
-    >>> factorise(np.array([[4.0, 0.0], [2.0, 5.0]]), factor)
+    >>> cholesky_factor(np.array([[4.0, 0.0], [2.0, 5.0]]), factor)
     >>> factor
     array([[2., 0.], [1., 2.]])
     """
@@ -31,7 +31,7 @@ def factorise(precision: Floats, factor: Floats, smallest_pivot: float = 1e-6) -
             if column < row:
                 factor[row, column] = left / factor[column, column]
             else:
-                factor[row, row] = math.sqrt(max(left, smallest_pivot))
+                factor[row, row] = math.sqrt(max(left, min_pivot))
 
 
 @internal
@@ -52,25 +52,3 @@ def solve_upper(factor: Floats, vector: Floats) -> None:
         for column in range(row + 1, factor.shape[0]):
             left -= factor[column, row] * vector[column]
         vector[row] = left / factor[row, row]
-
-
-@inlined
-def softmax(logits: Floats, shares: Floats) -> None:
-    """Write e^θ_k / Σ e^θ.
-
-    Examples
-    --------
-    >>> shares = np.zeros(2)
-    >>> softmax(np.log([3.0, 1.0]), shares)
-    >>> shares
-    array([0.75, 0.25])
-    """
-    largest = logits[0]
-    for k in range(1, shares.size):
-        largest = max(largest, logits[k])
-    total = 0.0
-    for k in range(shares.size):
-        shares[k] = math.exp(logits[k] - largest)
-        total += shares[k]
-    for k in range(shares.size):
-        shares[k] /= total

@@ -9,7 +9,13 @@ from banditrank.compilation import compiled, inlined
 from banditrank.estimators.item_means import exposure_of, exposures_of
 from banditrank.estimators.position_preferences import estimate_preferences
 from banditrank.policies.base import Kernel
-from banditrank.policies.learner import Learner, Seen, explores, learn, start_learner
+from banditrank.policies.running_estimates import (
+    AugmentedCounts,
+    RunningEstimates,
+    init_running_estimates,
+    try_explore,
+    update_running_estimates,
+)
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
@@ -27,7 +33,7 @@ class PersonalizedState(NamedTuple):
     unshown index so inflated, a scan would find the same leaders.
     """
 
-    learner: Learner
+    estimates: RunningEstimates
     leaders: Indices  # (N, K) items by decreasing index
     positions: Indices  # (N, K) positions by decreasing ρ̂
     scan_inverses: Floats  # (N, K) 1 / ρ̂ at the last scan
@@ -37,13 +43,13 @@ class PersonalizedState(NamedTuple):
     indices: Floats  # (M,) room
 
 
-def start_personalized(
-    counts: Counts, turn: NDArray[np.int64], seen: Seen | None = None
+def init_personalized(
+    counts: Counts, turn: NDArray[np.int64], augmented: AugmentedCounts | None = None
 ) -> PersonalizedState:
     """Return the state for counts."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     return PersonalizedState(
-        start_learner(counts, turn, seen),
+        init_running_estimates(counts, turn, augmented),
         np.zeros((n, k), dtype=np.uintp),
         np.tile(np.arange(k, dtype=np.uintp), (n, 1)),
         np.zeros((n, k)),
@@ -64,7 +70,7 @@ def _rank(
     ranking: Indices,
 ) -> None:
     exploration, bonus = parameters[0], parameters[1]
-    if explores(state.learner, t, exploration, rng, ranking):
+    if try_explore(state.estimates, t, exploration, rng, ranking):
         state.challengers[user_type] = np.inf  # unshown items are about to change
         state.challengers_per_bonus[user_type] = np.inf
     else:
@@ -74,8 +80,8 @@ def _rank(
 @inlined
 def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, ranking: Indices) -> None:
     i = user_type
-    learner = state.learner
-    preferences = learner.evidence.preferences
+    estimates = state.estimates
+    preferences = estimates.evidence.preferences
     shrinkage = np.inf
     for k in range(ranking.size):
         shrinkage = min(shrinkage, preferences[i, k] * state.scan_inverses[i, k])
@@ -86,8 +92,8 @@ def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, rank
     last_earned, last_exposure = np.inf, 1.0
     for rank in range(ranking.size):  # indices are earned / exposure, compared without dividing
         item = state.leaders[i, rank]
-        earned = learner.reward_totals[i, item] + bonus
-        exposure = exposure_of(learner.displays, preferences, i, item, ranking.size)
+        earned = estimates.reward_totals[i, item] + bonus
+        exposure = exposure_of(estimates.displays, preferences, i, item, ranking.size)
         ahead &= earned * shrinkage * _MARGIN > challenger * exposure
         in_order &= earned * last_exposure < last_earned * exposure * _MARGIN
         last_earned, last_exposure = earned, exposure
@@ -106,12 +112,14 @@ def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, rank
 def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
     """Find the leaders among all items. Ties go to the lower number."""
     i = user_type
-    learner, indices = state.learner, state.indices
-    preferences = learner.evidence.preferences
-    estimate_preferences(learner.displays, learner.rewards, learner.evidence, i)  # sheds rounding errors
-    exposures_of(learner.displays, preferences, i, indices)
+    estimates, indices = state.estimates, state.indices
+    preferences = estimates.evidence.preferences
+    estimate_preferences(
+        estimates.displays, estimates.rewards, estimates.evidence, i
+    )  # sheds rounding errors
+    exposures_of(estimates.displays, preferences, i, indices)
     for j in range(indices.size):
-        indices[j] = (learner.reward_totals[i, j] + bonus) / indices[j]
+        indices[j] = (estimates.reward_totals[i, j] + bonus) / indices[j]
     for rank in range(preferences.shape[1]):
         best = 0
         for j in range(1, indices.size):
@@ -137,12 +145,12 @@ def _reorder(state: PersonalizedState, user_type: int, bonus: float) -> bool:
     Among ties rounding would decide, and a full recomputation might decide otherwise.
     """
     i = user_type
-    learner, n_positions = state.learner, state.leaders.shape[1]
-    preferences = learner.evidence.preferences
+    estimates, n_positions = state.estimates, state.leaders.shape[1]
+    preferences = estimates.evidence.preferences
     for rank in range(n_positions):
         item = state.leaders[i, rank]
-        exposure = exposure_of(learner.displays, preferences, i, item, n_positions)
-        index = (learner.reward_totals[i, item] + bonus) / exposure
+        exposure = exposure_of(estimates.displays, preferences, i, item, n_positions)
+        index = (estimates.reward_totals[i, item] + bonus) / exposure
         place = rank
         while place > 0 and state.indices[place - 1] < index:
             state.indices[place] = state.indices[place - 1]
@@ -163,7 +171,7 @@ def _reorder(state: PersonalizedState, user_type: int, bonus: float) -> bool:
 def _order_positions(state: PersonalizedState, user_type: int) -> None:
     """Sort the positions by decreasing ρ̂; ties by number."""
     i = user_type
-    preferences = state.learner.evidence.preferences
+    preferences = state.estimates.evidence.preferences
     for rank in range(1, state.positions.shape[1]):
         position = state.positions[i, rank]
         preference = preferences[i, position]
@@ -181,7 +189,7 @@ def _order_positions(state: PersonalizedState, user_type: int) -> None:
 
 @inlined
 def _observe(state: PersonalizedState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:
-    learn(state.learner, user_type, t, ranking, rewards)
+    update_running_estimates(state.estimates, user_type, t, ranking, rewards)
 
 
-PERSONALIZED = Kernel(_rank, _observe)
+PERSONALIZED_KERNEL = Kernel(_rank, _observe)

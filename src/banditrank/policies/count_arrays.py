@@ -11,7 +11,7 @@ from banditrank.statistics.counts import Counts
 Floats = NDArray[np.float64]
 
 
-class Tallies(NamedTuple):
+class CountArrays(NamedTuple):
     """The arrays of `Counts`, shared."""
 
     displays: Floats  # (N, K, M)
@@ -19,12 +19,12 @@ class Tallies(NamedTuple):
     arrivals: Floats  # (N,)
 
 
-def tallies_of(counts: Counts) -> Tallies:
+def arrays_of(counts: Counts) -> CountArrays:
     """Return the arrays of the counts, not copies of them."""
-    return Tallies(counts.displays_by_position, counts.rewards_by_position, counts.arrivals)
+    return CountArrays(counts.displays_by_position, counts.rewards_by_position, counts.arrivals)
 
 
-class SupportsRecording(Protocol):
+class HasCountArrays(Protocol):
     """A state that holds the arrays of `Counts` among others."""
 
     @property
@@ -41,9 +41,9 @@ class SupportsRecording(Protocol):
 
 
 @inlined
-def record(tallies: SupportsRecording, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
+def record_round(arrays: HasCountArrays, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
     """Add one round to the counts."""
-    tallies.arrivals[user_type] += 1.0
+    arrays.arrivals[user_type] += 1.0
     for k in range(ranking.size):
-        tallies.displays[user_type, k, ranking[k]] += 1.0
-        tallies.rewards[user_type, k, ranking[k]] += rewards[k]
+        arrays.displays[user_type, k, ranking[k]] += 1.0
+        arrays.rewards[user_type, k, ranking[k]] += rewards[k]

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.policies.tallies import record, tallies_of
+from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 
-class ExaminedCounts(NamedTuple):
+class ExposureCounts(NamedTuple):
     """The counts of each copy, and their sums over positions."""
 
     displays: Floats  # (copies, K, M) N_jk
@@ -26,7 +26,7 @@ class ExaminedCounts(NamedTuple):
     positions: Indices  # (copies, K) by decreasing κ
 
 
-def start_examined(counts: Counts, examination: Floats) -> ExaminedCounts:
+def init_exposure_counts(counts: Counts, examination: Floats) -> ExposureCounts:
     """Return what is known from the counts, whose arrays are shared, not copied.
 
     Parameters
@@ -34,9 +34,9 @@ def start_examined(counts: Counts, examination: Floats) -> ExaminedCounts:
     examination
         κ, shape (copies, K).
     """
-    displays, rewards, _ = tallies = tallies_of(counts)
-    return ExaminedCounts(
-        *tallies,
+    displays, rewards, _ = arrays = arrays_of(counts)
+    return ExposureCounts(
+        *arrays,
         displays.sum(axis=1),
         rewards.sum(axis=1),
         (displays * examination[:, :, None]).sum(axis=1),
@@ -46,12 +46,14 @@ def start_examined(counts: Counts, examination: Floats) -> ExaminedCounts:
 
 
 @inlined
-def learn_examined(known: ExaminedCounts, user_type: int, ranking: Indices, rewards: Floats) -> None:
+def update_exposure_counts(
+    statistics: ExposureCounts, user_type: int, ranking: Indices, rewards: Floats
+) -> None:
     """Take in a round."""
     i = user_type
-    record(known, i, ranking, rewards)
+    record_round(statistics, i, ranking, rewards)
     for k in range(ranking.size):
         j = ranking[k]
-        known.display_totals[i, j] += 1.0
-        known.reward_totals[i, j] += rewards[k]
-        known.exposures[i, j] += known.examination[i, k]
+        statistics.display_totals[i, j] += 1.0
+        statistics.reward_totals[i, j] += rewards[k]
+        statistics.exposures[i, j] += statistics.examination[i, k]

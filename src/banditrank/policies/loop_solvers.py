@@ -19,9 +19,9 @@ from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
-LARGEST_GAP = 1e-2  # relative, of a ranking that a search ends with
-_NODES = 1000  # after which a round shows the best ranking so far
-_OPEN_NODES = 400
+MAX_GAP = 1e-2  # relative, of a ranking that a search ends with
+_MAX_NODES = 1000  # after which a round shows the best ranking so far
+_MAX_OPEN_NODES = 400
 
 LOOP_SOLVERS: tuple[SolverName, ...] = (
     "assignment",
@@ -33,24 +33,24 @@ LOOP_SOLVERS: tuple[SolverName, ...] = (
 """The solvers that can run in the loop."""
 
 
-class ByAssignment(NamedTuple):
+class AssignmentLoopSolver(NamedTuple):
     """Room for a linear utility."""
 
     slope: float  # of the utility
     slopes: Floats  # (N,)
     scores: Floats  # (K, M)
-    room: AssignmentRoom
+    workspace: AssignmentRoom
 
 
-class ByEnumeration(NamedTuple):
+class EnumerationLoopSolver(NamedTuple):
     """Room for any utility, by trying all rankings or a share of them."""
 
     utility: CompiledUtility
-    sampled: bool
-    room: EnumerationRoom
+    is_sampled: bool
+    workspace: EnumerationRoom
 
 
-class BySearch(NamedTuple):
+class BranchAndBoundLoopSolver(NamedTuple):
     """Room for any utility, by branch and bound."""
 
     search: Search
@@ -58,23 +58,23 @@ class BySearch(NamedTuple):
     latest: NDArray[np.uintp]  # (K,) the ranking of the last round that was solved
 
 
-LoopSolver: TypeAlias = ByAssignment | ByEnumeration | BySearch
+LoopSolver: TypeAlias = AssignmentLoopSolver | EnumerationLoopSolver | BranchAndBoundLoopSolver
 
 
 def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> None:
     """Raise an error if a solver has no use, or is wrong for the utility whatever the size of the problem."""
     if treatment == "equal":
-        loop_solver(solver, utility, n_items=2, n_positions=1)
+        choose_loop_solver(solver, utility, n_items=2, n_positions=1)
     elif solver != "auto":
         raise InvalidInputError("solver", "must be auto under personalized treatment", solver)
 
 
-def root_gaps(rounds: NDArray[np.int64]) -> Floats:
+def optimality_gaps(rounds: NDArray[np.int64]) -> Floats:
     """Return gaps that fall as √(ln t / t), like what is known: a smaller one could not be told apart."""
-    return np.asarray(np.minimum(LARGEST_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds)))
+    return np.asarray(np.minimum(MAX_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds)))
 
 
-def loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
+def choose_loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
     """Return the solver to use in the loop: the one asked for, or for ``auto`` the first that fits."""
     if solver not in get_args(SolverName):
         raise UnknownNameError("solver", solver, ("auto", *LOOP_SOLVERS))
@@ -84,22 +84,22 @@ def loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positio
     return chosen
 
 
-def new_loop_solver(
+def init_loop_solver(
     solver: SolverName, utility: Utility, *, n_user_types: int, n_items: int, n_positions: int
 ) -> LoopSolver:
     """Return the room of a solver for instances of a size."""
     n, m, k = n_user_types, n_items, n_positions
     if solver == "assignment":
-        return ByAssignment(slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
+        return AssignmentLoopSolver(slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
     if solver in ("enumeration", "sampling"):
-        return ByEnumeration(utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
-    tree = new_tree(n, m, k, capacity=_OPEN_NODES)
-    return BySearch(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
+        return EnumerationLoopSolver(utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
+    tree = new_tree(n, m, k, capacity=_MAX_OPEN_NODES)
+    return BranchAndBoundLoopSolver(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
 
 
 @inlined
 def _solve_by_assignment(
-    solver: ByAssignment,
+    solver: AssignmentLoopSolver,
     instance: Instance,
     t: int,  # noqa: ARG001 - of no account, nor are the next two
     gap: float,  # noqa: ARG001
@@ -110,12 +110,12 @@ def _solve_by_assignment(
         solver.slopes[i] = solver.slope * instance.weights[i]
     n_items = solver.scores.shape[1]
     score_cells(instance, solver.slopes, n_items, solver.scores)
-    assign(solver.scores, n_items, solver.room, ranking)
+    assign(solver.scores, n_items, solver.workspace, ranking)
 
 
 @inlined
 def _solve_by_enumeration(
-    solver: ByEnumeration,
+    solver: EnumerationLoopSolver,
     instance: Instance,
     t: int,
     gap: float,  # noqa: ARG001 - nothing is left open
@@ -123,26 +123,30 @@ def _solve_by_enumeration(
     ranking: NDArray[np.uintp],
 ) -> None:
     # The paper leaves the schedule of the sampled share open but for its limit 1.
-    share = 1.0 - 1.0 / np.sqrt(t) if solver.sampled else 1.0
-    enumerate_rankings(instance, solver.utility, share, rng, solver.room, ranking)
+    share = 1.0 - 1.0 / np.sqrt(t) if solver.is_sampled else 1.0
+    enumerate_rankings(instance, solver.utility, share, rng, solver.workspace, ranking)
 
 
 @inlined
 def _solve_by_search(
-    solver: BySearch,
+    solver: BranchAndBoundLoopSolver,
     instance: Instance,
     t: int,  # noqa: ARG001 - of no account
     gap: float,
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
 ) -> None:
-    pursue(solver.search, solver.tree, instance, gap, _NODES, solver.latest)
+    pursue(solver.search, solver.tree, instance, gap, _MAX_NODES, solver.latest)
     for k in range(ranking.size):
         ranking[k] = solver.latest[k]
 
 
 @chosen_by_type(
-    {ByAssignment: _solve_by_assignment, ByEnumeration: _solve_by_enumeration, BySearch: _solve_by_search}
+    {
+        AssignmentLoopSolver: _solve_by_assignment,
+        EnumerationLoopSolver: _solve_by_enumeration,
+        BranchAndBoundLoopSolver: _solve_by_search,
+    }
 )
 def solve_in_loop(
     solver: LoopSolver,

@@ -19,7 +19,7 @@ _SLOTS = 1 << 12  # a power of 2; unimodal bandits settle after far fewer leader
 _PROBES = 16  # places where a leader may stand
 
 
-class LeadingTimes(NamedTuple):
+class LeaderCounts(NamedTuple):
     """A table of leaders for each copy."""
 
     codes: Integers  # (places, M) random numbers
@@ -27,9 +27,9 @@ class LeadingTimes(NamedTuple):
     times: NDArray[np.float64]  # (copies, slots) 0 where there is no leader yet
 
 
-def no_leaders(n_copies: int, n_items: int, n_places: int) -> LeadingTimes:
+def init_leader_counts(n_copies: int, n_items: int, n_places: int) -> LeaderCounts:
     """Return a table in which nothing has led yet."""
-    return LeadingTimes(
+    return LeaderCounts(
         _codes(n_places, n_items),
         np.zeros((n_copies, _SLOTS), dtype=np.int64),
         np.zeros((n_copies, _SLOTS)),
@@ -43,7 +43,7 @@ def _codes(n_places: int, n_items: int) -> Integers:
 
 
 @inlined
-def slot_of(table: LeadingTimes, copy: int, signature: int) -> int:
+def leader_slot(table: LeaderCounts, copy: int, signature: int) -> int:
     """Return where a leader's times are, making room for it if it has not led yet."""
     rarest = -1
     fewest = np.inf

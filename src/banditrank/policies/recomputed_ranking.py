@@ -1,0 +1,209 @@
+"""GreedyRank and UCBRank with another estimator than Algorithm 1, or with a smoothed start."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.compilation import compiled, inlined
+from banditrank.estimators.item_means import exposures_of
+from banditrank.estimators.likelihood import alternate, update_means
+from banditrank.estimators.position_preferences import PositionEvidence, empty_evidence, estimate_preferences
+from banditrank.policies.base import Kernel
+from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
+from banditrank.policies.loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
+from banditrank.policies.running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts, try_explore
+from banditrank.policies.sorting import assign_in_order, top_k
+from banditrank.solvers.instance import Instance
+from banditrank.solvers.solve import SolverName
+from banditrank.statistics.counts import Counts
+from banditrank.utilities.utility import Utility
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.uintp]
+_MAX_PASSES = 3  # of the likelihood's estimator in a round
+_TOLERANCE = 1e-6  # a change that calls for no further pass
+_MAX_INITIAL_PASSES = 1000  # from nothing
+
+
+class RecomputedEstimates(NamedTuple):
+    """The counts, the smoothed counts, and the estimates from these."""
+
+    arrays: CountArrays
+    displays: Floats  # (N, K, M) smoothed
+    rewards: Floats  # (N, K, M) smoothed
+    by_likelihood: bool
+    evidence: PositionEvidence  # with ρ̂
+    means: Floats  # (N, M) μ̂
+    exposures: Floats  # (N, M) N_ij
+    workspace: Floats  # (K,)
+    phase: NDArray[np.int64]  # (2,) cells without a reward, rounds of the initial phase
+    turn: NDArray[np.int64]  # (1,) I_explore, the place of the round-robin
+
+
+def init_recomputed_estimates(
+    counts: Counts, turn: NDArray[np.int64], augmented: AugmentedCounts | None, *, by_likelihood: bool
+) -> RecomputedEstimates:
+    """Return what is known from the counts, whose arrays are shared, or from what was seen in their place."""
+    n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
+    displays, rewards = augmented or (counts.displays_by_position.copy(), counts.rewards_by_position.copy())
+    estimates = RecomputedEstimates(
+        arrays_of(counts),
+        displays,
+        rewards,
+        by_likelihood,
+        empty_evidence(n, m, k),
+        np.zeros((n, m)),
+        np.zeros((n, m)),
+        np.zeros(k),
+        np.array([(rewards <= 0).sum(), 0], dtype=np.int64),
+        turn,
+    )
+    if estimates.phase[UNREWARDED] == 0:
+        for user_type in range(n):
+            recompute_estimates(estimates, user_type, _MAX_INITIAL_PASSES)
+    return estimates
+
+
+@compiled
+def recompute_estimates(estimates: RecomputedEstimates, user_type: int, passes: int) -> None:
+    """Bring the estimates of a type up to date."""
+    i, preferences = user_type, estimates.evidence.preferences
+    if estimates.by_likelihood:
+        alternate(
+            estimates.displays,
+            estimates.rewards,
+            preferences,
+            estimates.means,
+            estimates.workspace,
+            i,
+            _TOLERANCE,
+            passes,
+        )
+    else:
+        estimate_preferences(estimates.displays, estimates.rewards, estimates.evidence, i)
+        update_means(estimates.displays, estimates.rewards, preferences, estimates.means, i)
+    exposures_of(estimates.displays, preferences, i, estimates.exposures[i])
+
+
+@inlined
+def update_recomputed_estimates(
+    estimates: RecomputedEstimates, user_type: int, t: int, ranking: Indices, rewards: Floats
+) -> None:
+    """Take in a round."""
+    i = user_type
+    waiting = estimates.phase[UNREWARDED] > 0
+    for k in range(ranking.size):
+        j = ranking[k]
+        if rewards[k] > 0.0 and estimates.rewards[i, k, j] <= 0.0:
+            estimates.phase[UNREWARDED] -= 1
+        estimates.displays[i, k, j] += 1.0
+        estimates.rewards[i, k, j] += rewards[k]
+    record_round(estimates.arrays, i, ranking, rewards)
+    if estimates.phase[UNREWARDED] > 0:
+        return
+    if waiting:
+        estimates.phase[INITIAL_ROUNDS] = t
+        for other in range(estimates.means.shape[0]):
+            recompute_estimates(estimates, other, _MAX_INITIAL_PASSES)
+    else:
+        recompute_estimates(estimates, i, _MAX_PASSES)
+
+
+class RecomputedPersonalizedState(NamedTuple):
+    """What is known, and room to sort in."""
+
+    estimates: RecomputedEstimates
+    indices: Floats  # (M,)
+    items: Indices  # (K,)
+    positions: Indices  # (K,)
+
+
+class RecomputedEqualState(NamedTuple):
+    """What is known, as the solver's instance too, and the solver's room."""
+
+    estimates: RecomputedEstimates
+    instance: Instance
+    solver: LoopSolver
+
+
+def init_recomputed_personalized(estimates: RecomputedEstimates) -> RecomputedPersonalizedState:
+    """Return the state for what is known."""
+    k, m = estimates.displays.shape[1:]
+    return RecomputedPersonalizedState(
+        estimates, np.zeros(m), np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
+    )
+
+
+def init_recomputed_equal(
+    estimates: RecomputedEstimates, utility: Utility, solver: SolverName
+) -> RecomputedEqualState:
+    """Return the state for what is known."""
+    n, k, m = estimates.displays.shape
+    instance = Instance(np.zeros(n), estimates.evidence.preferences, estimates.means, np.zeros(m))
+    workspace = init_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
+    return RecomputedEqualState(estimates, instance, workspace)
+
+
+@inlined
+def _rank_personalized(
+    state: RecomputedPersonalizedState,
+    user_type: int,
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    estimates = state.estimates
+    if try_explore(estimates, t, parameters[0], rng, ranking):
+        return
+    for j in range(state.indices.size):
+        state.indices[j] = estimates.means[user_type, j] + parameters[1] / estimates.exposures[user_type, j]
+    top_k(state.indices, state.items)
+    top_k(estimates.evidence.preferences[user_type], state.positions)
+    assign_in_order(state.items, state.positions, ranking)
+
+
+@inlined
+def _rank_equal(
+    state: RecomputedEqualState,
+    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    if not try_explore(state.estimates, t, parameters[0], rng, ranking):
+        _update_weights(state, parameters[1])
+        solve_in_loop(state.solver, state.instance, t, parameters[2], rng, ranking)
+
+
+@inlined
+def _update_weights(state: RecomputedEqualState, bonus: float) -> None:
+    """Write the shares of types and each item's bonus."""
+    estimates = state.estimates
+    arrivals, weights, bonuses = estimates.arrays.arrivals, state.instance.weights, state.instance.bonuses
+    total = 0.0
+    for i in range(arrivals.size):
+        total += arrivals[i] + 1.0
+    for j in range(bonuses.size):
+        bonuses[j] = 0.0
+    for i in range(arrivals.size):
+        weights[i] = (arrivals[i] + 1.0) / total  # every type may arrive, also before one has
+        for j in range(bonuses.size):
+            bonuses[j] += bonus / estimates.exposures[i, j]
+
+
+@inlined
+def _observe(
+    state: RecomputedPersonalizedState | RecomputedEqualState,
+    user_type: int,
+    t: int,
+    ranking: Indices,
+    rewards: Floats,
+) -> None:
+    update_recomputed_estimates(state.estimates, user_type, t, ranking, rewards)
+
+
+RECOMPUTED_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe)
+RECOMPUTED_EQUAL_KERNEL = Kernel(_rank_equal, _observe)
