@@ -133,7 +133,7 @@ def test_save_goes_on_where_it_was_left(
         made.append(number)
         return replicate(experiment, number, advance)
 
-    monkeypatch.setattr("banditrank.simulation.backends.threads.replicate", noted)
+    monkeypatch.setattr("banditrank.simulation.backends.local.replicate", noted)
     for count in ("2", "4"):
         settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
         status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))

@@ -27,7 +27,7 @@ def test_a_known_world_is_recovered_by_both_estimators(tmp_path: Path) -> None:
         assert np.abs(problem.position_preferences - world.position_preferences).max() < 0.02
         assert np.abs(problem.item_means - world.item_means).max() < 0.06
         assert not made.clipped
-        assert not made.left_out
+        assert not made.excluded
     assert diagnosis.notes() == ["every cell has displays"]
 
 
@@ -56,14 +56,14 @@ def test_empty_cells_left_out_ads_clipped_means_and_odd_codes_are_told(tmp_path:
     )
     diagnosis = diagnose(extract(log.training, log.profiles, n_ads=2))
     assert diagnosis.empty_cells == (("male", "ad-2", 2),)
-    assert diagnosis.paper.left_out == (("male", "ad-2"), ("female", "ad-2"))
+    assert diagnosis.paper.excluded == (("male", "ad-2"), ("female", "ad-2"))
     assert diagnosis.paper.clipped == (("male", "ad-2", pytest.approx(2.0)),)
     assert diagnosis.paper.problem.item_means[0, 1] == 1.0
-    assert diagnosis.likelihood.left_out == ()
+    assert diagnosis.likelihood.excluded == ()
     notes = diagnosis.notes()
     assert notes == [
         "empty cells: male ad-2 at position 2",
-        "left out of the paper's position preferences, for an empty cell or no click: male ad-2; female ad-2",
+        "excluded from the paper's position preferences (an empty cell or no click): male ad-2; female ad-2",
         "means above 1, set to 1 (paper): male ad-2 2",
         "means above 1, set to 1 (likelihood): male ad-2 2",
         "training rows with a depth other than 1, 2, 3: 1",

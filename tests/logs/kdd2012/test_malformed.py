@@ -8,8 +8,7 @@ from handwritten_log import GOOD, PROFILES, row, write_log
 
 from banditrank import BanditRankError, InvalidInputError
 from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.files import training_file
-from banditrank.logs.kdd2012.malformed_lines import check_all_was_read, first_malformed_line
+from banditrank.logs.kdd2012.files import check_all_was_read, first_malformed_line, training_file
 
 WHOLE = r"must be a whole number from 0 to 2\^64 − 1, got "
 
@@ -115,7 +114,7 @@ def test_lines_that_were_not_read_are_told_even_if_nothing_is_wrong_with_them(tm
 def test_more_impressions_than_can_be_counted_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("banditrank.logs.kdd2012.extraction.MOST_DISPLAYS", 10**9)
+    monkeypatch.setattr("banditrank.logs.kdd2012.extraction.MAX_DISPLAYS", 10**9)
     log = write_log(tmp_path, [*GOOD, row(1, impression=10**9)])
     with pytest.raises(InvalidInputError, match=r"training file must have at most .*, got 1000000008"):
         extract(log.training, log.profiles, n_ads=2)

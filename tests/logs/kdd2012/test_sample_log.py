@@ -5,8 +5,7 @@ import pytest
 
 from banditrank import InvalidInputError, Problem, generate, kdd2012
 from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.files import profile_file, training_file
-from banditrank.logs.kdd2012.malformed_lines import first_malformed_line
+from banditrank.logs.kdd2012.files import first_malformed_line, profile_file, training_file
 from banditrank.logs.kdd2012.sample_log import write_sample_log
 
 

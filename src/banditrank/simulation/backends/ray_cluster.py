@@ -1,9 +1,12 @@
 """Replications on the machines of a Ray cluster."""
 
+import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from banditrank import __version__
@@ -13,9 +16,52 @@ from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.backends.parcel import pack
 from banditrank.simulation.backends.ray_connection import connected
-from banditrank.simulation.backends.ray_stop import StopSign
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
+
+LOOK_EVERY = 0.5  # seconds
+
+
+class StoppedError(Exception):
+    """A replication was told to stop before its end."""
+
+
+class StopSign:
+    """A sign that all machines of a cluster can see."""
+
+    def __init__(self) -> None:
+        self.key = f"banditrank-stop-{uuid.uuid4().hex}"
+
+    def put_up(self) -> None:
+        """Let what looks for the sign stop."""
+        _store()._internal_kv_put(self.key, b"stop")  # noqa: SLF001 - Ray's own libraries use it so
+
+    def take_down(self) -> None:
+        """Leave the store as it was."""
+        _store()._internal_kv_del(self.key)  # noqa: SLF001 - as above
+
+
+def look_for(key: str) -> Advance:
+    """Look for a sign now; return what looks for it now and then, and raises an error when it is there."""
+    next_look = 0.0
+
+    def look(_: int) -> None:
+        nonlocal next_look
+        if time.monotonic() >= next_look:
+            next_look = time.monotonic() + LOOK_EVERY
+            there = False
+            with suppress(Exception):  # no answer is no sign
+                there = _store()._internal_kv_exists(key)  # noqa: SLF001 - as above
+            if there:
+                raise StoppedError
+
+    look(0)
+    return look
+
+
+def _store() -> Any:
+    return import_module("ray.experimental.internal_kv")
+
 
 RETRIES = 10  # how often a replication is begun anew because its process or its machine was lost
 LOOK_ROUND = 1.0  # seconds after which it is seen that the cluster has grown
@@ -135,7 +181,7 @@ def _make_task() -> Callable[[str, str, bytes, int, str], tuple[Any, ...]]:
             return "refused", platform.node(), found
         from banditrank.errors import BanditRankError  # noqa: PLC0415 - as above
         from banditrank.simulation.backends.parcel import play  # noqa: PLC0415 - as above
-        from banditrank.simulation.backends.ray_stop import StoppedError, look_for  # noqa: PLC0415 - as above
+        from banditrank.simulation.backends.ray_cluster import StoppedError, look_for  # noqa: PLC0415 - as above
 
         try:
             return "finished", play(parcel, number, look_for(stop))
