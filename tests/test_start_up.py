@@ -60,7 +60,7 @@ def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
         "policy = UCBRank(0.25, treatment='equal')\n"
         "simulate(policy, kdd2012(), 100, 1, 0)\n"
         "kernel = policy.kernel(n_items=5, n_positions=2)\n"
-        "stats = compiled_loop(kernel, SingleLook(), 0, delayed=False).stats\n"
+        "stats = compiled_loop(kernel, SingleLook(), 0, is_delayed=False).stats\n"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1\n"

@@ -26,7 +26,7 @@ from banditrank.policies.forgetful import Forgetful
 from banditrank.policies.running_estimates import UNREWARDED
 from banditrank.policies.schedules import constant
 from banditrank.policies.violated_assumptions import violated_assumptions
-from banditrank.simulation.experience import Experience
+from banditrank.simulation.timeline_counts import TimelineCounts
 from banditrank.statistics.memory import Buckets, discount, find_memory, sliding_window
 
 SMALL = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
@@ -131,14 +131,14 @@ def test_a_policy_that_forgets_finds_its_way_after_a_jump() -> None:
 def test_items_come_and_go_and_keep_what_was_learned_of_them() -> None:
     old = Problem([1.0], [[1.0]], [[0.2, 0.6]], items=["a", "b"])
     new = Problem([1.0], [[1.0]], [[0.6, 0.9]], items=["b", "c"])
-    experience = Experience(Timeline([old, new, old], [1, 11, 21]), None, 1)
-    experience.counts.record(0, [1], rewards=[1])
-    assert experience.enter(new).tolist() == [1, -1]
-    assert experience.counts.rewards[0, :, 0].tolist() == [1, 0]
-    experience.counts.record(0, [1], rewards=[1])
-    assert experience.enter(old).tolist() == [-1, 0]
-    assert experience.counts.rewards[0, :, 0].tolist() == [0, 1]
-    assert experience.counts.rounds == 2
+    timeline_counts = TimelineCounts(Timeline([old, new, old], [1, 11, 21]), None, 1)
+    timeline_counts.counts.record(0, [1], rewards=[1])
+    assert timeline_counts.switch_to(new).tolist() == [1, -1]
+    assert timeline_counts.counts.rewards[0, :, 0].tolist() == [1, 0]
+    timeline_counts.counts.record(0, [1], rewards=[1])
+    assert timeline_counts.switch_to(old).tolist() == [-1, 0]
+    assert timeline_counts.counts.rewards[0, :, 0].tolist() == [0, 1]
+    assert timeline_counts.counts.rounds == 2
 
 
 @pytest.mark.parametrize("delay", [0, 50])

@@ -122,7 +122,7 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
 @pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.25), UCBRank(0.5, treatment="equal")])
 def test_unrolling_changes_no_bit(policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     rolled = simulate(policy, kdd2012(), 30_000, 2, 1)
-    monkeypatch.setattr(run, "UNROLL_FROM", 0)
+    monkeypatch.setattr(run, "MIN_UNROLL_ROUNDS", 0)
     unrolled = simulate(policy, kdd2012(), 30_000, 2, 1)
     assert np.array_equal(rolled.regret, unrolled.regret)
 

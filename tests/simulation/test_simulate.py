@@ -89,11 +89,11 @@ def test_statistics_of_a_result() -> None:
     assert result.regret.shape == (9, 3)
     assert result.mean == pytest.approx(result.regret.mean(axis=0))
     assert result.median == pytest.approx(np.median(result.regret, axis=0))
-    assert result.sd == pytest.approx(result.regret.std(axis=0, ddof=1))
+    assert result.std == pytest.approx(result.regret.std(axis=0, ddof=1))
     assert (np.diff(result.regret, axis=1) >= 0).all()
     assert ((result.optimal_rate >= 0) & (result.optimal_rate <= 1)).all()
     assert result.rounds_per_second > 0
-    assert simulate(UCBRank(0.25), kdd2012(), 100, 1, 5).sd.max() == 0
+    assert simulate(UCBRank(0.25), kdd2012(), 100, 1, 5).std.max() == 0
 
 
 def test_a_frame_has_a_row_for_each_replication_and_checkpoint() -> None:
@@ -201,10 +201,10 @@ def test_a_damaged_save_is_told(tmp_path: Path) -> None:
 def test_an_interruption_keeps_what_was_finished(tmp_path: Path) -> None:
     interrupted = Noting(workers=1, interrupted_after=2)
     part = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path, backend=interrupted)
-    assert not part.complete
+    assert not part.is_complete
     assert part.replications.tolist() == [0, 1]
     whole = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path)
-    assert whole.complete
+    assert whole.is_complete
     assert np.array_equal(whole.regret, simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5).regret)
 
 

@@ -128,7 +128,7 @@ def simulate_command(
     from banditrank.model.click_model_catalog import find_click_model
     from banditrank.model.rewards import find_rewards
     from banditrank.policies.catalog import non_default_options
-    from banditrank.simulation.backends.catalog import find_backend
+    from banditrank.simulation.backends.catalog import make_backend
     from banditrank.simulation.plots import save_plot
 
     check_targets(json_file, plot, inputs=[problem])
@@ -146,7 +146,7 @@ def simulate_command(
         horizon=horizon,
         memory=memory,
     )
-    with find_backend(cast("BackendName", backend), workers=workers, address=address) as place:
+    with make_backend(cast("BackendName", backend), workers=workers, address=address) as place:
         results = _simulate_all(
             line_up,
             save,
@@ -224,7 +224,7 @@ def _simulate_all(
                 results.append(simulate(policy, save_to=save_to, **settings))
         except KeyboardInterrupt:  # before the first replication of this policy was finished
             break
-        if not results[-1].complete:
+        if not results[-1].is_complete:
             break
     return results
 
@@ -251,7 +251,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
 
     first = results[0]
     rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
-    caption = f"{first.world(changes)}, {rounds}"
+    caption = f"{first.problem_summary(changes)}, {rounds}"
     table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
@@ -259,7 +259,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
     for result in results:
         final = result.final_regret
         table.add_row(
-            result.label + ("" if result.complete else f" ({len(result.replications)} replications)"),
+            result.label + ("" if result.is_complete else f" ({len(result.replications)} replications)"),
             f"{result.median[-1]:,.0f}",
             f"{result.quantile(0.1)[-1]:,.0f}",
             f"{result.quantile(0.9)[-1]:,.0f}",

@@ -60,6 +60,17 @@ class Policy(ABC):
             random.
         """
 
+    @property
+    def forget_every(self) -> int | None:
+        """Rounds between two forgetting steps; None if the policy forgets nothing.
+
+        A policy that learns from counts alone forgets a time bucket at a time; one with statistics of its own
+        restarts.
+        """
+        if self.memory is None:
+            return None
+        return self.memory.bucket_rounds if self.own_statistics is None else self.memory.rounds
+
     def new_scratch(self) -> Any:
         """Return what the policy remembers beside the counts; None for most.
 

@@ -27,7 +27,7 @@ from banditrank.experiments.study import Frames, Reading, Study
 from banditrank.model.click_models import make_world
 from banditrank.model.position_based import PositionBased
 from banditrank.policies.catalog import BASELINES
-from banditrank.simulation.run import UNROLL_FROM
+from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 
 TRIALS = (
     *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
@@ -104,7 +104,7 @@ def test_data_that_bear_it_out_agree(trial: Trial) -> None:
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.policy)
 def test_no_loop_is_compiled_for_it_alone(trial: Trial) -> None:
-    assert trial.horizon * trial.replications < UNROLL_FROM
+    assert trial.horizon * trial.replications < MIN_UNROLL_ROUNDS
 
 
 LINEAR = made_up(lambda t: t / 50)

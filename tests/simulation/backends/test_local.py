@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from banditrank import InvalidInputError, Policy, UCBRank, custom, kdd2012, simulate
-from banditrank.simulation.backends import interpreted
+from banditrank.simulation.backends import local
 
 
 def make_policy(fails_at: int | None = None, baggage: object = None) -> Policy:
@@ -35,17 +35,17 @@ def make_policy(fails_at: int | None = None, baggage: object = None) -> Policy:
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """Let processes seem sooner at once; return the numbers that they get."""
+    """Make processes look faster at once; return the indices that they run."""
     given: list[tuple[int, ...]] = []
-    in_processes = interpreted._in_processes
+    in_processes = local._run_in_processes
 
-    def noted(experiment, numbers, workers):  # noqa: ANN001, ANN202
-        given.append(tuple(numbers))
-        return in_processes(experiment, numbers, workers)
+    def recorded(experiment, indices, workers):  # noqa: ANN001, ANN202
+        given.append(tuple(indices))
+        return in_processes(experiment, indices, workers)
 
-    monkeypatch.setattr(interpreted, "_in_processes", noted)
-    monkeypatch.setattr(interpreted, "PATIENCE", 0.0)
-    monkeypatch.setattr(interpreted, "START_UP", -1e9)
+    monkeypatch.setattr(local, "_run_in_processes", recorded)
+    monkeypatch.setattr(local, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(local, "PROCESS_START_SECONDS", -1e9)
     return given
 
 
@@ -72,7 +72,7 @@ def test_processes_give_the_same_results(processes: list) -> None:
 
 
 def test_what_is_soon_finished_stays_here(processes: list, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreted, "START_UP", 1e9)
+    monkeypatch.setattr(local, "PROCESS_START_SECONDS", 1e9)
     simulate(make_policy(), kdd2012(), 2000, 2, 3, workers=2)
     assert processes == []
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_sent_is_played_here(
         module, kind = ModuleType("distant"), type(policy)
         module.MostClicked, kind.__module__, kind.__qualname__ = kind, "distant", "MostClicked"
         monkeypatch.setitem(sys.modules, "distant", module)
-    assert simulate(policy, kdd2012(), 2000, 3, 3, workers=2, progress=note).complete
+    assert simulate(policy, kdd2012(), 2000, 3, 3, workers=2, progress=note).is_complete
     assert processes == [(0, 1, 2)]
     assert made == [3 * 2000]
 

@@ -130,7 +130,7 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
         asked = {"problem": world, "horizon": 1000, "replications": 3, "seed": 3, **settings}
         there = simulate(policy, **asked, backend=ray_here)
         here = simulate(policy, **asked)
-        assert there.complete
+        assert there.is_complete
         assert np.array_equal(here.regret, there.regret), (policy, settings)
         assert np.array_equal(here.initial_rounds, there.initial_rounds)
 
@@ -228,29 +228,29 @@ def test_what_goes_wrong_there_is_told_here(ray_here: RayBackend, monkeypatch: p
 
     locked = UCBRank(0.25)
     object.__setattr__(locked, "lock", Lock())
+    told(locked, InvalidInputError, "policy must be picklable to run in other processes .TypeError")
     told(
-        locked, InvalidInputError, "policy must be made of what pickle can send to other processes .TypeError"
-    )
-    told(
-        Distant(0.25), InvalidInputError, "must be known where replications run, .*No module named 'distant'"
+        Distant(0.25),
+        InvalidInputError,
+        "must be importable where replications run, .*No module named 'distant'",
     )
     told(Failing(), ArithmeticError, "no ranking today")
     with monkeypatch.context() as patch:
-        patch.setattr(ray_cluster, "RETRIES", 1)
+        patch.setattr(ray_cluster, "MAX_RETRIES", 1)
         told(Doomed(0.25), BanditRankError, r"replication \d was lost on the cluster .WorkerCrashedError")
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "__version__", "99.0")
         told(
             UCBRank(0.25),
             InvalidInputError,
-            r"^banditrank on \S+ must be as it is here: 99.0, .* got '0.1.0'",
+            r"^banditrank on \S+ must be the same as here: 99.0, .* got '0.1.0'",
         )
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "package_digest", lambda: "0000")
         told(
             UCBRank(0.25),
             InvalidInputError,
-            r"^banditrank on .*same files \(0000\), got '0.1.0, of other files",
+            r"^banditrank on .*same as here: .*source digest 0000, got '0.1.0, source digest",
         )
 
 

@@ -96,7 +96,7 @@ def test_a_machine_that_is_lost_loses_nothing(
     assert begun.count(survivor.node_id) == 8
     assert finished == [5000] * 8
 
-    assert there.complete
+    assert there.is_complete
     here = simulate(UCBRank(0.25), **settings)
     assert here.replications.tolist() == there.replications.tolist()
     for field in ("regret", "optimal_rate", "initial_rounds"):
