@@ -108,7 +108,7 @@ def _build(  # noqa: C901 - the loop is one function
 ) -> Callable[..., None]:
     def run_rounds(
         state: Any,
-        world: World,
+        problem: World,
         objective: Objective,
         run_totals: RunTotals,
         delay: DelayBuffer,
@@ -128,10 +128,10 @@ def _build(  # noqa: C901 - the loop is one function
         checkpoint = run_totals.next_checkpoint[0]
         for step in range(parameters.shape[0]):
             t = first_round + step
-            user_type = draw_user_type(world, arrivals[step])
+            user_type = draw_user_type(problem, arrivals[step])
             seen_type = 0 if is_type_blind else user_type
             rank(state, seen_type, t, parameters[step], policy_rng, ranking)
-            draw(world, user_type, ranking, clicks_rng, rewards)
+            draw(problem, user_type, ranking, clicks_rng, rewards)
             if is_delayed:
                 slot = t % delay.user_types.size
                 if t - delay_start >= delay.user_types.size:
@@ -146,12 +146,12 @@ def _build(  # noqa: C901 - the loop is one function
                     run_totals.last_ranking[k] = ranking[k]
                 if changed:
                     for i in range(objective.values.size):
-                        objective.values[i] = value(world, i, ranking)
-                    shown = collective(objective.utility, world.arrival_rates, objective.values)
+                        objective.values[i] = value(problem, i, ranking)
+                    shown = collective(objective.utility, problem.arrival_rates, objective.values)
                     run_totals.last_gap[0] = objective.best[0] - shown
                 gap = run_totals.last_gap[0]
             else:
-                gap = objective.best[user_type] - value(world, user_type, ranking)
+                gap = objective.best[user_type] - value(problem, user_type, ranking)
             regret += gap
             optimal += gap <= objective.tolerance
             if t == run_totals.checkpoints[checkpoint]:

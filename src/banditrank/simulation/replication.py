@@ -81,6 +81,6 @@ class Experiment:
             np.zeros(self.timeline.n_user_types),
         )
 
-    def world(self, problem: int) -> World:
+    def compiled_problem(self, problem: int) -> World:
         """Return a problem of the timeline as arrays, for compiled functions."""
         return make_world(self.timeline.problems[problem], self.rewards, self.click_model)

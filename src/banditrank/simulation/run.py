@@ -110,7 +110,10 @@ class _CompiledRun:
             self.ranking.size if self.is_unrolled else 0,
             is_delayed=experiment.delay > 0,
         )
-        self.world, self.objective = experiment.world(segment.problem), experiment.objective(segment.problem)
+        self.compiled_problem, self.objective = (
+            experiment.compiled_problem(segment.problem),
+            experiment.objective(segment.problem),
+        )
         self.run_totals.last_ranking[:] = _NO_ITEM  # its gap may have changed
 
     def run_rounds(self, rounds: NDArray[np.int64]) -> None:
@@ -118,7 +121,14 @@ class _CompiledRun:
         arrivals_rng, clicks_rng, policy_rng = self.generators
         first = int(rounds[0]) if len(rounds) else 1
         self.loop(
-            *(self.state, self.world, self.objective, self.run_totals, self.delay_buffer, self.delay_start),
+            *(
+                self.state,
+                self.compiled_problem,
+                self.objective,
+                self.run_totals,
+                self.delay_buffer,
+                self.delay_start,
+            ),
             *(self.is_type_blind, first, self.policy.parameters(rounds), arrivals_rng.random(len(rounds))),
             *(clicks_rng, policy_rng, self.ranking, self.rewards),
         )
@@ -163,17 +173,22 @@ def _replicate_interpreted(experiment: Experiment, index: int, advance: Advance)
         if timeline_counts.has_other_items(problem):
             _observe(timeline_counts.counts, pending, 0)
             timeline_counts.switch_to(problem)
-        world, objective = experiment.world(segment.problem), experiment.objective(segment.problem)
+        compiled_problem, objective = (
+            experiment.compiled_problem(segment.problem),
+            experiment.objective(segment.problem),
+        )
         size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
         for t in range(segment.first, segment.last + 1):
-            user_type = int(draw_user_type(world, arrivals_rng.random()))
+            user_type = int(draw_user_type(compiled_problem, arrivals_rng.random()))
             chosen = policy.rank(timeline_counts.counts, user_type, rng=policy_rng, scratch=scratch)
             ranking = as_ranking(chosen, **size)
             shown = ranking.astype(np.uintp)
-            experiment.click_model.draw(world, user_type, shown, clicks_rng, rewards)
+            experiment.click_model.draw(compiled_problem, user_type, shown, clicks_rng, rewards)
             pending.append((user_type, ranking, rewards.copy()))
             _observe(timeline_counts.counts, pending, experiment.delay)
-            _record_round(run_totals, objective, t, _gap(experiment, objective, world, user_type, shown))
+            _record_round(
+                run_totals, objective, t, _gap(experiment, objective, compiled_problem, user_type, shown)
+            )
             if t % 1024 == 0 or t == horizon or time.perf_counter() - reported_at > CHUNK_SECONDS:
                 advance(t - reported)
                 reported, reported_at = t, time.perf_counter()
@@ -190,13 +205,19 @@ def _observe(
 
 
 def _gap(
-    experiment: Experiment, objective: Objective, world: World, user_type: int, shown: NDArray[np.uintp]
+    experiment: Experiment,
+    objective: Objective,
+    compiled_problem: World,
+    user_type: int,
+    shown: NDArray[np.uintp],
 ) -> float:
     value = experiment.click_model.value
     if not objective.is_equal:
-        return float(objective.best[user_type] - value(world, user_type, shown))
-    values = [value(world, i, shown) for i in range(len(world.arrival_rates))]
-    return float(objective.best[0] - experiment.policy.utility.collective(world.arrival_rates, values))
+        return float(objective.best[user_type] - value(compiled_problem, user_type, shown))
+    values = [value(compiled_problem, i, shown) for i in range(len(compiled_problem.arrival_rates))]
+    return float(
+        objective.best[0] - experiment.policy.utility.collective(compiled_problem.arrival_rates, values)
+    )
 
 
 def _record_round(run_totals: RunTotals, objective: Objective, t: int, gap: float) -> None:
