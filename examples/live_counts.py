@@ -6,7 +6,7 @@ from banditrank import Counts, GreedyRank, estimate, kdd2012
 
 truth = kdd2012()  # stands in for real users
 rng = np.random.default_rng(1)
-policy, counts = GreedyRank(2.0), Counts.empty_for(truth)
+policy, counts = GreedyRank(coefficient=2.0), Counts.empty_for(truth)
 scratch = policy.new_scratch()  # remembers which items to explore next
 
 for _ in range(5_000):

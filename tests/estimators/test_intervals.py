@@ -15,7 +15,7 @@ from banditrank.estimators.intervals import likelihood_intervals
 from banditrank.estimators.likelihood import likelihood_estimate
 from banditrank.policies.schedules import constant
 
-EXPLORES = GreedyRank(constant(1.0))  # shows items in turn, at all positions
+EXPLORES = GreedyRank(schedule=constant(coefficient=1.0))  # shows items in turn, at all positions
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,24 @@ WORLD = kdd2012()
 TIMELINE = Timeline([WORLD, WORLD], [1, 50])
 
 REFUSED: list[tuple[Callable[[], object], str]] = [
-    (lambda: make_policy("auto", None), r"^problem must be a Problem .*, got None$"),
+    (lambda: make_policy("oracle"), "^problem must be given for policy oracle, got None$"),
+    (lambda: make_policy("pbm-ts"), "^problem must be given for policy pbm-ts, got None$"),
+    (
+        lambda: make_policy("top-rank-ordered"),
+        "^problem must be given for policy top-rank-ordered, got None$",
+    ),
+    (
+        lambda: UCBRank(coefficient=1.0, schedule=lambda _: 1.0),
+        "^coefficient must be left out if a schedule is given, got 1.0$",
+    ),
+    (lambda: UCBRank(schedule=1.0), "^schedule must be a Schedule or a function of the round, got 1.0$"),
     (lambda: make_policy("pbm-ts", "kdd2012"), r"^problem must be a Problem .*, got 'kdd2012'$"),
     (lambda: make_policy("ucb-rank", WORLD, smoothed="x"), "^smoothed must be true or false, got 'x'$"),
     (lambda: make_policy("oracle", WORLD, click_model=3), "^click model must be a ClickModel or .*, got 3$"),
     (lambda: make_policy("auto", WORLD, rewards=3), "^rewards must be Rewards or a name of some, got 3$"),
     (lambda: make_policy("auto", WORLD, memory=5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
     (lambda: Forgetful("auto", "window:50"), "^policy must be a CompiledPolicy .*, got 'auto'$"),
-    (lambda: Forgetful(UCBRank(0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
+    (lambda: Forgetful(UCBRank(coefficient=0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
     (lambda: changing(WORLD, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
     (lambda: changing(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
     (lambda: changing(TIMELINE, "turnover:2", 100), "^problem must be a Problem: one that does not change"),

@@ -27,8 +27,8 @@ def test_with_algorithm_1_the_general_formulas_play_as_the_lean_ones(treatment: 
         _uses_running_estimates = False
 
     settings = {"problem": kdd2012(), "horizon": 20_000, "replications": 3, "seed": 4}
-    lean = simulate(UCBRank(2.0, treatment=treatment), **settings)
-    slow = simulate(Slow(2.0, treatment=treatment), **settings)
+    lean = simulate(UCBRank(coefficient=2.0, treatment=treatment), **settings)
+    slow = simulate(Slow(coefficient=2.0, treatment=treatment), **settings)
     assert slow.initial_rounds.tolist() == lean.initial_rounds.tolist()
     # Under equal treatment the shares of types are smoothed, which may change a ranking now and then.
     assert slow.final_regret == pytest.approx(
@@ -39,7 +39,7 @@ def test_with_algorithm_1_the_general_formulas_play_as_the_lean_ones(treatment: 
 @pytest.mark.parametrize("smoothing", [None, Smoothing(), Smoothing(3.0, 0.2)])
 @pytest.mark.parametrize("estimator", ["paper", "likelihood"])
 def test_estimates_follow_the_counts(estimator: str, smoothing: Smoothing | None) -> None:
-    policy = UCBRank(1.0, estimator=estimator, smoothing=smoothing)
+    policy = UCBRank(coefficient=1.0, estimator=estimator, smoothing=smoothing)
     counts = simulate(policy, kdd2012(), 5_000, 1, 2, keep_counts=True).counts[0]
     smoothed = None if smoothing is None else smoothing.smoothed(counts)
     estimates = init_recomputed_estimates(
@@ -58,8 +58,8 @@ def test_estimates_follow_the_counts(estimator: str, smoothing: Smoothing | None
 
 
 def test_a_smoothed_start_needs_no_click_in_every_cell() -> None:
-    phase = simulate(UCBRank(0.5), RARE, 3_000, 5, 1)
-    smoothed = simulate(UCBRank(0.5, smoothing=Smoothing()), RARE, 3_000, 5, 1)
+    phase = simulate(UCBRank(coefficient=0.5), RARE, 3_000, 5, 1)
+    smoothed = simulate(UCBRank(coefficient=0.5, smoothing=Smoothing()), RARE, 3_000, 5, 1)
     assert phase.initial_rounds.min() > 1_000
     assert smoothed.initial_rounds.max() == 0
 
@@ -69,7 +69,7 @@ def test_a_smoothed_start_needs_no_click_in_every_cell() -> None:
 def test_smoothed_likelihood_learns(policy: type, treatment: str) -> None:
     # The median of 20 replications loses less than a tenth of what random rankings do.
     settings = {"problem": kdd2012(), "horizon": 40_000, "replications": 20, "seed": 3}
-    learns = policy(0.5, treatment=treatment, estimator="likelihood", smoothing=Smoothing())
+    learns = policy(coefficient=0.5, treatment=treatment, estimator="likelihood", smoothing=Smoothing())
     learned = simulate(learns, **settings)
     random = simulate(UniformRandom(treatment=treatment), **settings)
     assert learned.median[-1] < 0.1 * random.median[-1]
@@ -79,10 +79,10 @@ def test_labels_tell_them_apart() -> None:
     labels = {
         simulate(policy, kdd2012(), 10, 1, 0).label
         for policy in (
-            UCBRank(0.5),
-            UCBRank(0.5, estimator="likelihood"),
-            UCBRank(0.5, smoothing=Smoothing()),
-            UCBRank(0.5, estimator="likelihood", smoothing=Smoothing()),
+            UCBRank(coefficient=0.5),
+            UCBRank(coefficient=0.5, estimator="likelihood"),
+            UCBRank(coefficient=0.5, smoothing=Smoothing()),
+            UCBRank(coefficient=0.5, estimator="likelihood", smoothing=Smoothing()),
         )
     }
     assert labels == {
@@ -103,7 +103,7 @@ def test_labels_tell_them_apart() -> None:
 )
 def test_wrong_choices_are_refused(options: dict, field: str) -> None:
     with pytest.raises(InvalidInputError, match=field):
-        UCBRank(0.5, **options)
+        UCBRank(coefficient=0.5, **options)
 
 
 @pytest.mark.parametrize("options", [{"displays": 0}, {"mean": 0}, {"mean": 1.5}, {"displays": float("nan")}])

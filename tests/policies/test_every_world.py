@@ -102,24 +102,24 @@ def said(policy: Policy, world: Problem | Timeline, model: str = "single-look", 
 def test_users_that_a_policy_is_not_made_for_are_named(name: str, model: str) -> None:
     policy = make_policy(name, IN_ORDER, click_model=find_click_model(model))
     made_for = policy.assumptions.click_models
-    expected = [f"is made for {' or '.join(made_for)} clicks, not for {model}."]
+    expected = [f"assumes {' or '.join(made_for)} clicks, not {model}."]
     assert said(policy, IN_ORDER, model) == ([] if model in made_for else expected)
 
 
 def test_sentences() -> None:
-    wrong_order = "takes positions for looked at in the order 1 > 2 > 3, which user type type-1 does not."
+    wrong_order = "assumes that positions are examined in the order 1 > 2 > 3, unlike user type type-1."
     assert said(make_policy("top-rank", ODD), ODD) == [wrong_order]
     assert said(make_policy("top-rank-ordered", ODD), ODD) == []
     told = make_policy("pbm-ts", IN_ORDER)
-    mistaken = "was told other chances of a look at a position than every user type's."
+    mistaken = "was given other examination probabilities than those of every user type."
     assert said(told, ODD) == [mistaken]
     assert said(make_policy("pbm-ts", ODD, treatment="equal"), ODD) == [mistaken]  # told their average
-    restless = "takes the world for one that stays as it is, and this one changes."
+    restless = "assumes that the problem does not change."
     jumps, fresh_items = (changing(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover"))
     assert said(told, jumps) == [restless]
     assert said(told, fresh_items) == []
     assert said(make_policy("pbm-ts", IN_ORDER, memory="window:80"), jumps) == []
-    assert said(told, IN_ORDER, rewards=Beta(5.0)) == ["is made for clicks, not for rewards beta:5:1."]
+    assert said(told, IN_ORDER, rewards=Beta(5.0)) == ["assumes clicks, not rewards beta:5:1."]
     assert said(make_policy("pbm-ucb", IN_ORDER), IN_ORDER, rewards=Beta(5.0)) == []
     fair = make_policy("grab", IN_ORDER, treatment="equal", utility="nash")
-    assert said(fair, IN_ORDER, "position-based") == ["seeks the most clicks, not the best nash value."]
+    assert said(fair, IN_ORDER, "position-based") == ["maximises clicks, not nash utility."]

@@ -47,7 +47,7 @@ class FirstItems(Policy):
 
 def test_a_world_that_never_changes_is_the_problem_itself() -> None:
     same = Timeline([SMALL, SMALL, SMALL], [1, 300, 301])
-    for policy in (UCBRank(0.5), GreedyRank(0.5, treatment="equal", utility="nash")):
+    for policy in (UCBRank(coefficient=0.5), GreedyRank(coefficient=0.5, treatment="equal", utility="nash")):
         plain, changed = (simulate(policy, world, 2000, 3, 1) for world in (SMALL, same))
         assert np.array_equal(plain.regret, changed.regret)
 
@@ -65,13 +65,13 @@ def test_regret_is_measured_against_the_world_of_the_round(treatment: str) -> No
 def test_compiled_and_interpreted_runs_of_a_changing_world_agree() -> None:
     class Plain(Policy):
         def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN202
-            return UCBRank(0.5).rank(counts, user_type, rng=rng, scratch=scratch)
+            return UCBRank(coefficient=0.5).rank(counts, user_type, rng=rng, scratch=scratch)
 
         def new_scratch(self) -> object:
-            return UCBRank(0.5).new_scratch()
+            return UCBRank(coefficient=0.5).new_scratch()
 
     world = changing(SMALL, "item-jumps:3", 800, seed=4)
-    compiled = simulate(UCBRank(0.5), world, 800, 2, 3)
+    compiled = simulate(UCBRank(coefficient=0.5), world, 800, 2, 3)
     plain = simulate(Plain(), world, 800, 2, 3)
     assert plain.regret == pytest.approx(compiled.regret)
 
@@ -89,7 +89,7 @@ def test_forgetful_compiled_and_interpreted_runs_agree() -> None:
     close = Problem([1.0], [[1.0]], [[0.5, 0.45, 0.4]])
     # What depends on t differs: the simulator knows the round, counts only how many rounds are remembered.
     # This schedule does not, and explores so often that no window lacks a click and a second phase begins.
-    policy = Forgetful(GreedyRank(constant(0.5)), sliding_window(200))
+    policy = Forgetful(GreedyRank(schedule=constant(coefficient=0.5)), sliding_window(200))
     compiled, plain = (simulate(each, close, 1000, 2, 3) for each in (policy, Plain()))
     assert plain.regret == pytest.approx(compiled.regret)
     assert (plain.final_regret != simulate(policy.policy, close, 1000, 2, 3).final_regret).all()
@@ -122,7 +122,7 @@ def test_a_policy_that_forgets_finds_its_way_after_a_jump() -> None:
         [SMALL, Problem([0.5, 0.5], SMALL.position_preferences, 1 - SMALL.item_means)], [1, 40_001]
     )
     settings = {"problem": world, "horizon": 80_000, "replications": 20, "seed": 2}
-    policy = UCBRank(2.0)
+    policy = UCBRank(coefficient=2.0)
     keeps = simulate(policy, **settings).final_regret
     forgets = simulate(Forgetful(policy, "window:8000"), **settings).final_regret
     assert forgets.mean() < keeps.mean()
@@ -146,7 +146,7 @@ def test_a_new_item_is_found_without_starting_afresh(delay: int) -> None:
     old = Problem([1.0], [[1.0]], [[0.3, 0.5]], items=["a", "b"])
     new = Problem([1.0], [[1.0]], [[0.3, 0.5, 0.9]], items=["a", "b", "c"])
     world = Timeline([old, new], [1, 5001])
-    result = simulate(UCBRank(1.0), world, 20_000, 5, 0, delay=delay, keep_counts=True)
+    result = simulate(UCBRank(coefficient=1.0), world, 20_000, 5, 0, delay=delay, keep_counts=True)
     for counts in result.counts:
         assert counts.rounds == 20_000 - delay
         assert counts.displays[0, 2, 0] > 12_000
@@ -165,10 +165,10 @@ def test_new_items_do_not_begin_a_second_initial_phase(options: dict) -> None:
     # 1,740, by likelihood 860 instead of 1,770; with two other seeds between 0.54 and 0.86 times as much.
     problem = generate("synthetic", n_user_types=2, n_items=10, n_positions=3, seed=1)
     settings = {"problem": changing(problem, "turnover:5", 60_000), "horizon": 60_000, "replications": 10}
-    goes_on = simulate(UCBRank(0.5, **options), **settings, seed=1, keep_counts=True)
-    restarts = simulate(Restarting(0.5, **options), **settings, seed=1)
+    goes_on = simulate(UCBRank(coefficient=0.5, **options), **settings, seed=1, keep_counts=True)
+    restarts = simulate(Restarting(coefficient=0.5, **options), **settings, seed=1)
     assert goes_on.mean[-1] < 0.9 * restarts.mean[-1]
-    first_phase = simulate(UCBRank(0.5, **options), problem, 10_000, 10, 1).initial_rounds
+    first_phase = simulate(UCBRank(coefficient=0.5, **options), problem, 10_000, 10, 1).initial_rounds
     assert goes_on.initial_rounds.tolist() == first_phase.tolist()
     for counts in goes_on.counts:
         assert counts.rounds == 60_000
@@ -181,7 +181,8 @@ def test_old_items_are_not_shown_in_turn_because_of_a_new_one() -> None:
     new = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.8, 0.1, 0.001]], items=["a", "b", "c", "d"])
     world = Timeline([old, new], [1, 5001])
     before, after = (
-        simulate(UCBRank(0.5), world, horizon, 5, 0, keep_counts=True).counts for horizon in (5000, 7000)
+        simulate(UCBRank(coefficient=0.5), world, horizon, 5, 0, keep_counts=True).counts
+        for horizon in (5000, 7000)
     )
     for one, other in zip(before, after, strict=True):
         assert (other.displays[:, 2] - one.displays[:, 2]).sum() < 50
@@ -189,7 +190,7 @@ def test_old_items_are_not_shown_in_turn_because_of_a_new_one() -> None:
 
 
 def test_an_initial_phase_waits_for_the_items_of_the_start_only() -> None:
-    policy = UCBRank(0.5)
+    policy = UCBRank(coefficient=0.5)
     counts = Counts.from_arrays([[[9, 9], [9, 9], [9, 9]]], [[[3, 2], [1, 0], [1, 2]]], [27])
     state = policy.init_state(counts, policy.new_scratch())
     assert policy.initial_rounds(state) is None
@@ -226,7 +227,7 @@ def test_changes_keep_types_and_positions_and_are_repeatable(changes: str) -> No
 
 
 def test_a_saved_result_of_a_changing_world_is_read_back(tmp_path) -> None:  # noqa: ANN001
-    result = simulate(UCBRank(0.5), SWAPPED, 1500, 2, 1, delay=3, save_to=tmp_path)
+    result = simulate(UCBRank(coefficient=0.5), SWAPPED, 1500, 2, 1, delay=3, save_to=tmp_path)
     back = SimulationResult.load(tmp_path)
     assert back.problem == SWAPPED
     assert back.delay == 3

@@ -59,7 +59,7 @@ def test_regret_is_measured_against_the_models_own_optimum(treatment: str) -> No
     settings = {"problem": WORLD, "horizon": 2000, "replications": 2, "seed": 1, "click_model": MODEL}
     oracle = simulate(Oracle(WORLD, click_model=MODEL, **aim), **settings)
     assert oracle.regret == pytest.approx(0.0, abs=1e-9)
-    for policy in (UniformRandom(**aim), UCBRank(0.5, **aim)):
+    for policy in (UniformRandom(**aim), UCBRank(coefficient=0.5, **aim)):
         result = simulate(policy, **settings)
         assert (np.diff(result.regret, axis=1) >= -1e-9).all()
         assert result.final_regret.min() > 1
@@ -69,4 +69,4 @@ def test_regret_is_measured_against_the_models_own_optimum(treatment: str) -> No
 def test_a_model_whose_optimum_would_take_too_long_is_refused() -> None:
     big = Problem([1.0], [[0.1] * 10], [[0.5] * 30])
     with pytest.raises(UnsolvableError, match="click model my-cascade needs all rankings tried"):
-        simulate(UCBRank(0.5), big, 100, 1, 0, click_model=MODEL)
+        simulate(UCBRank(coefficient=0.5), big, 100, 1, 0, click_model=MODEL)

@@ -33,7 +33,7 @@ class Forgetful(PolicyWrapper):
     Examples
     --------
     >>> from banditrank import UCBRank
-    >>> Forgetful(UCBRank(0.5), "window:20000").describe()["memory"]
+    >>> Forgetful(UCBRank(coefficient=0.5), "window:20000").describe()["memory"]
     'window:20000'
     """
 

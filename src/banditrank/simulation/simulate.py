@@ -104,7 +104,7 @@ def simulate(
     Examples
     --------
     >>> from banditrank import UCBRank, kdd2012, simulate
-    >>> result = simulate(UCBRank(0.25), kdd2012(), horizon=2000, replications=3, seed=7)
+    >>> result = simulate(UCBRank(coefficient=0.25), kdd2012(), horizon=2000, replications=3, seed=7)
     >>> result.final_regret.shape
     (3,)
     """

@@ -103,7 +103,7 @@ def test_what_fails_in_a_thread_stops_the_others() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    policy = UCBRank(0.5, treatment="equal", utility=custom(failing, shape="non-concave"))
+    policy = UCBRank(coefficient=0.5, treatment="equal", utility=custom(failing, shape="non-concave"))
     made, note = counter()
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
         simulate(policy, kdd2012(), 100_000_000, 4, 5, workers=2, progress=note)
@@ -121,9 +121,11 @@ def test_an_interruption_stops_everything_and_keeps_what_is_finished(workers: in
         if before < 400_000 <= played[0]:
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = simulate(UCBRank(0.25), kdd2012(), 100_000, 100_000, 5, workers=workers, progress=note)
+    result = simulate(
+        UCBRank(coefficient=0.25), kdd2012(), 100_000, 100_000, 5, workers=workers, progress=note
+    )
     at_the_end = played[0]
     assert 1 <= len(result.replications) < 100_000
-    whole = simulate(UCBRank(0.25), kdd2012(), 100_000, int(result.replications.max()) + 1, 5)
+    whole = simulate(UCBRank(coefficient=0.25), kdd2012(), 100_000, int(result.replications.max()) + 1, 5)
     assert np.array_equal(result.regret, whole.regret[result.replications])
     assert played[0] == at_the_end, "nothing may go on"

@@ -117,14 +117,21 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
     later = Problem(**{**world.to_dict(), "item_means": world.item_means[:, ::-1]})
     odd = custom(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
-        (UCBRank(0.25), {}),
-        (UCBRank(lambda t: 1 / t), {"rewards": Beta(2.0)}),
-        (UCBRank(0.5, treatment="equal", utility="nash"), {"delay": 3}),
-        (UCBRank(0.5, treatment="equal", utility=custom(lambda u: u / (u + 0.1), shape="non-concave")), {}),
-        (UCBRank(0.5, treatment="equal", utility=odd, solver="enumeration"), {}),
-        (UCBRank(0.25), {"click_model": DependentClick(0.8)}),
-        (UCBRank(0.25), {"click_model": only_the_first()}),
-        (UCBRank(0.25), {"problem": Timeline([world, later], [1, 500])}),
+        (UCBRank(coefficient=0.25), {}),
+        (UCBRank(schedule=lambda t: 1 / t), {"rewards": Beta(2.0)}),
+        (UCBRank(coefficient=0.5, treatment="equal", utility="nash"), {"delay": 3}),
+        (
+            UCBRank(
+                coefficient=0.5,
+                treatment="equal",
+                utility=custom(lambda u: u / (u + 0.1), shape="non-concave"),
+            ),
+            {},
+        ),
+        (UCBRank(coefficient=0.5, treatment="equal", utility=odd, solver="enumeration"), {}),
+        (UCBRank(coefficient=0.25), {"click_model": DependentClick(0.8)}),
+        (UCBRank(coefficient=0.25), {"click_model": only_the_first()}),
+        (UCBRank(coefficient=0.25), {"problem": Timeline([world, later], [1, 500])}),
         (most_clicked(), {}),
     ):
         asked = {"problem": world, "horizon": 1000, "replications": 3, "seed": 3, **settings}
@@ -149,11 +156,11 @@ def test_a_process_that_is_killed_loses_nothing(
             return super().new_scratch()
 
     driver = os.getpid()
-    there = simulate(Dying(0.25), kdd2012(), 2000, 5, 3, backend=ray_here)
+    there = simulate(Dying(coefficient=0.25), kdd2012(), 2000, 5, 3, backend=ray_here)
     assert (tmp_path / "died").exists()
     assert capfd.readouterr() == ("", "")
     assert "A worker died or was killed" in caplog.text
-    assert np.array_equal(there.regret, simulate(UCBRank(0.25), kdd2012(), 2000, 5, 3).regret)
+    assert np.array_equal(there.regret, simulate(UCBRank(coefficient=0.25), kdd2012(), 2000, 5, 3).regret)
 
 
 def test_no_more_run_at_once_than_workers(ray_here: RayBackend, tmp_path: Path) -> None:
@@ -166,7 +173,7 @@ def test_no_more_run_at_once_than_workers(ray_here: RayBackend, tmp_path: Path) 
     driver = os.getpid()
     begun: list[int] = []
     simulate(
-        Noting(0.25),
+        Noting(coefficient=0.25),
         kdd2012(),
         *(500, 4, 3),
         backend="ray",  # the program is connected already, so nothing else is started
@@ -226,29 +233,33 @@ def test_what_goes_wrong_there_is_told_here(ray_here: RayBackend, monkeypatch: p
             simulate(policy, kdd2012(), 500, 3, 3, backend=ray_here)
         assert "\n" not in str(raised.value)
 
-    locked = UCBRank(0.25)
+    locked = UCBRank(coefficient=0.25)
     object.__setattr__(locked, "lock", Lock())
     told(locked, InvalidInputError, "policy must be picklable to run in other processes .TypeError")
     told(
-        Distant(0.25),
+        Distant(coefficient=0.25),
         InvalidInputError,
         "must be importable where replications run, .*No module named 'distant'",
     )
     told(Failing(), ArithmeticError, "no ranking today")
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "MAX_RETRIES", 1)
-        told(Doomed(0.25), BanditRankError, r"replication \d was lost on the cluster .WorkerCrashedError")
+        told(
+            Doomed(coefficient=0.25),
+            BanditRankError,
+            r"replication \d was lost on the cluster .WorkerCrashedError",
+        )
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "__version__", "99.0")
         told(
-            UCBRank(0.25),
+            UCBRank(coefficient=0.25),
             InvalidInputError,
             r"^banditrank on \S+ must be the same as here: 99.0, .* got '0.1.0'",
         )
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "package_digest", lambda: "0000")
         told(
-            UCBRank(0.25),
+            UCBRank(coefficient=0.25),
             InvalidInputError,
             r"^banditrank on .*same as here: .*source digest 0000, got '0.1.0, source digest",
         )
@@ -263,12 +274,12 @@ def test_a_machine_without_banditrank_says_so(monkeypatch: pytest.MonkeyPatch) -
 def test_another_cluster_is_refused_while_connected(ray_here: RayBackend) -> None:
     joined = ray_here._ray.get_runtime_context().gcs_address
     with pytest.raises(InvalidInputError, match=f"address must be left out: Ray is connected to {joined}"):
-        simulate(UCBRank(0.25), kdd2012(), 500, 3, 3, backend="ray", address="10.0.0.1:6379")
+        simulate(UCBRank(coefficient=0.25), kdd2012(), 500, 3, 3, backend="ray", address="10.0.0.1:6379")
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens")
 def test_ray_listens_to_this_machine_alone(ray_here: RayBackend) -> None:
-    simulate(UCBRank(0.25), kdd2012(), 500, 1, 3, backend=ray_here)
+    simulate(UCBRank(coefficient=0.25), kdd2012(), 500, 1, 3, backend=ray_here)
     sockets = set()
     for number in descendants():
         for entry in Path(f"/proc/{number}/fd").glob("*"):
