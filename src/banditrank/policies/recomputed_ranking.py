@@ -1,4 +1,8 @@
-"""GreedyRank and UCBRank with another estimator than Algorithm 1, or with a smoothed start."""
+"""Rankings of GreedyRank and UCBRank by maximum likelihood, or with a smoothed start.
+
+Unlike `running_estimates`, estimates are recomputed in each round, in O(MK) for the user type that arrived.
+Those of maximum likelihood start from the estimates of the round before, and take a few passes.
+"""
 
 from typing import NamedTuple
 
@@ -21,30 +25,30 @@ from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
-_MAX_PASSES = 3  # of the likelihood's estimator in a round
-_TOLERANCE = 1e-6  # a change that calls for no further pass
-_MAX_INITIAL_PASSES = 1000  # from nothing
+_MAX_PASSES = 3  # of maximum likelihood in a round
+_TOLERANCE = 1e-6  # change of a pass at which it stops
+_MAX_INITIAL_PASSES = 1000  # of maximum likelihood at the start
 
 
 class RecomputedEstimates(NamedTuple):
-    """The counts, the smoothed counts, and the estimates from these."""
+    """The counts, the augmented counts, and the estimates from these."""
 
     arrays: CountArrays
-    displays: Floats  # (N, K, M) smoothed
-    rewards: Floats  # (N, K, M) smoothed
+    displays: Floats  # (N, K, M) augmented
+    rewards: Floats  # (N, K, M) augmented
     by_likelihood: bool
     evidence: PositionEvidence  # with ρ̂
     means: Floats  # (N, M) μ̂
     exposures: Floats  # (N, M) N_ij
     workspace: Floats  # (K,)
-    phase: NDArray[np.int64]  # (2,) cells without a reward, rounds of the initial phase
-    turn: NDArray[np.int64]  # (1,) I_explore, the place of the round-robin
+    phase: NDArray[np.int64]  # (2,) cells without a reward, length of the initial phase
+    turn: NDArray[np.int64]  # (1,) I_explore, the turn of the round-robin exploration
 
 
 def init_recomputed_estimates(
     counts: Counts, turn: NDArray[np.int64], augmented: AugmentedCounts | None, *, by_likelihood: bool
 ) -> RecomputedEstimates:
-    """Return what is known from the counts, whose arrays are shared, or from what was seen in their place."""
+    """Return the estimates from counts, whose arrays are not copied, or from augmented counts."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     displays, rewards = augmented or (counts.displays_by_position.copy(), counts.rewards_by_position.copy())
     estimates = RecomputedEstimates(
@@ -67,7 +71,7 @@ def init_recomputed_estimates(
 
 @compiled
 def recompute_estimates(estimates: RecomputedEstimates, user_type: int, passes: int) -> None:
-    """Bring the estimates of a type up to date."""
+    """Recompute the estimates of a user type."""
     i, preferences = user_type, estimates.evidence.preferences
     if estimates.by_likelihood:
         alternate(
@@ -90,7 +94,7 @@ def recompute_estimates(estimates: RecomputedEstimates, user_type: int, passes: 
 def update_recomputed_estimates(
     estimates: RecomputedEstimates, user_type: int, t: int, ranking: Indices, rewards: Floats
 ) -> None:
-    """Take in a round."""
+    """Update the estimates with a round."""
     i = user_type
     waiting = estimates.phase[UNREWARDED] > 0
     for k in range(ranking.size):
@@ -111,7 +115,7 @@ def update_recomputed_estimates(
 
 
 class RecomputedPersonalizedState(NamedTuple):
-    """What is known, and room to sort in."""
+    """Estimates, and workspaces to sort in."""
 
     estimates: RecomputedEstimates
     indices: Floats  # (M,)
@@ -120,7 +124,7 @@ class RecomputedPersonalizedState(NamedTuple):
 
 
 class RecomputedEqualState(NamedTuple):
-    """What is known, as the solver's instance too, and the solver's room."""
+    """Estimates, the solver's instance that shares them, and the solver."""
 
     estimates: RecomputedEstimates
     instance: Instance
@@ -128,7 +132,7 @@ class RecomputedEqualState(NamedTuple):
 
 
 def init_recomputed_personalized(estimates: RecomputedEstimates) -> RecomputedPersonalizedState:
-    """Return the state for what is known."""
+    """Return the state for estimates."""
     k, m = estimates.displays.shape[1:]
     return RecomputedPersonalizedState(
         estimates, np.zeros(m), np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
@@ -138,11 +142,11 @@ def init_recomputed_personalized(estimates: RecomputedEstimates) -> RecomputedPe
 def init_recomputed_equal(
     estimates: RecomputedEstimates, utility: Utility, solver: SolverName
 ) -> RecomputedEqualState:
-    """Return the state for what is known."""
+    """Return the state for estimates."""
     n, k, m = estimates.displays.shape
     instance = Instance(np.zeros(n), estimates.evidence.preferences, estimates.means, np.zeros(m))
-    workspace = init_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
-    return RecomputedEqualState(estimates, instance, workspace)
+    loop_solver = init_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
+    return RecomputedEqualState(estimates, instance, loop_solver)
 
 
 @inlined
@@ -167,7 +171,7 @@ def _rank_personalized(
 @inlined
 def _rank_equal(
     state: RecomputedEqualState,
-    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    user_type: int,  # noqa: ARG001 - all types get the same ranking
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
@@ -180,7 +184,7 @@ def _rank_equal(
 
 @inlined
 def _update_weights(state: RecomputedEqualState, bonus: float) -> None:
-    """Write the shares of types and each item's bonus."""
+    """Write the weights of user types, and the bonus of each item."""
     estimates = state.estimates
     arrivals, weights, bonuses = estimates.arrays.arrivals, state.instance.weights, state.instance.bonuses
     total = 0.0
@@ -189,7 +193,7 @@ def _update_weights(state: RecomputedEqualState, bonus: float) -> None:
     for j in range(bonuses.size):
         bonuses[j] = 0.0
     for i in range(arrivals.size):
-        weights[i] = (arrivals[i] + 1.0) / total  # every type may arrive, also before one has
+        weights[i] = (arrivals[i] + 1.0) / total  # positive before the first arrival of a type
         for j in range(bonuses.size):
             bonuses[j] += bonus / estimates.exposures[i, j]
 
