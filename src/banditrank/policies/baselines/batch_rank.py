@@ -1,4 +1,4 @@
-"""BatchRank: batches of items explored in stages, and split where they come apart."""
+"""BatchRank: batches of items that are explored in stages, and split where confidence bounds separate."""
 
 import math
 from dataclasses import dataclass
@@ -19,27 +19,27 @@ Indices = NDArray[np.intp]
 
 
 class Batches(NamedTuple):
-    """Batches of ranks and the items that compete for them.
+    """Batches of ranks, and the items that compete for them.
 
-    A batch is numbered by its first rank b. Its items are `items[i, b : b + sizes[i, b]]`; all batches but
+    The index of a batch is its first rank b. Its items are `items[i, b : b + sizes[i, b]]`; all batches but
     the last have as many items as ranks, so they do not overlap.
     """
 
-    items: Indices  # (N, M) in each batch those still to be shown first
+    items: Indices  # (N, M) in each batch, those to be observed next come first
     lengths: Indices  # (N, K) ranks in the batch
     sizes: Indices  # (N, K) items in the batch
     stages: Indices  # (N, K) ℓ
-    quotas: Floats  # (N, K) n_ℓ, how often each item is observed in the stage
-    observed: Floats  # (N, K) how often each item has been observed at least
-    pending: Indices  # (N, K) how many items have not been observed more than that
+    quotas: Floats  # (N, K) n_ℓ, observations of each item in the stage
+    observed: Floats  # (N, K) minimum number of observations of an item so far
+    pending: Indices  # (N, K) number of items with that minimum
     clicks: Floats  # (N, M) in this stage
     views: Floats  # (N, M) observations in this stage
-    lower: Floats  # (M,) room
-    upper: Floats  # (M,) room
+    lower: Floats  # (M,) workspace
+    upper: Floats  # (M,) workspace
 
 
 def init_batches(n_copies: int, n_items: int, n_positions: int, log_horizon: float) -> Batches:
-    """Return one batch for each copy: all items compete for all ranks."""
+    """Return one batch for each copy, in which all items compete for all ranks."""
     by_batch, by_item = (n_copies, n_positions), (n_copies, n_items)
     batches = Batches(
         items=np.tile(np.arange(n_items, dtype=np.intp), (n_copies, 1)),
@@ -78,7 +78,7 @@ def _begin_stage(
 
 @compiled
 def end_stage(batches: Batches, user_type: int, first: int, level: float, log_horizon: float) -> None:
-    """Split the batch at the last rank where that is safe; else drop what is too bad for any of its ranks."""
+    """Split the batch at the last rank where bounds separate, or drop items that are too bad for it."""
     i, lower, upper = user_type, batches.lower, batches.upper
     length, size, stage = batches.lengths[i, first], batches.sizes[i, first], batches.stages[i, first]
     observed = batches.observed[i, first]
@@ -93,7 +93,7 @@ def end_stage(batches: Batches, user_type: int, first: int, level: float, log_ho
             place -= 1
         lower[place], upper[place] = low, high
         batches.items[i, first + place] = item
-    highest = 0.0  # upper bound of the items below
+    highest = 0.0  # maximum upper bound of the items below
     for split in range(size - 1, 0, -1):
         highest = max(highest, upper[split])
         if split < length and lower[split - 1] > highest:
@@ -109,10 +109,10 @@ def end_stage(batches: Batches, user_type: int, first: int, level: float, log_ho
 
 
 class BatchRankState(NamedTuple):
-    """The counts and the batches."""
+    """Counts and batches."""
 
     arrays: CountArrays
-    positions: NDArray[np.uintp]  # (N, K) from the most to the least looked at
+    positions: NDArray[np.uintp]  # (N, K) by decreasing examination
     log_horizon: float  # ln T
     level: float  # δ_T = ln T + 3 ln ln T
     batches: Batches
@@ -122,7 +122,7 @@ class BatchRankState(NamedTuple):
 def _rank(
     state: BatchRankState,
     user_type: int,
-    t: int,  # noqa: ARG001 - of no account
+    t: int,  # noqa: ARG001 - the horizon sets the level
     parameters: Floats,  # noqa: ARG001
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
@@ -137,7 +137,7 @@ def _rank(
             place, other = first + rank, first + rank + int(rng.random() * (choices - rank))
             items[i, place], items[i, other] = items[i, other], items[i, place]
             ranking[state.positions[i, place]] = items[i, place]
-        if pending < length:  # those observed before come last so far: any of them may come anywhere
+        if pending < length:  # fillers come last so far: shuffle all ranks
             for rank in range(length - 1):
                 place = state.positions[i, first + rank]
                 other = state.positions[i, first + rank + int(rng.random() * (length - rank))]
@@ -149,7 +149,7 @@ def _rank(
 def _observe(
     state: BatchRankState,
     user_type: int,
-    t: int,  # noqa: ARG001 - of no account
+    t: int,  # noqa: ARG001 - the horizon sets the level
     ranking: NDArray[np.uintp],
     rewards: Floats,
 ) -> None:
@@ -161,7 +161,7 @@ def _observe(
         for rank in range(first, first + length):
             position = state.positions[i, rank]
             item = ranking[position]
-            if batches.views[i, item] == batches.observed[i, first]:  # else it was shown to fill the ranks
+            if batches.views[i, item] == batches.observed[i, first]:  # others only fill the ranks
                 batches.clicks[i, item] += rewards[position]
                 batches.views[i, item] += 1.0
         pending = 0
@@ -182,21 +182,26 @@ def _observe(
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRank(HorizonBaselinePolicy):
-    """Show the items of a batch equally often in random places, and split it where their bounds come apart.
+    """BatchRank: items of a batch in random order, with splits where their confidence bounds separate.
 
-    In stage ℓ every item of a batch is observed n_ℓ = ⌈16 · 4^ℓ · ln T⌉ times; then KL bounds of level
-    ln T + 3 ln ln T around the shares of clicks decide. If the upper ones of a batch are all better than the
-    others it is split in two, which start anew; if not, items are dropped that are worse than as many as the
-    batch has ranks, and the next stage begins. When items come or go during a run, all begins anew.
+    In stage ℓ every item of a batch is observed n_ℓ = ⌈16 · 4^ℓ · ln T⌉ times. Then KL bounds of level ln T +
+    3 ln ln T on the click rates decide: if the bounds of the best items separate from those of the others,
+    the batch is split in two, which restart; otherwise items that are worse than as many others as the batch
+    has ranks are dropped, and the next stage begins. When items change during a run, the policy restarts.
 
     Parameters
     ----------
     horizon
-        T. It may be played for other than so many rounds: see `HorizonBaselinePolicy`.
+        T. Other numbers of rounds are possible: see `HorizonBaselinePolicy`.
     order
-        The positions from the most to the least looked at, a row for each copy, or one for all.
+        Positions by decreasing examination, a row for each copy, or one for all.
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    InvalidInputError
+        If the horizon or the order, the treatment or the utility is not valid.
 
     References
     ----------
@@ -214,8 +219,8 @@ class BatchRank(HorizonBaselinePolicy):
     own_statistics: ClassVar[str | None] = "clicks in the present stage of each batch of items"
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def init_state(self, counts: Counts, scratch: Any) -> BatchRankState:  # noqa: ARG002 - none is kept
-        """Return the state of one that knows nothing: all items in one batch, which takes all positions."""
+    def init_state(self, counts: Counts, scratch: Any) -> BatchRankState:  # noqa: ARG002 - keeps none
+        """Return the initial state: all items in one batch for all positions. Counts do not tell stages."""
         log_horizon = math.log(self.horizon)
         level = exploration_level(self.horizon)
         batches = init_batches(counts.n_user_types, counts.n_items, counts.n_positions, log_horizon)

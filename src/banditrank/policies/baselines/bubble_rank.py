@@ -1,4 +1,4 @@
-"""BubbleRank: a list that is there already, improved by exchanging neighbours, safely."""
+"""BubbleRank: safe improvement of an initial list by exchanges of neighbours."""
 
 import math
 from dataclasses import dataclass
@@ -20,25 +20,31 @@ Indices = NDArray[np.intp]
 
 
 class BaseLists(NamedTuple):
-    """The base list of each copy, and who won over whom when a coin had decided which of them came first.
+    """The base list of each copy, and the wins of neighbours in random order.
 
-    The paper's S_ij, the sum of a pair's differences, is W_ij − W_ji, and N_ij, of their sizes, W_ij + W_ji.
+    In the paper's notation S_ij = W_ij − W_ji is the sum of a pair's click differences, and N_ij = W_ij +
+    W_ji the sum of their absolute values.
     """
 
-    items: Indices  # (N, M) the list's K items, then the hidden ones, in no order
+    items: Indices  # (N, M) the K items of the list, then the hidden ones in any order
     wins: Floats  # (N, M, M) W_ij: i was clicked and j, its neighbour, was not
     log_odds: float  # ln(1 / δ)
 
 
 def init_base_lists(counts: Counts, rows: tuple[tuple[int, ...], ...] | None) -> Indices:
-    """Return all items, those of the base list first, shape (copies, M).
+    """Return all items with those of the base list first, shape (copies, M).
 
     Parameters
     ----------
     counts
-        What the items have earned, by which they are sorted if there are no rows.
+        Counts, by whose click rates items are sorted if there are no rows.
     rows
-        The lists, K items or more, a row for each copy or one for all.
+        Base lists of K items or more, a row for each copy, or one for all.
+
+    Raises
+    ------
+    InvalidInputError
+        If the rows do not fit the counts.
 
     Examples
     --------
@@ -59,7 +65,7 @@ def init_base_lists(counts: Counts, rows: tuple[tuple[int, ...], ...] | None) ->
 
 @inlined
 def beats(lists: BaseLists, user_type: int, item: int, other: int) -> bool:
-    """Return whether an item is known to be better than another: S > 2 √(N ln(1/δ))."""
+    """Return whether an item is proven better than another: S > 2 √(N ln(1/δ))."""
     won, lost = lists.wins[user_type, item, other], lists.wins[user_type, other, item]
     lead = won - lost
     return bool(lead > 0.0 and lead * lead > 4.0 * (won + lost) * lists.log_odds)
@@ -67,11 +73,11 @@ def beats(lists: BaseLists, user_type: int, item: int, other: int) -> bool:
 
 @inlined
 def exchange(lists: BaseLists, user_type: int, n_positions: int) -> bool:
-    """Move items up that are known to be better than the one above; return whether there were any."""
+    """Move up the items that are proven better than the one above; return whether there were any."""
     i, items = user_type, lists.items
     changed = False
     for place in range(1, items.shape[1]):
-        above = min(place, n_positions) - 1  # all hidden items are next to the last of the list
+        above = min(place, n_positions) - 1  # hidden items are all neighbours of the last
         if beats(lists, i, items[i, place], items[i, above]):
             items[i, place], items[i, above] = items[i, above], items[i, place]
             changed = True
@@ -82,18 +88,18 @@ NO_RIVAL = -1
 
 
 class BubbleRankState(NamedTuple):
-    """The counts and the base lists."""
+    """Counts and base lists."""
 
     arrays: CountArrays
-    positions: NDArray[np.uintp]  # (N, K) from the most to the least looked at
+    positions: NDArray[np.uintp]  # (N, K) by decreasing examination
     lists: BaseLists
-    rivals: Indices  # (N,) where among the items the hidden one is that the last of the list is up against
-    unsettled: NDArray[np.bool_]  # (N,) whether the list changed in the last round
+    rivals: Indices  # (N,) index of the hidden item that is compared with the last of the list
+    is_unsettled: NDArray[np.bool_]  # (N,) whether the list changed in the last round
 
 
 @inlined
 def _first_pair(state: BubbleRankState, user_type: int) -> int:
-    """Return h = t mod 2, where t is the copy's own round: places h and h + 1 are the first pair."""
+    """Return h = t mod 2, t being the round of the copy: ranks h and h + 1 are the first pair."""
     return (int(state.arrays.arrivals[user_type]) + 1) % 2
 
 
@@ -101,7 +107,7 @@ def _first_pair(state: BubbleRankState, user_type: int) -> int:
 def _rank(
     state: BubbleRankState,
     user_type: int,
-    t: int,  # noqa: ARG001 - a copy counts its own rounds
+    t: int,  # noqa: ARG001 - each copy counts its rounds
     parameters: Floats,  # noqa: ARG001 - there are none
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
@@ -116,7 +122,7 @@ def _rank(
             ranking[state.positions[i, place]] = other
             ranking[state.positions[i, place + 1]] = item
     state.rivals[i] = NO_RIVAL
-    if last >= first and (last - first) % 2 == 0:  # the last place is the upper one of a pair
+    if last >= first and (last - first) % 2 == 0:  # the last rank is the upper one of a pair
         state.rivals[i] = _draw_rival(lists, i, last, rng)
         if state.rivals[i] != NO_RIVAL and rng.random() < 0.5:
             ranking[state.positions[i, last]] = lists.items[i, state.rivals[i]]
@@ -124,7 +130,7 @@ def _rank(
 
 @inlined
 def _draw_rival(lists: BaseLists, user_type: int, last: int, rng: np.random.Generator) -> int:
-    """Return where a hidden item is that the last of the list is not known to be better than, if any."""
+    """Return the index of a random hidden item that the last one is not proven better than, if any."""
     i, items = user_type, lists.items
     candidates = 0
     for place in range(last + 1, items.shape[1]):
@@ -148,7 +154,7 @@ def _observe(
     rewards: Floats,
 ) -> None:
     i, lists, last = user_type, state.lists, ranking.size - 1
-    learned = state.unsettled[i]
+    learned = state.is_unsettled[i]
     for place in range(_first_pair(state, i), last, 2):
         above, below = state.positions[i, place], state.positions[i, place + 1]
         difference = rewards[above] - rewards[below]
@@ -166,37 +172,41 @@ def _observe(
             lists.wins[i, rival, item] += earned
         learned = True
     record_round(state.arrays, i, ranking, rewards)
-    if learned:  # else a look at all neighbours would find what it found last time: nothing to exchange
-        state.unsettled[i] = exchange(lists, i, ranking.size)
+    if learned:  # otherwise no neighbours are to be exchanged
+        state.is_unsettled[i] = exchange(lists, i, ranking.size)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BubbleRank(HorizonBaselinePolicy):
-    """Improve a base list: neighbours swap by the toss of a coin until clicks tell which is better.
+    """BubbleRank: neighbours of a base list in random order, until clicks prove which is better.
 
     In odd rounds the second and third, fourth and fifth, … are neighbours, in even rounds the first and
-    second, third and fourth, … They swap for good once S > 2 √(N ln(1/δ)), where S sums the differences of
-    their clicks, N the sizes of these differences, and δ = horizon⁻⁴, as the paper's regret bound suggests.
-    It is safe: what is shown has at most K/2 more pairs in the wrong order than the base list, and that is
-    most unlikely to get worse than it was.
+    second, third and fourth, … They are exchanged permanently once S > 2 √(N ln(1/δ)), where S sums the
+    differences of their clicks, N the absolute differences, and δ = horizon⁻⁴, as the paper's regret bound
+    suggests. It is safe: a ranking has at most K/2 more pairs in the wrong order than the base list, which is
+    very unlikely to get worse.
 
-    The paper's list holds all items. Here there may be more than positions: hidden ones have no order, and
-    when the last place is the upper one of a pair, it is paired with a hidden item drawn from those that its
-    own is not known to be better than. A coin decides which of the two is shown; the other is not clicked.
-    So all that is ever shown beside the base list's items is one hidden item, in the last place.
+    The paper's list holds all items. Here there may be more items than positions. Hidden items have no order:
+    when the last rank is the upper one of a pair, it is paired with a hidden item, drawn from those that its
+    own item is not proven better than. One of the two is shown at random; the other counts as not clicked. So
+    a ranking holds at most one item that is not in the base list, at the last rank.
 
     Parameters
     ----------
     base_list
-        The list to start from, best item first: K items or more (of more, the first K are shown), a row for
-        each copy, or one for all. Left out: items by rewards per display in the counts that it starts from,
-        ties by number.
+        Initial list, best item first: K items or more (of which the first K are shown), a row for each copy,
+        or one for all. By default items by decreasing click rate in the initial counts, ties by index.
     horizon
-        T. It may be played for other than so many rounds: see `HorizonBaselinePolicy`.
+        T. Other numbers of rounds are possible: see `HorizonBaselinePolicy`.
     order
-        The positions from the most to the least looked at, a row for each copy, or one for all.
+        Positions by decreasing examination, a row for each copy, or one for all.
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    InvalidInputError
+        If the base list, the horizon or the order, the treatment or the utility is not valid.
 
     References
     ----------
@@ -223,24 +233,22 @@ class BubbleRank(HorizonBaselinePolicy):
             rows = tuple(tuple(int(item) for item in row) for row in self.base_list)
             for row in rows:
                 if len(set(row)) < len(row) or min(row, default=-1) < 0:
-                    raise InvalidInputError(
-                        "base_list", "must hold numbers of different items in each row", row
-                    )
+                    raise InvalidInputError("base_list", "must hold distinct item indices in each row", row)
             object.__setattr__(self, "base_list", rows)
 
-    def init_state(self, counts: Counts, scratch: Any) -> BubbleRankState:  # noqa: ARG002 - none is kept
-        """Return the state of one that knows the base list and nothing else."""
+    def init_state(self, counts: Counts, scratch: Any) -> BubbleRankState:  # noqa: ARG002 - keeps none
+        """Return the initial state: the base list, without comparisons."""
         wins = np.zeros((counts.n_user_types, counts.n_items, counts.n_items))
         return self._state(counts, init_base_lists(counts, self.base_list), wins)
 
     def update_items(
         self, state: BubbleRankState, counts: Counts, previous: NDArray[np.intp]
     ) -> BubbleRankState:
-        """Return the state without the items that left, others moved up; new items are hidden at first."""
-        numbers = {int(before): now for now, before in enumerate(previous) if before >= 0}
+        """Return the state without removed items, the others moved up; new items are hidden."""
+        indices = {int(before): now for now, before in enumerate(previous) if before >= 0}
         new = np.flatnonzero(previous < 0).tolist()
         lists = [
-            [numbers[item] for item in row if item in numbers] + new for row in state.lists.items.tolist()
+            [indices[item] for item in row if item in indices] + new for row in state.lists.items.tolist()
         ]
         return self._state(
             counts, np.array(lists, dtype=np.intp), remap_item_pairs(state.lists.wins, previous)
@@ -249,5 +257,5 @@ class BubbleRank(HorizonBaselinePolicy):
     def _state(self, counts: Counts, items: Indices, wins: Floats) -> BubbleRankState:
         lists = BaseLists(items, wins, 4.0 * math.log(self.horizon))
         rivals = np.full(counts.n_user_types, NO_RIVAL, dtype=np.intp)
-        unsettled = np.ones(counts.n_user_types, dtype=np.bool_)
-        return BubbleRankState(arrays_of(counts), self.ordered_positions(counts), lists, rivals, unsettled)
+        is_unsettled = np.ones(counts.n_user_types, dtype=np.bool_)
+        return BubbleRankState(arrays_of(counts), self.ordered_positions(counts), lists, rivals, is_unsettled)

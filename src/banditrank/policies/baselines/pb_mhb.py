@@ -1,4 +1,4 @@
-"""PB-MHB: Thompson sampling by a random walk over items and positions at once."""
+"""PB-MHB: Thompson sampling by Metropolis–Hastings steps on items and positions jointly."""
 
 import math
 from dataclasses import dataclass
@@ -19,9 +19,7 @@ from banditrank.statistics.counts import Counts
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
-UNIFORM_PROPOSAL_WIDTH = (
-    0.4  # from this width on, a uniform candidate is taken more often than a normal one falls inside
-)
+UNIFORM_PROPOSAL_WIDTH = 0.4  # above, uniform candidates are accepted more often than normal ones fall inside
 
 
 @compiled
@@ -34,20 +32,20 @@ def sweep(
     width: float,
     rng: np.random.Generator,
 ) -> None:
-    """Offer every θ, then every κ, a step of the walk, which leaves the posterior as it is.
+    """Make a Metropolis–Hastings step for every θ, then for every κ, which leaves the posterior invariant.
 
     Parameters
     ----------
     displays, rewards
         Shape (N, K, M).
     items, positions
-        θ and κ, where the walk is, shapes (N, M) and (N, K).
+        θ and κ of the current sample, shapes (N, M) and (N, K).
     user_type
-        Whose.
+        Copy to update.
     width
-        Standard deviation of the steps.
+        Standard deviation of the proposals.
     rng
-        Where the steps come from.
+        Generator.
     """
     i = user_type
     for j in range(items.shape[1]):
@@ -59,18 +57,18 @@ def sweep(
 @internal
 def _step(
     values: Floats,
-    number: int,
+    index: int,
     partners: Floats,
     displays: Floats,
     rewards: Floats,
     width: float,
     rng: np.random.Generator,
 ) -> None:
-    """Offer one value a step, given those it is multiplied with and what was displayed and earned with each.
+    """Make a step for one factor, given its partners and the displays and rewards with each.
 
-    It is taken with probability min(1, ratio of the posteriors × ratio of the proposals back and forth).
+    A proposal is accepted with probability min(1, posterior ratio × proposal ratio).
     """
-    old = values[number]
+    old = values[index]
     new = propose(old, width, rng)
     gain = math.log(proposal_mass(old, width) / proposal_mass(new, width))
     clicks = 0.0
@@ -80,14 +78,14 @@ def _step(
         if misses > 0.0:
             gain += misses * math.log((1.0 - partners[other] * new) / (1.0 - partners[other] * old))
     if math.log(rng.random()) < gain + clicks * math.log(new / old):
-        values[number] = new
+        values[index] = new
 
 
 @compiled
 def propose(old: float, width: float, rng: np.random.Generator) -> float:
-    """Return a normal step from a number between 0 and 1, drawn anew until it stays between them."""
+    """Return a proposal from a normal distribution truncated to (0, 1)."""
     while True:
-        if width > UNIFORM_PROPOSAL_WIDTH:  # the same law, without throwing nearly all of wide steps away
+        if width > UNIFORM_PROPOSAL_WIDTH:  # the same distribution, without rejecting nearly all wide steps
             new = rng.random()
             distance = (new - old) / width
             inside = new > 0.0 and rng.random() < math.exp(-0.5 * distance * distance)
@@ -100,7 +98,7 @@ def propose(old: float, width: float, rng: np.random.Generator) -> float:
 
 @compiled
 def proposal_mass(old: float, width: float) -> float:
-    """Return how probably a normal step from a number between 0 and 1 stays between them: ΔΦ_σ.
+    """Return the probability that an untruncated normal step stays in (0, 1): ΔΦ_σ.
 
     Examples
     --------
@@ -112,33 +110,33 @@ def proposal_mass(old: float, width: float) -> float:
 
 
 WARM_UP_SCALES = 12  # widths 1, 1/2, 1/4, …: one of them suits any posterior
-WARM_UP_ROUNDS = 12  # over all these widths
+WARM_UP_ROUNDS = 12  # sweeps over all these widths
 
 
 class PosteriorSample(NamedTuple):
-    """Each copy's place in its walk: what is lost with it, a warm-up makes good."""
+    """The current sample of each copy. Losing it costs a warm-up."""
 
     items: Floats  # (N, M) θ
     positions: Floats  # (N, K) κ
-    drawn: NDArray[np.int64]  # (N,) 0 before there is any
+    drawn: NDArray[np.int64]  # (N,) 0 if there is none yet
 
 
 class PBMHBState(NamedTuple):
-    """The counts and the sample."""
+    """Counts and sample."""
 
     displays: Floats  # (N, K, M)
     rewards: Floats  # (N, K, M)
     arrivals: Floats  # (N,)
     sample: PosteriorSample
-    order: Indices  # (K,) room: positions by decreasing κ
-    leaders: Indices  # (K,) room: items by decreasing θ
+    order: Indices  # (K,) workspace: positions by decreasing κ
+    leaders: Indices  # (K,) workspace: items by decreasing θ
 
 
 @inlined
 def _rank(
     state: PBMHBState,
     user_type: int,
-    t: int,  # noqa: ARG001 - a copy counts its own rounds
+    t: int,  # noqa: ARG001 - each copy counts its rounds
     parameters: Floats,
     rng: np.random.Generator,
     ranking: Indices,
@@ -157,7 +155,7 @@ def _rank(
 
 @internal
 def _init_sample(state: PBMHBState, user_type: int, rng: np.random.Generator) -> None:
-    """Draw from the prior and, if something is known already, walk from there to where the posterior is."""
+    """Draw a sample from the prior, and warm it up if there are counts."""
     i = user_type
     sample = state.sample
     for j in range(sample.items.shape[1]):
@@ -180,24 +178,29 @@ def _observe(state: PBMHBState, user_type: int, t: int, ranking: Indices, reward
 
 @dataclass(frozen=True, kw_only=True)
 class PBMHB(BaselinePolicy):
-    """Show the best ranking of a model drawn from the posterior by a few steps of Metropolis–Hastings.
+    """PB-MHB: the best ranking for a posterior sample by a few Metropolis–Hastings steps.
 
-    The model: an item shown at a position is clicked with probability θ_j κ_k, both uniform on [0, 1] before
-    anything is seen. Each round every θ_j and then every κ_k is offered a normal step of width c/√t, kept
-    within [0, 1]; the walk goes on from where the last round left it. The item of the k-th largest θ goes to
-    the position of the k-th largest κ.
+    An item at a position is clicked with probability θ_j κ_k, with uniform priors on [0, 1]. Each round
+    proposes a normal step of width c/√t, truncated to [0, 1], for every θ_j and then every κ_k, starting from
+    the sample of the last round. The item of the k-th largest θ goes to the position of the k-th largest κ.
 
-    In the paper κ_1 = 1, the first position being taken for the one looked at most. Here which one is need
-    not be known: all of κ is drawn, and only ratios of κ are ever learned, which is all that rankings need.
+    In the paper κ_1 = 1: the first position is assumed to have the highest examination. Here all of κ is
+    sampled, as the best position is unknown; only ratios of κ are identifiable, which is all that rankings
+    need.
 
     Parameters
     ----------
     width
-        c. At the paper's 1,000 steps are nearly uniform for the first million rounds.
+        c. At the paper's 1,000, proposals are nearly uniform for the first million rounds.
     steps
-        Sweeps over all coordinates a round, m in the paper.
+        Sweeps over all factors per round, m in the paper.
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    InvalidInputError
+        If the width or the number of steps, the treatment or the utility is not valid.
 
     References
     ----------
@@ -224,11 +227,11 @@ class PBMHB(BaselinePolicy):
         check_whole("steps", self.steps, 1)
 
     def new_scratch(self) -> dict[str, PosteriorSample]:
-        """Return room for the sample."""
+        """Return an empty scratch, which holds the sample."""
         return {}
 
     def init_state(self, counts: Counts, scratch: dict[str, PosteriorSample]) -> PBMHBState:
-        """Return the state for counts, with the sample that the scratch holds if it fits them."""
+        """Return the state for counts, with the sample of the scratch if it has their shape."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         sample = scratch.get("sample")
         if sample is None or sample.items.shape != (n, m) or sample.positions.shape != (n, k):
@@ -242,5 +245,5 @@ class PBMHB(BaselinePolicy):
         )
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:
-        """Return c and m for every round."""
+        """Return c and m of every round, shape (rounds, 2)."""
         return np.tile([self.width, float(self.steps)], (len(rounds), 1))
