@@ -45,7 +45,7 @@ def test_without_duckdb_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
         pass
 
 
-def test_a_system_that_starts_no_more_threads_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_be_started_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -55,7 +55,7 @@ def test_a_system_that_starts_no_more_threads_is_told(monkeypatch: pytest.Monkey
             session.run("SELECT 1")
 
 
-def test_a_full_disk_is_told_in_plain_words(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     duckdb = import_duckdb()
 
     class Full:

@@ -222,7 +222,7 @@ def test_stale_counts_cost_little() -> None:
 
 MANY_ITEMS = generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
 FEW_CLICKS = replace(MANY_ITEMS, item_means=MANY_ITEMS.item_means * 0.05)
-BARS = {  # world, horizon, most that the mean of 8 seeds may be; see docs/thompson-rank.md
+BARS = {  # problem, horizon, maximum of the mean over 8 seeds; see docs/thompson-rank.md
     "table 1": (kdd2012(), 30_000, 210.0),
     "20 items": (MANY_ITEMS, 30_000, 1100.0),
     "20 items, few clicks": (FEW_CLICKS, 30_000, 320.0),
@@ -269,7 +269,7 @@ def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
     assert (regrets <= 0.2 * final_regrets(UniformRandom(), problem, 20_000, replications=4)).all()
 
 
-def test_the_world_it_drew_is_told_through_a_policy_that_forgets_too() -> None:
+def test_a_forgetful_policy_returns_the_sampled_problem() -> None:
     policy = Forgetful(ThompsonRank(), "window:100")
     state = policy.init_state(settled_counts(kdd2012()), None)
     kernel, ranking = policy.kernel(n_items=5, n_positions=2), np.zeros(2, dtype=np.uintp)

@@ -21,10 +21,10 @@ SKEWED = Problem(
     name="skewed",
 )
 ONE_TYPE = generate("random", n_user_types=1, n_items=6, n_positions=2, seed=8)
-WORLDS = [kdd2012(), SKEWED, ONE_TYPE]
+PROBLEMS = [kdd2012(), SKEWED, ONE_TYPE]
 
 
-@pytest.mark.parametrize("problem", WORLDS, ids=lambda problem: problem.name)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 @pytest.mark.parametrize("equal", [False, True], ids=["personalized", "equal"])
 @pytest.mark.parametrize("greedy", [False, True], ids=["ucb", "greedy"])
 def test_distributions_agree(problem: Problem, greedy: bool, equal: bool) -> None:  # noqa: FBT001

@@ -1,4 +1,4 @@
-"""A simulation can give the counts at its end, and tell a function how far it is."""
+"""A simulation returns its final counts, and reports progress to a callback."""
 
 from pathlib import Path
 from threading import Lock
@@ -10,7 +10,7 @@ from banditrank import Counts, GreedyRank, InvalidInputError, Policy, TypeBlindU
 
 
 class Fixed(Policy):
-    """Shows the same ranking to everybody."""
+    """Shows the same ranking to all users."""
 
     def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN201, ARG002
         return np.arange(counts.n_positions)
@@ -60,7 +60,7 @@ def test_counts_cannot_be_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [UCBRank(coefficient=0.25), Fixed()])
-def test_a_function_is_told_of_every_round(policy: Policy, capsys: pytest.CaptureFixture) -> None:
+def test_a_progress_callback_gets_every_round(policy: Policy, capsys: pytest.CaptureFixture) -> None:
     made: list[int] = []
     lock = Lock()
 

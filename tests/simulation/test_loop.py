@@ -1,4 +1,4 @@
-"""The lean loop makes the choices of a full recomputation, round for round."""
+"""The compiled loop makes the choices of a full recomputation, round by round."""
 
 import numpy as np
 import pytest
@@ -153,9 +153,9 @@ def test_the_oracle_has_no_regret(treatment: str) -> None:
 
 
 def test_the_oracle_knows_the_rewards() -> None:
-    world = generate("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
-    oracle = Oracle(world, treatment="equal", utility=SIGMOID, rewards=Beta(4.0, 10.0))
-    result = simulate(oracle, world, 500, 1, 0, rewards=Beta(4.0, 10.0))
+    problem = generate("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
+    oracle = Oracle(problem, treatment="equal", utility=SIGMOID, rewards=Beta(4.0, 10.0))
+    result = simulate(oracle, problem, 500, 1, 0, rewards=Beta(4.0, 10.0))
     assert (result.regret == 0).all()
 
 

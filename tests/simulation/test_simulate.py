@@ -172,7 +172,7 @@ def test_another_simulation_does_not_overwrite_a_saved_one(tmp_path: Path, chang
     assert (tmp_path / "summary.json").read_text() == before
 
 
-def test_functions_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+def test_functions_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
     first, second = UCBRank(schedule=lambda _: 1.0), UCBRank(schedule=lambda _: 2.0)
     simulate(first, kdd2012(), 100, 2, 5, save_to=tmp_path)
     with pytest.raises(InvalidInputError, match="whose fingerprint differs"):
@@ -187,7 +187,7 @@ def test_functions_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
                 simulate(policy, kdd2012(), 100, 2, 5, save_to=tmp_path / "utility")
 
 
-def test_a_utility_that_fails_in_the_middle_is_told() -> None:
+def test_a_utility_that_fails_during_a_run_is_reported() -> None:
     limit = {"at": 1.2}
 
     def failing(value: float) -> float:
@@ -207,7 +207,7 @@ def test_a_utility_that_fails_in_the_middle_is_told() -> None:
         )
 
 
-def test_a_damaged_save_is_told(tmp_path: Path) -> None:
+def test_a_damaged_result_is_reported(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("{")
     with pytest.raises(InvalidInputError, match="saved result must be a directory written by save"):
         simulate(UCBRank(coefficient=0.25), kdd2012(), 100, 2, 5, save_to=tmp_path)

@@ -14,18 +14,18 @@ from banditrank.logs.kdd2012.extraction import extract
 from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
 
 
-def test_a_known_world_is_recovered_by_both_estimators(tmp_path: Path) -> None:
+def test_a_known_problem_is_recovered_by_both_estimators(tmp_path: Path) -> None:
     """Bounds of six standard deviations or more of each estimate; the seed is fixed."""
-    world = kdd2012()
-    log = write_sample_log(world, tmp_path, n_rows=300_000, seed=21)
+    original = kdd2012()
+    log = write_sample_log(original, tmp_path, n_rows=300_000, seed=21)
     diagnosis = diagnose(extract(log.training, log.profiles))
     for made in (diagnosis.paper, diagnosis.likelihood):
         problem = made.problem
-        assert problem.items == world.items
-        assert problem.user_types == world.user_types
-        assert np.abs(problem.arrival_rates - world.arrival_rates).max() < 0.01
-        assert np.abs(problem.position_preferences - world.position_preferences).max() < 0.02
-        assert np.abs(problem.item_means - world.item_means).max() < 0.06
+        assert problem.items == original.items
+        assert problem.user_types == original.user_types
+        assert np.abs(problem.arrival_rates - original.arrival_rates).max() < 0.01
+        assert np.abs(problem.position_preferences - original.position_preferences).max() < 0.02
+        assert np.abs(problem.item_means - original.item_means).max() < 0.06
         assert not made.clipped
         assert not made.excluded
     assert diagnosis.notes() == ["every cell has displays"]
@@ -44,7 +44,7 @@ def test_problems_hold_the_estimates(sample_log: SampleLog) -> None:
         )
 
 
-def test_empty_cells_left_out_ads_clipped_means_and_odd_codes_are_told(tmp_path: Path) -> None:
+def test_empty_cells_excluded_ads_clipped_means_and_unknown_codes_are_reported(tmp_path: Path) -> None:
     log = write_log(
         tmp_path,
         [

@@ -101,7 +101,7 @@ def test_a_malformed_last_line_is_named_in_either_file(tmp_path: Path, end: str)
         extract(log.training, log.profiles)
 
 
-def test_lines_that_were_not_read_are_told_even_if_nothing_is_wrong_with_them(tmp_path: Path) -> None:
+def test_lines_that_were_not_read_are_reported_even_if_they_are_valid(tmp_path: Path) -> None:
     file = training_file(write_log(tmp_path, GOOD).training)
     check_all_was_read(file, 8)
     for count in (7, 9):
@@ -111,7 +111,7 @@ def test_lines_that_were_not_read_are_told_even_if_nothing_is_wrong_with_them(tm
             check_all_was_read(file, count)
 
 
-def test_more_impressions_than_can_be_counted_are_told(
+def test_more_impressions_than_can_be_counted_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("banditrank.logs.kdd2012.extraction.MAX_DISPLAYS", 10**9)
@@ -121,7 +121,7 @@ def test_more_impressions_than_can_be_counted_are_told(
 
 
 @pytest.mark.parametrize("profiles", [["1\t0\t3", "2\t0\t4"], ["7\t1\t1"]])
-def test_a_log_without_a_known_gender_is_told(tmp_path: Path, profiles: list[str]) -> None:
+def test_a_log_without_a_known_gender_is_refused(tmp_path: Path, profiles: list[str]) -> None:
     log = write_log(tmp_path, GOOD, profiles)
     message = "training file must have lines .* whom the profile file gives gender 1 or 2, got 0"
     with pytest.raises(InvalidInputError, match=message):

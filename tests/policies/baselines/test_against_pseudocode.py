@@ -1,4 +1,4 @@
-"""The compiled policies beside the papers' pseudocode, in plain Python and item by item."""
+"""The compiled policies against the papers' pseudocode in plain Python."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -21,10 +21,10 @@ MEANS = np.array([0.15, 0.9, 0.3, 0.75, 0.45, 0.6])
 
 class Pseudocode(Protocol):
     def follow(self, shown: list[int], clicks: list[int]) -> None:
-        """Check that the paper may show this; take in the clicks."""
+        """Check that the pseudocode may show this ranking, and learn from the clicks."""
 
     def summary(self) -> list[list[int]]:
-        """Return what should be known now."""
+        """Return the state that the compiled policy should have."""
 
 
 class PlainTopRank:
@@ -196,7 +196,7 @@ def test_it_does_what_the_pseudocode_does(
     n_positions: int,
     summary_of: Callable[[ByHand], list[list[int]]],
 ) -> None:
-    """In a world where every position is looked at independently, so that several items are clicked."""
+    """Positions are examined independently, so that several items are clicked."""
     hand = ByHand(policy, n_items, n_positions, seed=3)
     rng = np.random.default_rng(4)
     summaries = []

@@ -48,7 +48,7 @@ def test_items_too_bad_for_the_batch_are_dropped() -> None:
     assert hand.shown() == {(1,)}
 
 
-def test_items_that_cannot_be_told_apart_stay() -> None:
+def test_items_that_are_not_separated_stay() -> None:
     hand = ByHand(BatchRank(horizon=10), n_items=5, n_positions=3)
     for _ in range(5000):
         hand.rank()

@@ -1,4 +1,4 @@
-"""What every policy of the field must satisfy, told of the world what the catalog tells it."""
+"""Conformance of every baseline, with the prior knowledge that `make_policy` gives it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ POLICIES: dict[str, MakePolicy] = {
 }
 
 
-# Policies that are told the order differ from the plain ones by what is known of user types.
+# Policies with a given order differ from the plain ones in what they know of user types.
 OF_ORDER = {check_rankings_are_valid, check_relabelling_user_types}
 CASES = [
     pytest.param(make_policy, check, id=f"{name}-{check.__name__}")
@@ -64,9 +64,9 @@ BELIEFS = {
     "comb-ucb1": ("means", "widths"),
     "grab": ("means",),
 }
-"""What is in the state because of the counts alone."""
+"""Fields of the state that depend on the counts alone."""
 
-NO_BELIEFS = {"pb-mhb", "pmed"}  # beside the counts they keep only what they may lose
+NO_BELIEFS = {"pb-mhb", "pmed"}  # beside the counts they keep scratch only
 
 
 @pytest.mark.parametrize("treatment", TREATMENTS)

@@ -56,7 +56,7 @@ def test_the_level_never_falls_and_is_not_negative() -> None:
     assert levels == sorted(levels)
 
 
-def test_a_bound_is_told_from_another_without_computing_it() -> None:
+def test_a_bound_is_compared_without_computing_it() -> None:
     rng = np.random.default_rng(1)
     for _ in range(2000):
         displays = float(rng.integers(0, 50))

@@ -26,7 +26,7 @@ def test_index_by_hand(epsilon: float, arrivals: int, first: int) -> None:
 
 def test_items_never_looked_at_come_first() -> None:
     counts = Counts.from_arrays([[[9, 0], [0, 9], [0, 0], [0, 5]]], [[[9, 0], [0, 0], [0, 0], [0, 0]]], [9])
-    policy = PBMUCB(examination=((1.0, 0.0),))  # nobody looks at the second position
+    policy = PBMUCB(examination=((1.0, 0.0),))  # the second position is never examined
     assert policy.rank(counts, 0, rng=np.random.default_rng(0)).tolist() == [1, 2]
 
 

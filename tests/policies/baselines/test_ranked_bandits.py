@@ -21,7 +21,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_rankings_become_diverse(policy: RankedBandits) -> None:
-    """What the paper is about: 0 and 1 are each liked by more than 2, but nobody needs both.
+    """The paper's motivation: 0 and 1 are each liked by more users than 2, but no user needs both.
 
     60% of users like items 0 and 1, 40% like item 2; each clicks the first that she likes, if any. Fixed
     seeds, 20,000 rounds. The best rankings show 0 or 1, and 2; of the last 5,000 rounds at least 70% must be

@@ -16,7 +16,7 @@ from banditrank.statistics.counts import Counts
 
 ATTRACTION = np.array([0.1, 0.8, 0.3, 0.55, 0.15, 0.05])
 EXAMINATION = np.array([1.0, 0.7, 0.4])
-WORLD = Problem([1.0], [EXAMINATION / EXAMINATION.sum()], [ATTRACTION])
+PROBLEM = Problem([1.0], [EXAMINATION / EXAMINATION.sum()], [ATTRACTION])
 CLICK_MODELS = (CASCADE, PositionBased())
 
 
@@ -121,10 +121,10 @@ def test_comparisons_are_fair_in_both_click_models(click_model: ClickModel) -> N
 
     All items in one part for 8,000 rounds, fixed seed.
     """
-    hand, world = ByHand(UniRank(), n_items=6, n_positions=3), make_world(WORLD, click_model=click_model)
+    hand, compiled = ByHand(UniRank(), n_items=6, n_positions=3), make_world(PROBLEM, click_model=click_model)
     users, rewards = np.random.default_rng(1), np.zeros(3)
     for _ in range(8000):
-        click_model.draw(world, 0, hand.rank(), users, rewards)
+        click_model.draw(compiled, 0, hand.rank(), users, rewards)
         hand.observe(rewards)
         hand.state.is_stale[0] = False  # the leader stays as it is
     order = np.argsort(-ATTRACTION)
@@ -140,7 +140,7 @@ def test_regret_all_but_ends_in_both_click_models(click_model: ClickModel) -> No
     runs with other seeds they lost at most 4%.
     """
     ours, blind = (
-        simulate(policy, WORLD, 10_000, 2, seed=1, click_model=click_model, checkpoints=[7500]).regret
+        simulate(policy, PROBLEM, 10_000, 2, seed=1, click_model=click_model, checkpoints=[7500]).regret
         for policy in (UniRank(), UniformRandom())
     )
     assert (ours[:, 1] - ours[:, 0] < 0.06 * (blind[:, 1] - blind[:, 0])).all()

@@ -1,4 +1,4 @@
-"""Replications in threads and processes of this machine: the same results, and nothing left behind."""
+"""Replications in threads and processes of this machine give the same results and leave nothing behind."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from banditrank.simulation.backends import local
 
 
 def make_policy(fails_at: int | None = None, baggage: object = None) -> Policy:
-    """Return a policy in plain Python, of a class that other processes can be sent but not import."""
+    """Return a policy in plain Python, of a class that is picklable but not importable."""
 
     class MostClicked(Policy):
         name = "most-clicked"

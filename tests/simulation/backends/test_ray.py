@@ -1,4 +1,4 @@
-"""Replications on Ray: the same results as here, clear words when something is wrong, nothing left behind."""
+"""Replications on Ray: the results of this machine, clear errors, and nothing left behind."""
 
 import importlib
 import logging
@@ -53,14 +53,14 @@ def ray_here() -> Iterator[RayBackend]:
 
 
 def surroundings() -> tuple[Any, ...]:
-    """Return what Ray changes of the program that it is part of."""
+    """Return the settings of this process that Ray changes."""
     names = os.environ.keys() - {"PYTEST_CURRENT_TEST"}
     level, handler = logging.getLogger("ray").level, signal.getsignal(signal.SIGTERM)
     return {name: os.environ[name] for name in names}, level, handler
 
 
 def descendants() -> dict[int, str]:
-    """Return the processes that this one has started, and those that they have, with their names."""
+    """Return the descendants of this process with their names."""
     found, parents = {}, {os.getpid()}
     processes = {}
     for status in Path("/proc").glob("[0-9]*/status"):
@@ -91,15 +91,15 @@ def only_the_first() -> ClickModel:
     """Return a click model of one's own that can be sent."""
 
     @inlined
-    def draw(world, user_type, ranking, rng, rewards) -> None:  # noqa: ANN001
+    def draw(problem, user_type, ranking, rng, rewards) -> None:  # noqa: ANN001
         for position in range(ranking.size):
             rewards[position] = 0.0
-        if rng.random() < world.item_means[user_type, ranking[0]]:
+        if rng.random() < problem.item_means[user_type, ranking[0]]:
             rewards[0] = 1.0
 
     @inlined
-    def value(world, user_type, ranking):  # noqa: ANN001, ANN202
-        return world.item_means[user_type, ranking[0]]
+    def value(problem, user_type, ranking):  # noqa: ANN001, ANN202
+        return problem.item_means[user_type, ranking[0]]
 
     class OnlyTheFirst(ClickModel):
         name = "only-the-first"
@@ -113,8 +113,8 @@ def uncompilable(value: float) -> float:
 
 
 def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
-    world = kdd2012()
-    later = Problem(**{**world.to_dict(), "item_means": world.item_means[:, ::-1]})
+    problem = kdd2012()
+    later = Problem(**{**problem.to_dict(), "item_means": problem.item_means[:, ::-1]})
     odd = custom(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
         (UCBRank(coefficient=0.25), {}),
@@ -131,10 +131,10 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
         (UCBRank(coefficient=0.5, treatment="equal", utility=odd, solver="enumeration"), {}),
         (UCBRank(coefficient=0.25), {"click_model": DependentClick(0.8)}),
         (UCBRank(coefficient=0.25), {"click_model": only_the_first()}),
-        (UCBRank(coefficient=0.25), {"problem": Timeline([world, later], [1, 500])}),
+        (UCBRank(coefficient=0.25), {"problem": Timeline([problem, later], [1, 500])}),
         (most_clicked(), {}),
     ):
-        asked = {"problem": world, "horizon": 1000, "replications": 3, "seed": 3, **settings}
+        asked = {"problem": problem, "horizon": 1000, "replications": 3, "seed": 3, **settings}
         there = simulate(policy, **asked, backend=ray_here)
         here = simulate(policy, **asked)
         assert there.is_complete
@@ -207,7 +207,7 @@ def test_an_interruption_stops_what_is_running(ray_here: RayBackend, tmp_path: P
     assert store._internal_kv_list("banditrank-stop-") == [], "the sign is there until all have stopped"
 
 
-def test_what_goes_wrong_there_is_told_here(ray_here: RayBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_on_the_cluster_are_raised_here(ray_here: RayBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = os.getpid()
 
     class Failing(Policy):

@@ -1,4 +1,4 @@
-"""Worlds that change, rewards that come late, and memories that forget."""
+"""Problems that change, delayed rewards, and policies that forget."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ SWAPPED = Timeline([SMALL, AFTER], [1, 1001])
 
 
 class FirstItems(Policy):
-    """Shows the first items, and notes what it is given."""
+    """Shows the first items, and records the counts it gets."""
 
     def __init__(self) -> None:
         self.seen: list[Counts] = []
@@ -45,16 +45,16 @@ class FirstItems(Policy):
         return np.arange(counts.n_positions)
 
 
-def test_a_world_that_never_changes_is_the_problem_itself() -> None:
+def test_a_timeline_without_changes_equals_its_problem() -> None:
     same = Timeline([SMALL, SMALL, SMALL], [1, 300, 301])
     for policy in (UCBRank(coefficient=0.5), GreedyRank(coefficient=0.5, treatment="equal", utility="nash")):
-        plain, changed = (simulate(policy, world, 2000, 3, 1) for world in (SMALL, same))
+        plain, changed = (simulate(policy, timeline, 2000, 3, 1) for timeline in (SMALL, same))
         assert np.array_equal(plain.regret, changed.regret)
 
 
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])
-def test_regret_is_measured_against_the_world_of_the_round(treatment: str) -> None:
-    first, later = (Oracle(world, treatment=treatment) for world in (SMALL, AFTER))
+def test_regret_is_measured_against_the_problem_of_the_round(treatment: str) -> None:
+    first, later = (Oracle(timeline, treatment=treatment) for timeline in (SMALL, AFTER))
     assert simulate(first, SWAPPED, 1000, 2, 0).final_regret == pytest.approx(0, abs=1e-9)
     knows_the_first = simulate(first, SWAPPED, 1500, 2, 0, checkpoints=[1000])
     assert knows_the_first.regret[:, 0] == pytest.approx(0, abs=1e-9)
@@ -62,7 +62,7 @@ def test_regret_is_measured_against_the_world_of_the_round(treatment: str) -> No
     assert simulate(later, Timeline([AFTER, SMALL], [1, 1001]), 1000, 2, 0).final_regret.max() < 1e-9
 
 
-def test_compiled_and_interpreted_runs_of_a_changing_world_agree() -> None:
+def test_compiled_and_interpreted_runs_of_a_changing_problem_agree() -> None:
     class Plain(Policy):
         def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN202
             return UCBRank(coefficient=0.5).rank(counts, user_type, rng=rng, scratch=scratch)
@@ -70,9 +70,9 @@ def test_compiled_and_interpreted_runs_of_a_changing_world_agree() -> None:
         def new_scratch(self) -> object:
             return UCBRank(coefficient=0.5).new_scratch()
 
-    world = changing(SMALL, "item-jumps:3", 800, seed=4)
-    compiled = simulate(UCBRank(coefficient=0.5), world, 800, 2, 3)
-    plain = simulate(Plain(), world, 800, 2, 3)
+    timeline = changing(SMALL, "item-jumps:3", 800, seed=4)
+    compiled = simulate(UCBRank(coefficient=0.5), timeline, 800, 2, 3)
+    plain = simulate(Plain(), timeline, 800, 2, 3)
     assert plain.regret == pytest.approx(compiled.regret)
 
 
@@ -118,10 +118,10 @@ def test_a_discount_weighs_by_age() -> None:
 
 def test_a_policy_that_forgets_finds_its_way_after_a_jump() -> None:
     # Both have the same arrivals and clicks; over 20 replications the forgetful one must lose less in sum.
-    world = Timeline(
+    timeline = Timeline(
         [SMALL, Problem([0.5, 0.5], SMALL.position_preferences, 1 - SMALL.item_means)], [1, 40_001]
     )
-    settings = {"problem": world, "horizon": 80_000, "replications": 20, "seed": 2}
+    settings = {"problem": timeline, "horizon": 80_000, "replications": 20, "seed": 2}
     policy = UCBRank(coefficient=2.0)
     keeps = simulate(policy, **settings).final_regret
     forgets = simulate(Forgetful(policy, "window:8000"), **settings).final_regret
@@ -145,8 +145,8 @@ def test_items_come_and_go_and_keep_what_was_learned_of_them() -> None:
 def test_a_new_item_is_found_without_starting_afresh(delay: int) -> None:
     old = Problem([1.0], [[1.0]], [[0.3, 0.5]], items=["a", "b"])
     new = Problem([1.0], [[1.0]], [[0.3, 0.5, 0.9]], items=["a", "b", "c"])
-    world = Timeline([old, new], [1, 5001])
-    result = simulate(UCBRank(coefficient=1.0), world, 20_000, 5, 0, delay=delay, keep_counts=True)
+    timeline = Timeline([old, new], [1, 5001])
+    result = simulate(UCBRank(coefficient=1.0), timeline, 20_000, 5, 0, delay=delay, keep_counts=True)
     for counts in result.counts:
         assert counts.rounds == 20_000 - delay
         assert counts.displays[0, 2, 0] > 12_000
@@ -154,7 +154,7 @@ def test_a_new_item_is_found_without_starting_afresh(delay: int) -> None:
 
 
 class Restarting(UCBRank):
-    """Begins a second initial phase when items come."""
+    """Starts a second initial phase when items are added."""
 
     update_items = CompiledPolicy.update_items
 
@@ -179,9 +179,9 @@ def test_old_items_are_not_shown_in_turn_because_of_a_new_one() -> None:
     # Of a bad item at every position a click takes thousands of rounds.
     old = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.8, 0.1]], items=["a", "b", "c"])
     new = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.8, 0.1, 0.001]], items=["a", "b", "c", "d"])
-    world = Timeline([old, new], [1, 5001])
+    timeline = Timeline([old, new], [1, 5001])
     before, after = (
-        simulate(UCBRank(coefficient=0.5), world, horizon, 5, 0, keep_counts=True).counts
+        simulate(UCBRank(coefficient=0.5), timeline, horizon, 5, 0, keep_counts=True).counts
         for horizon in (5000, 7000)
     )
     for one, other in zip(before, after, strict=True):
@@ -211,22 +211,22 @@ def test_late_rewards_are_learned_from_late() -> None:
 
 @pytest.mark.parametrize("changes", CHANGES)
 def test_changes_keep_types_and_positions_and_are_repeatable(changes: str) -> None:
-    world = changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
-    assert world == changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
-    assert world.problems[0] == kdd2012()
-    assert world.problems[1] != kdd2012()
-    assert world.user_types == kdd2012().user_types
-    assert (len(world.items) > 5) == (changes == "turnover")
-    for problem in world.problems:
+    timeline = changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
+    assert timeline == changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
+    assert timeline.problems[0] == kdd2012()
+    assert timeline.problems[1] != kdd2012()
+    assert timeline.user_types == kdd2012().user_types
+    assert (len(timeline.items) > 5) == (changes == "turnover")
+    for problem in timeline.problems:
         assert problem.n_items == 5
     if changes.endswith("drift"):
         what = "item_means" if changes == "item-drift" else "position_preferences"
-        values = np.array([getattr(problem, what) for problem in world.problems])
+        values = np.array([getattr(problem, what) for problem in timeline.problems])
         assert 0 < np.abs(np.diff(values, axis=0)).max() < 0.02, "a drift is smooth"
         assert np.ptp(values, axis=0).max() > 0.1, "and goes far"
 
 
-def test_a_saved_result_of_a_changing_world_is_read_back(tmp_path) -> None:  # noqa: ANN001
+def test_a_saved_result_of_a_changing_problem_is_loaded(tmp_path) -> None:  # noqa: ANN001
     result = simulate(UCBRank(coefficient=0.5), SWAPPED, 1500, 2, 1, delay=3, save_to=tmp_path)
     back = SimulationResult.load(tmp_path)
     assert back.problem == SWAPPED
@@ -266,7 +266,7 @@ def test_wrong_changes_are_refused(text: str) -> None:
         changing(SMALL, text, 1000)
 
 
-def test_a_policy_that_forgets_was_told_of_positions_what_the_inner_one_was() -> None:
+def test_a_forgetful_policy_violates_what_the_wrapped_policy_does() -> None:
     def told(name: str, memory: str | None) -> list[str]:
         policy = make_policy(name, kdd2012(), memory=memory)
         return list(violated_assumptions(policy, kdd2012(), rewards=Bernoulli(), click_model=SINGLE_LOOK))

@@ -1,4 +1,4 @@
-"""GreedyRank and UCBRank with the likelihood's estimates, and with a smoothed start."""
+"""GreedyRank and UCBRank with maximum-likelihood estimates, and with a smoothed start."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ RARE = Problem([0.5, 0.5], kdd2012().position_preferences, kdd2012().item_means 
 
 
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])
-def test_with_algorithm_1_the_general_formulas_play_as_the_lean_ones(treatment: str) -> None:
+def test_recomputed_and_running_estimates_give_the_same_regret(treatment: str) -> None:
     class Slow(UCBRank):
         _uses_running_estimates = False
 

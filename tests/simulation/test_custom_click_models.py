@@ -1,4 +1,4 @@
-"""A click model of somebody else's: regret is measured against what is best under that model."""
+"""Custom click models: regret is measured against the best rankings under the model."""
 
 from typing import ClassVar
 
@@ -21,21 +21,21 @@ from banditrank.testing.click_models import CLICK_MODEL_CHECKS
 
 
 @inlined
-def draw_cascade(world, user_type, ranking, rng, rewards):  # noqa: ANN001, ANN201
+def draw_cascade(problem, user_type, ranking, rng, rewards):  # noqa: ANN001, ANN201
     """The user goes down the list until she clicks; she starts with the first position."""
     going = True
     for position in range(ranking.size):
-        clicked = going and rng.random() < world.item_means[user_type, ranking[position]]
-        rewards[position] = world.scale if clicked else 0.0
+        clicked = going and rng.random() < problem.item_means[user_type, ranking[position]]
+        rewards[position] = problem.scale if clicked else 0.0
         going = going and not clicked
 
 
 @inlined
-def cascade_value(world, user_type, ranking):  # noqa: ANN001, ANN201
+def cascade_value(problem, user_type, ranking):  # noqa: ANN001, ANN201
     missed = 1.0
     for position in range(ranking.size):
-        missed *= 1.0 - world.item_means[user_type, ranking[position]]
-    return world.scale * (1.0 - missed)
+        missed *= 1.0 - problem.item_means[user_type, ranking[position]]
+    return problem.scale * (1.0 - missed)
 
 
 class Cascade(ClickModel):
@@ -44,7 +44,7 @@ class Cascade(ClickModel):
     value = staticmethod(cascade_value)
 
 
-WORLD = generate("conflict", n_user_types=2, n_items=5, n_positions=3, seed=3)
+PROBLEM = generate("conflict", n_user_types=2, n_items=5, n_positions=3, seed=3)
 MODEL = Cascade()
 
 
@@ -56,8 +56,8 @@ def test_it_conforms(check) -> None:  # noqa: ANN001
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])
 def test_regret_is_measured_against_the_models_own_optimum(treatment: str) -> None:
     aim = {"treatment": treatment, "utility": NASH}
-    settings = {"problem": WORLD, "horizon": 2000, "replications": 2, "seed": 1, "click_model": MODEL}
-    oracle = simulate(Oracle(WORLD, click_model=MODEL, **aim), **settings)
+    settings = {"problem": PROBLEM, "horizon": 2000, "replications": 2, "seed": 1, "click_model": MODEL}
+    oracle = simulate(Oracle(PROBLEM, click_model=MODEL, **aim), **settings)
     assert oracle.regret == pytest.approx(0.0, abs=1e-9)
     for policy in (UniformRandom(**aim), UCBRank(coefficient=0.5, **aim)):
         result = simulate(policy, **settings)

@@ -1,4 +1,4 @@
-"""Every policy in every world: they run where they are not made for it, and results say where that is."""
+"""Every policy runs on every kind of problem, and results report violated assumptions."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ IN_ORDER = Problem(
 )
 ODD = Problem([0.4, 0.6], [[0.5, 0.2, 0.3], [0.1, 0.3, 0.6]], IN_ORDER.item_means)  # in no order of numbers
 
-# A loop is compiled for each policy and click model: each policy meets one kind of user throughout, of those
-# that it is not made for if there are any.
+# A loop is compiled for each policy and click model, so each policy runs with one click model throughout: one
+# that it does not assume, if there is any.
 OTHER_MODEL = {
     **dict.fromkeys(("auto", "thompson-rank", "type-blind-ucb", "pb-mhb", "comb-ucb1", "random"), "cascade"),
     **dict.fromkeys(("greedy-rank", "ucb-rank", "oracle"), "position-based"),
@@ -33,7 +33,7 @@ USERS = {
     for name in POLICY_NAMES
 }
 
-# Policies notice nothing of how the world changes but items that come and go.
+# Of all changes, policies notice only added and removed items.
 UNNOTICED = [kind for kind in CHANGES if kind != "turnover"]
 CHANGES_MET = [
     (name, kind)
@@ -42,31 +42,31 @@ CHANGES_MET = [
 ]
 
 
-def check_run(policy: Policy, world: Problem | Timeline, **settings: Any) -> None:
-    """Run twice: what is lost is never less than nothing nor more than everything, and the same again."""
+def check_run(policy: Policy, problem: Problem | Timeline, **settings: Any) -> None:
+    """Check that two runs are equal, and that the regret of each round is between 0 and K."""
     first, second = (
-        simulate(policy, world, HORIZON, 2, seed=3, workers=1, checkpoints=range(1, HORIZON), **settings)
+        simulate(policy, problem, HORIZON, 2, seed=3, workers=1, checkpoints=range(1, HORIZON), **settings)
         for _ in range(2)
     )
     assert np.array_equal(first.regret, second.regret)
     assert not np.array_equal(first.regret[0], first.regret[1]) or policy.name == "oracle"
     lost = np.diff(first.regret, axis=1, prepend=0.0)  # each round
     assert lost.min() >= -1e-9
-    assert lost.max() <= world.n_positions  # a click on everything
+    assert lost.max() <= problem.n_positions  # a click on everything
 
 
-def test_there_are_users_of_every_kind() -> None:
+def test_every_click_model_is_used() -> None:
     assert {model.name for model in USERS.values()} == set(CLICK_MODEL_NAMES)
 
 
 @pytest.mark.parametrize("name", POLICY_NAMES)
-def test_every_policy_runs_with_other_users(name: str) -> None:
+def test_every_policy_runs_with_click_models_that_it_does_not_assume(name: str) -> None:
     policy = make_policy(name, ODD, click_model=USERS[name], horizon=HORIZON)
     check_run(policy, ODD, click_model=USERS[name])
 
 
 @pytest.mark.parametrize(("name", "changes"), CHANGES_MET)
-def test_every_policy_runs_in_worlds_that_change(name: str, changes: str) -> None:
+def test_every_policy_runs_on_changing_problems(name: str, changes: str) -> None:
     policy = make_policy(name, ODD, click_model=USERS[name], horizon=HORIZON)
     check_run(policy, changing(ODD, f"{changes}:3", HORIZON), click_model=USERS[name])
 
@@ -74,24 +74,26 @@ def test_every_policy_runs_in_worlds_that_change(name: str, changes: str) -> Non
 @pytest.mark.parametrize("name", [*BASELINES, *ORDERED_POLICY_NAMES])
 @pytest.mark.parametrize("memory", ["window:80", "discount:80"])
 def test_every_policy_forgets(name: str, memory: str) -> None:
-    world = changing(ODD, "turnover:2", HORIZON)
+    problem = changing(ODD, "turnover:2", HORIZON)
     for treatment in ("personalized", "equal"):
         policy = make_policy(
             name, ODD, treatment=treatment, memory=memory, click_model=USERS[name], horizon=HORIZON
         )
-        check_run(policy, world, click_model=USERS[name])
+        check_run(policy, problem, click_model=USERS[name])
 
 
 @pytest.mark.parametrize("name", ["pbm-ucb", "uni-rank"])  # learns from counts; from statistics of its own
 @pytest.mark.parametrize("delay", [1, 70, 2 * HORIZON])
 def test_rewards_may_come_late(name: str, delay: int) -> None:
-    for world in (ODD, changing(ODD, "turnover:2", HORIZON)):
-        check_run(make_policy(name, ODD), world, delay=delay)
+    for problem in (ODD, changing(ODD, "turnover:2", HORIZON)):
+        check_run(make_policy(name, ODD), problem, delay=delay)
 
 
-def said(policy: Policy, world: Problem | Timeline, model: str = "single-look", **settings: Any) -> list[str]:
+def said(
+    policy: Policy, problem: Problem | Timeline, model: str = "single-look", **settings: Any
+) -> list[str]:
     sentences = violated_assumptions(
-        policy, world, **{"rewards": Bernoulli(), "click_model": find_click_model(model), **settings}
+        policy, problem, **{"rewards": Bernoulli(), "click_model": find_click_model(model), **settings}
     )
     assert all(sentence.startswith(f"{policy.name} ") for sentence in sentences)
     return [sentence.removeprefix(f"{policy.name} ") for sentence in sentences]
@@ -99,7 +101,7 @@ def said(policy: Policy, world: Problem | Timeline, model: str = "single-look", 
 
 @pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("model", CLICK_MODEL_NAMES)
-def test_users_that_a_policy_is_not_made_for_are_named(name: str, model: str) -> None:
+def test_a_violated_click_model_is_named(name: str, model: str) -> None:
     policy = make_policy(name, IN_ORDER, click_model=find_click_model(model))
     made_for = policy.assumptions.click_models
     expected = [f"assumes {' or '.join(made_for)} clicks, not {model}."]

@@ -174,6 +174,6 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
         ("random", {"smoothed": True}, "smoothed must be left out for policy random, got True"),
     ],
 )
-def test_a_policy_is_told_nothing_that_it_has_no_use_for(name: str, options: dict, message: str) -> None:
+def test_an_option_that_does_not_apply_is_refused(name: str, options: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make_policy(name, generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1), **options)
