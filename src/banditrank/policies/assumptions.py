@@ -8,13 +8,13 @@ PositionInformation: TypeAlias = Literal["nothing", "order", "examination"]
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a policy assumes about the problem.
+    """Assumptions of a policy about the problem.
 
     Parameters
     ----------
     positions
-        What the policy is told about positions: ``nothing``; their ``order``, by decreasing examination; or
-        their ``examination`` probabilities.
+        What the policy needs to know about positions: ``nothing``; their ``order``, by decreasing
+        examination; or their ``examination`` probabilities.
     click_models
         Names of the click models that the guarantees of its paper hold for; empty if they hold for any.
     allows_graded_rewards

@@ -128,7 +128,7 @@ def make_policy(
     name
         One of `POLICY_NAMES`.
     problem, rewards, click_model
-        What the oracle knows, and what baselines are told about positions; other policies need no problem. Of
+        What the oracle knows, and what baselines know about positions; other policies need no problem. Of
         a problem that changes, they know how it starts.
     treatment, utility
         What the policy maximises.
@@ -227,7 +227,7 @@ def accepts_option(option: str, name: str, treatment: Treatment) -> bool:
 def _make_baseline(
     name: str, problem: Problem | None, click_model: ClickModel, horizon: int | None, options: dict[str, Any]
 ) -> BaselinePolicy:
-    """Return a baseline that is told what it assumes to know about positions."""
+    """Return a baseline with the information about positions that it assumes to know."""
     kind = BASELINES[name.removesuffix(ORDERED_SUFFIX)]
     if name.endswith(ORDERED_SUFFIX) or issubclass(kind, ExaminationBaselinePolicy):
         problem = _check_given(problem, name)

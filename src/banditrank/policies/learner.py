@@ -200,7 +200,15 @@ def start_learner(
     counts: Counts | None,
     rng: np.random.Generator | int | None,
 ) -> Learner:
-    """Return a learner for a problem, sizes or counts: see `Policy.start`."""
+    """Return a learner for a problem, sizes or counts: see `Policy.start`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the size is missing, ambiguous or not valid, or ``rng`` is not valid.
+    UnsolvableError
+        If the policy's solver cannot solve problems of this size.
+    """
     sizes = {"n_user_types": n_user_types, "n_items": n_items, "n_positions": n_positions}
     if problem is not None:
         if not isinstance(problem, Problem):

@@ -174,5 +174,11 @@ def solve_in_loop(
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    """Write the best ranking, shape (K,): within a relative gap by search, among sampled ones by sampling."""
+    """Write the best ranking, shape (K,): within a relative gap by search, among sampled ones by sampling.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is not called by a compiled function.
+    """
     raise NotImplementedError("called by compiled functions only")

@@ -270,9 +270,8 @@ def _fit_prior(posterior: Posterior, user_type: int) -> None:
     for j in range(rates.size):
         earned = shape + posterior.weighted_rewards[i, j]
         total += rates[j]
-        logarithms += math.log(rates[j]) - _log_mean_gap(
-            earned
-        )  # E ln of a Gamma of shape `earned`, mean `rates`
+        # E ln of a Gamma distribution of shape `earned` and mean `rates[j]`.
+        logarithms += math.log(rates[j]) - _log_mean_gap(earned)
     mean = max(total / rates.size, 1.0 / (posterior.rounds[i] + 2.0))
     prior.means[i] = mean
     prior.log_mean_gaps[i] = math.log(mean) - logarithms / rates.size

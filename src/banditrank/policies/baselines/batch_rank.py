@@ -220,7 +220,7 @@ class BatchRank(HorizonBaselinePolicy):
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def init_state(self, counts: Counts, scratch: Any) -> BatchRankState:  # noqa: ARG002 - keeps none
-        """Return the initial state: all items in one batch for all positions. Counts do not tell stages."""
+        """Return the initial state, one batch with all items: counts do not determine stages."""
         log_horizon = math.log(self.horizon)
         level = exploration_level(self.horizon)
         batches = init_batches(counts.n_user_types, counts.n_items, counts.n_positions, log_horizon)

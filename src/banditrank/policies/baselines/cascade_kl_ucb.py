@@ -102,7 +102,7 @@ class CascadeKLUCB(OrderedBaselinePolicy):
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def init_state(self, counts: Counts, scratch: Any) -> CascadeState:  # noqa: ARG002 - keeps none
-        """Return a state without observations: counts do not tell what was above a click."""
+        """Return a state without observations: counts do not show what was above a click."""
         shape = (counts.n_user_types, counts.n_items)
         return CascadeState(
             *arrays_of(counts),

@@ -276,7 +276,7 @@ class RankedBandits(OrderedBaselinePolicy):
             object.__setattr__(self, "horizon", check_horizon(self.horizon))
 
     def init_state(self, counts: Counts, scratch: Any) -> RankedState:  # noqa: ARG002 - keeps none
-        """Return a state without choices: counts do not tell choices that were not shown."""
+        """Return a state without choices: counts do not include choices that were not shown."""
         shape = (counts.n_user_types, counts.n_positions, counts.n_items)
         return self._state(counts, np.zeros(shape), np.zeros(shape), np.ones(shape))
 

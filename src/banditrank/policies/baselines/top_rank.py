@@ -204,7 +204,7 @@ class TopRank(HorizonBaselinePolicy):
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def init_state(self, counts: Counts, scratch: Any) -> TopRankState:  # noqa: ARG002 - keeps none
-        """Return the initial state: all items in one block. Counts do not tell comparisons."""
+        """Return the initial state: all items in one block. Counts do not determine comparisons."""
         wins = np.zeros((counts.n_user_types, counts.n_items, counts.n_items))
         return self._state(counts, wins, wins > 0.0)
 

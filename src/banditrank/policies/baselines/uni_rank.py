@@ -332,7 +332,7 @@ class UniRank(OrderedBaselinePolicy):
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
     def init_state(self, counts: Counts, scratch: Any) -> UniRankState:  # noqa: ARG002 - keeps none
-        """Return a state without comparisons: counts do not tell which items were in one part."""
+        """Return a state without comparisons: counts do not show which items were in one part."""
         shape = (counts.n_user_types, counts.n_items, counts.n_items)
         return self._state(counts, init_comparisons(np.zeros(shape), np.zeros(shape)))
 

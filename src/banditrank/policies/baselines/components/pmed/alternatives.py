@@ -63,7 +63,7 @@ def next_step(
 
     Parameters
     ----------
-    room
+    workspace
         Shifts and workspace.
     means, displays
         m and q, shape (K, M).
@@ -244,7 +244,7 @@ def find_closest(
 
     Parameters
     ----------
-    room
+    workspace
         Estimated model.
     equation
         Index of the equation.

@@ -68,16 +68,16 @@ def solve_program(program: Program, leaders: Indices) -> float:
             basis.losses[r, j] = means[r, leaders[r]] - means[r, j]
     basis.rows[0] = 0
     program.displays[:] = 0.0
-    told = _cut(program, leaders)
+    coverage = _cut(program, leaders)
     for _ in range(MAX_CUTTING_ROUNDS):
-        if told >= 1.0 - SLACK:
+        if coverage >= 1.0 - SLACK:
             break
         optimise(basis)
         _sum_displays(program)
-        told = _cut(program, leaders)
+        coverage = _cut(program, leaders)
     loss = 0.0
     for b in range(basis.rows[0]):
-        basis.levels[b] /= max(told, TINY)  # scales up to satisfy all constraints
+        basis.levels[b] /= max(coverage, TINY)  # scales up to satisfy all constraints
         loss += basis.costs[b] * basis.levels[b] if basis.kinds[b] == RANKING else 0.0
     return loss
 
@@ -89,10 +89,10 @@ def _cut(program: Program, leaders: Indices) -> float:
     least = 1.0
     for equation in range(program.alternatives.gaps.size):
         row = basis.rows[0]
-        told = find_closest(program.alternatives, equation, program.displays, leaders, basis.gains[row])
-        least = min(least, told)
-        if told < 1.0 - SLACK and row < basis.costs.size - 1:
-            add_row(basis, 1.0 - told)
+        coverage = find_closest(program.alternatives, equation, program.displays, leaders, basis.gains[row])
+        least = min(least, coverage)
+        if coverage < 1.0 - SLACK and row < basis.costs.size - 1:
+            add_row(basis, 1.0 - coverage)
     return least
 
 
