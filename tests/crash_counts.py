@@ -8,7 +8,7 @@ from itertools import chain
 from crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
 
 from banditrank.engine.tokens import Signer
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.opening import open_store

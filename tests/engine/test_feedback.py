@@ -15,9 +15,9 @@ from banditrank.engine.ranker import Ranker
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import Signer, Ticket, new_key
 from banditrank.errors import (
-    ContradictionError,
+    ConflictingFeedbackError,
     InvalidInputError,
-    LapsedRankingError,
+    ExpiredRankingError,
     UnknownNameError,
     UnknownRankingError,
 )
@@ -50,9 +50,9 @@ def test_what_contradicts_is_refused_and_changes_nothing() -> None:
         ranker.feedback(shown.id, clicked=shown.items[0], reward=0.5)
         ranker.feedback(other.id)
         for attempt in ({}, {"clicked": shown.items[1]}, {"clicked": shown.items[0], "reward": 0.25}):
-            with pytest.raises(ContradictionError, match="another feedback was counted"):
+            with pytest.raises(ConflictingFeedbackError, match="another feedback was counted"):
                 ranker.feedback(shown.id, **attempt)
-        with pytest.raises(ContradictionError):
+        with pytest.raises(ConflictingFeedbackError):
             ranker.feedback(other.id, clicked=other.items[0])
         assert totals(ranker) == (2, 0.5)
 
@@ -65,10 +65,10 @@ def test_feedback_may_come_late_but_not_after_the_window() -> None:
         clock.now += 59.9
         assert ranker.feedback(early.id, clicked=early.items[0]) == "counted"
         clock.now += 0.2
-        with pytest.raises(LapsedRankingError, match="window closed 0 seconds ago"):
+        with pytest.raises(ExpiredRankingError, match="window closed 0 seconds ago"):
             ranker.feedback(late.id, clicked=late.items[0])
         assert ranker.feedback(early.id, clicked=early.items[0]) == "repeated"
-        with pytest.raises(LapsedRankingError):
+        with pytest.raises(ExpiredRankingError):
             ranker.feedback(early.id)
         assert totals(ranker) == (1, 1.0)
 
@@ -280,7 +280,7 @@ def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
             assert submit(shown.id, clicked=shown.items[0])
             assert result() == expected
         assert submit(shown.id)
-        assert isinstance(result(), ContradictionError)
+        assert isinstance(result(), ConflictingFeedbackError)
         with pytest.raises(UnknownRankingError):
             submit("forged")
         with pytest.raises(UnknownNameError):
@@ -304,7 +304,7 @@ def test_submitting_feedback_reads_the_store_only_if_allowed() -> None:
         assert (store.reads, results) == (0, [])
         assert submit(counted.id, may_read_store=True)
         assert results == ["repeated"]
-        with pytest.raises(LapsedRankingError):
+        with pytest.raises(ExpiredRankingError):
             submit(late.id, may_read_store=True)
     with contextlib.closing(Engine(store, clock=clock)) as engine:
         engine._keeper.close()

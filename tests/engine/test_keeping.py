@@ -10,7 +10,7 @@ from banditrank.engine.journal import Answer
 from banditrank.engine.learned import Learned
 from banditrank.engine.tokens import new_key
 from banditrank.engine.watch import Watch
-from banditrank.errors import ForgottenError, LapsedRankingError, StoreUnavailableError
+from banditrank.errors import PurgedError, ExpiredRankingError, StoreUnavailableError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import (
     NOT_CLICKED,
@@ -95,7 +95,7 @@ def test_old_rankings_and_changes_are_forgotten_and_the_counts_stay() -> None:
         clock.now += 3600.0
         wait_until(lambda: len(store.changes(1, after=0)) == 1)
         assert ranker.counts() == counts
-        with pytest.raises(LapsedRankingError):
+        with pytest.raises(ExpiredRankingError):
             ranker.feedback(shown.id)
         play(ranker, 3, seed=2)
         assert ranker.counts().rounds == 14
@@ -119,7 +119,7 @@ def test_a_replica_too_far_behind_begins_at_a_snapshot() -> None:
         assert behind.version == 12
         numbers = tuple(range(5))
         assert behind.counts(surface, numbers)[1] == ranker.counts()
-        with pytest.raises(ForgottenError, match="counts of version 7 were thrown away"):
+        with pytest.raises(PurgedError, match="counts of version 7 were thrown away"):
             Learned(store, 1, surface, up_to=7)
         assert Learned(store, 1, surface, up_to=11).version == 11
 

@@ -2,7 +2,7 @@ import pytest
 from live import a_surface, seeded
 
 from banditrank.engine.view import View
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 from banditrank.testing.leaks import assert_no_leaks
 
 KINDS = [{}, {"policy": "ucb-rank"}, {"treatment": "equal", "utility": "nash"}]

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from banditrank.model.changes import CHANGES, changing
-from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, find_click_model
+from banditrank.model.changes import CHANGES, make_timeline
+from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, as_click_model
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Beta
+from banditrank.model.rewards import BernoulliRewards, BetaRewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import Policy
 from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
@@ -29,7 +29,7 @@ OTHER_MODEL = {
     **dict.fromkeys(("cascade-kl-ucb", "uni-rank", "ranked-bandits", "grab"), "single-look"),
 }
 USERS = {
-    name: find_click_model(OTHER_MODEL.get(name.removesuffix("-ordered"), "dependent-click"))
+    name: as_click_model(OTHER_MODEL.get(name.removesuffix("-ordered"), "dependent-click"))
     for name in POLICY_NAMES
 }
 
@@ -68,13 +68,13 @@ def test_every_policy_runs_with_click_models_that_it_does_not_assume(name: str) 
 @pytest.mark.parametrize(("name", "changes"), CHANGES_MET)
 def test_every_policy_runs_on_changing_problems(name: str, changes: str) -> None:
     policy = make_policy(name, ODD, click_model=USERS[name], horizon=HORIZON)
-    check_run(policy, changing(ODD, f"{changes}:3", HORIZON), click_model=USERS[name])
+    check_run(policy, make_timeline(ODD, f"{changes}:3", HORIZON), click_model=USERS[name])
 
 
 @pytest.mark.parametrize("name", [*BASELINES, *ORDERED_POLICY_NAMES])
 @pytest.mark.parametrize("memory", ["window:80", "discount:80"])
 def test_every_policy_forgets(name: str, memory: str) -> None:
-    problem = changing(ODD, "turnover:2", HORIZON)
+    problem = make_timeline(ODD, "turnover:2", HORIZON)
     for treatment in ("personalized", "equal"):
         policy = make_policy(
             name, ODD, treatment=treatment, memory=memory, click_model=USERS[name], horizon=HORIZON
@@ -85,7 +85,7 @@ def test_every_policy_forgets(name: str, memory: str) -> None:
 @pytest.mark.parametrize("name", ["pbm-ucb", "uni-rank"])  # learns from counts; from statistics of its own
 @pytest.mark.parametrize("delay", [1, 70, 2 * HORIZON])
 def test_rewards_may_come_late(name: str, delay: int) -> None:
-    for problem in (ODD, changing(ODD, "turnover:2", HORIZON)):
+    for problem in (ODD, make_timeline(ODD, "turnover:2", HORIZON)):
         check_run(make_policy(name, ODD), problem, delay=delay)
 
 
@@ -93,7 +93,7 @@ def said(
     policy: Policy, problem: Problem | Timeline, model: str = "single-look", **settings: Any
 ) -> list[str]:
     sentences = violated_assumptions(
-        policy, problem, **{"rewards": Bernoulli(), "click_model": find_click_model(model), **settings}
+        policy, problem, **{"rewards": BernoulliRewards(), "click_model": as_click_model(model), **settings}
     )
     assert all(sentence.startswith(f"{policy.name} ") for sentence in sentences)
     return [sentence.removeprefix(f"{policy.name} ") for sentence in sentences]
@@ -102,7 +102,7 @@ def said(
 @pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("model", CLICK_MODEL_NAMES)
 def test_a_violated_click_model_is_named(name: str, model: str) -> None:
-    policy = make_policy(name, IN_ORDER, click_model=find_click_model(model))
+    policy = make_policy(name, IN_ORDER, click_model=as_click_model(model))
     made_for = policy.assumptions.click_models
     expected = [f"assumes {' or '.join(made_for)} clicks, not {model}."]
     assert said(policy, IN_ORDER, model) == ([] if model in made_for else expected)
@@ -117,11 +117,11 @@ def test_sentences() -> None:
     assert said(told, ODD) == [mistaken]
     assert said(make_policy("pbm-ts", ODD, treatment="equal"), ODD) == [mistaken]  # told their average
     restless = "assumes that the problem does not change."
-    jumps, fresh_items = (changing(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover"))
+    jumps, fresh_items = (make_timeline(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover"))
     assert said(told, jumps) == [restless]
     assert said(told, fresh_items) == []
     assert said(make_policy("pbm-ts", IN_ORDER, memory="window:80"), jumps) == []
-    assert said(told, IN_ORDER, rewards=Beta(5.0)) == ["assumes clicks, not rewards beta:5:1."]
-    assert said(make_policy("pbm-ucb", IN_ORDER), IN_ORDER, rewards=Beta(5.0)) == []
+    assert said(told, IN_ORDER, rewards=BetaRewards(5.0)) == ["assumes clicks, not rewards beta:5:1."]
+    assert said(make_policy("pbm-ucb", IN_ORDER), IN_ORDER, rewards=BetaRewards(5.0)) == []
     fair = make_policy("grab", IN_ORDER, treatment="equal", utility="nash")
     assert said(fair, IN_ORDER, "position-based") == ["maximises clicks, not nash utility."]

@@ -8,8 +8,8 @@ from banditrank import (
     InvalidInputError,
     Timeline,
     UCBRank,
-    changing,
-    generate,
+    make_timeline,
+    make_problem,
     kdd2012,
     make_policy,
     simulate,
@@ -41,11 +41,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: make_policy("auto", PROBLEM, memory=5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
     (lambda: Forgetful("auto", "window:50"), "^policy must be a CompiledPolicy .*, got 'auto'$"),
     (lambda: Forgetful(UCBRank(coefficient=0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
-    (lambda: changing(PROBLEM, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
-    (lambda: changing(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
-    (lambda: changing(TIMELINE, "turnover:2", 100), "^problem must be a Problem: one that does not change"),
-    (lambda: changing(PROBLEM, "turnover:2", "100"), "^horizon must be a whole number from 2 .*, got '100'$"),
-    (lambda: changing(PROBLEM, "item-jumps:3", 0), "^horizon must be a whole number from 2 to .*, got 0$"),
+    (lambda: make_timeline(PROBLEM, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
+    (lambda: make_timeline(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
+    (lambda: make_timeline(TIMELINE, "turnover:2", 100), "^problem must be a Problem: one that does not change"),
+    (lambda: make_timeline(PROBLEM, "turnover:2", "100"), "^horizon must be a whole number from 2 .*, got '100'$"),
+    (lambda: make_timeline(PROBLEM, "item-jumps:3", 0), "^horizon must be a whole number from 2 to .*, got 0$"),
     (lambda: Timeline([PROBLEM, None], [1, 5]), "^problems must be a list of Problems, got "),
     (lambda: Timeline(PROBLEM, [1]), "^problems must be a list of Problems, got "),
     (lambda: Timeline([PROBLEM, PROBLEM], None), "^starts must be a list of rounds, got None$"),
@@ -70,6 +70,6 @@ def test_it_is_refused_in_one_line(call: Callable[[], object], message: str) -> 
 
 
 def test_click_models_and_rewards_go_by_name() -> None:
-    problem = generate("random", n_user_types=1, n_items=3, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=1, n_items=3, n_positions=2, seed=1)
     result = simulate("random", problem, 50, 1, rewards="beta:4", click_model="position-based")
     assert (result.rewards, result.click_model) == ("beta:4:1", "position-based")

@@ -20,19 +20,19 @@ from banditrank import (
     UCBRank,
     UnsolvableError,
     custom,
-    generate,
+    make_problem,
     kdd2012,
     simulate,
 )
-from banditrank.model.click_models import SINGLE_LOOK, draw_user_type, make_world
+from banditrank.model.click_models import SINGLE_LOOK, draw_user_type, compile_problem
 from banditrank.model.rankings import as_ranking
-from banditrank.model.rewards import Bernoulli
+from banditrank.model.rewards import BernoulliRewards
 from banditrank.policies.catalog import POLICY_NAMES, make_policy
 from banditrank.policies.learner import Learner
 from banditrank.simulation.regret import equal_regret, personalized_regret
 from banditrank.simulation.replication import Experiment
 
-SMALL = generate("random", n_user_types=2, n_items=5, n_positions=3, seed=1)
+SMALL = make_problem("random", n_user_types=2, n_items=5, n_positions=3, seed=1)
 SEED, ROUNDS = 5, 400
 
 
@@ -53,11 +53,11 @@ class Rounds(NamedTuple):
 def learn_as_the_simulator_does(policy: Policy, problem: Problem, rounds: int) -> Rounds:
     """Run a learner on the arrivals, clicks and generator of the first replication of a simulation."""
     experiment = Experiment(
-        policy, problem, Bernoulli(), SINGLE_LOOK, rounds, np.array([rounds]), SEED, 1, keep_counts=True
+        policy, problem, BernoulliRewards(), SINGLE_LOOK, rounds, np.array([rounds]), SEED, 1, keep_counts=True
     )
     arrivals_rng, clicks_rng, policy_rng = experiment.generators(0)
     learner = policy.start(problem, rng=policy_rng)
-    compiled, rewards = make_world(problem), np.zeros(problem.n_positions)
+    compiled, rewards = compile_problem(problem), np.zeros(problem.n_positions)
     user_types, rankings = [], []
     for _ in range(rounds):
         user_type = int(draw_user_type(compiled, arrivals_rng.random()))

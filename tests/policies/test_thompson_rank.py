@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     Counts,
     Forgetful,
     InvalidInputError,
@@ -15,7 +15,7 @@ from banditrank import (
     ThompsonRank,
     UniformRandom,
     UnsolvableError,
-    generate,
+    make_problem,
     kdd2012,
     simulate,
 )
@@ -220,7 +220,7 @@ def test_stale_counts_cost_little() -> None:
     assert 0 < regret < 160
 
 
-MANY_ITEMS = generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
+MANY_ITEMS = make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
 FEW_CLICKS = replace(MANY_ITEMS, item_means=MANY_ITEMS.item_means * 0.05)
 BARS = {  # problem, horizon, maximum of the mean over 8 seeds; see docs/thompson-rank.md
     "table 1": (kdd2012(), 30_000, 210.0),
@@ -249,14 +249,14 @@ def test_equal_treatment_is_solved_by_search() -> None:
 
 
 def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
-    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
+    problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
     settings = {"horizon": 1_000, "replications": 2, "seed": 3}
     one, two = (simulate(BY_SEARCH, problem, **settings, workers=workers) for workers in (1, 2))
     assert np.array_equal(one.regret, two.regret)
 
 
 def test_graded_rewards_are_learned_from() -> None:
-    rewards = Beta(concentration=4.0, scale=5.0)
+    rewards = BetaRewards(concentration=4.0, scale=5.0)
     regrets = final_regrets(ThompsonRank(max_reward=5.0), kdd2012(), 20_000, replications=6, rewards=rewards)
     assert regrets.mean() < 5.0 * 170.0  # regret is in units of the reward
 
@@ -264,7 +264,7 @@ def test_graded_rewards_are_learned_from() -> None:
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 6, 1), (1, 4, 4), (2, 2, 2), (1, 3, 2)])
 def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
     n, m, k = size
-    problem = generate("random", n_user_types=n, n_items=m, n_positions=k, seed=5)
+    problem = make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=5)
     regrets = final_regrets(ThompsonRank(), problem, 20_000, replications=4)
     assert (regrets <= 0.2 * final_regrets(UniformRandom(), problem, 20_000, replications=4)).all()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from banditrank import (
-    Bernoulli,
+    BernoulliRewards,
     Counts,
     GreedyRank,
     InvalidInputError,
@@ -13,11 +13,11 @@ from banditrank import (
     Problem,
     SimulationResult,
     UCBRank,
-    generate,
+    make_problem,
     kdd2012,
     simulate,
 )
-from banditrank.model.changes import CHANGES, changing
+from banditrank.model.changes import CHANGES, make_timeline
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
@@ -27,9 +27,9 @@ from banditrank.policies.running_estimates import UNREWARDED
 from banditrank.policies.schedules import constant
 from banditrank.policies.violated_assumptions import violated_assumptions
 from banditrank.simulation.timeline_counts import TimelineCounts
-from banditrank.statistics.memory import Buckets, discount, find_memory, sliding_window
+from banditrank.counts.forgetting import BucketedCounts, discount, as_forgetting, sliding_window
 
-SMALL = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
 AFTER = Problem([0.3, 0.7], SMALL.position_preferences, SMALL.item_means[:, ::-1])
 SWAPPED = Timeline([SMALL, AFTER], [1, 1001])
 
@@ -70,7 +70,7 @@ def test_compiled_and_interpreted_runs_of_a_changing_problem_agree() -> None:
         def new_scratch(self) -> object:
             return UCBRank(coefficient=0.5).new_scratch()
 
-    timeline = changing(SMALL, "item-jumps:3", 800, seed=4)
+    timeline = make_timeline(SMALL, "item-jumps:3", 800, seed=4)
     compiled = simulate(UCBRank(coefficient=0.5), timeline, 800, 2, 3)
     plain = simulate(Plain(), timeline, 800, 2, 3)
     assert plain.regret == pytest.approx(compiled.regret)
@@ -106,11 +106,11 @@ def test_a_window_remembers_the_last_rounds_only() -> None:
 
 
 def test_a_discount_weighs_by_age() -> None:
-    buckets = Buckets(discount(100))
+    buckets = BucketedCounts(discount(100))
     one = Counts.from_arrays([[[5.0], [0.0]]], [[[2.0], [0.0]]], [5])
     for _ in range(1000):
         buckets.add(one)
-    past = buckets.remembered(one)
+    past = buckets.weighted_total(one)
     ages = np.arange(1, 139)
     assert past.displays[0, 0, 0] == pytest.approx(5 * np.exp(-ages * 5 / 100).sum(), rel=1e-9)
     assert past.rewards[0, 0, 0] == pytest.approx(past.displays[0, 0, 0] * 0.4)
@@ -163,8 +163,8 @@ class Restarting(UCBRank):
 def test_new_items_do_not_begin_a_second_initial_phase(options: dict) -> None:
     # In the mean over 10 replications it costs 1,040 instead of 1,820, under equal treatment 1,410 instead of
     # 1,740, by likelihood 860 instead of 1,770; with two other seeds between 0.54 and 0.86 times as much.
-    problem = generate("synthetic", n_user_types=2, n_items=10, n_positions=3, seed=1)
-    settings = {"problem": changing(problem, "turnover:5", 60_000), "horizon": 60_000, "replications": 10}
+    problem = make_problem("synthetic", n_user_types=2, n_items=10, n_positions=3, seed=1)
+    settings = {"problem": make_timeline(problem, "turnover:5", 60_000), "horizon": 60_000, "replications": 10}
     goes_on = simulate(UCBRank(coefficient=0.5, **options), **settings, seed=1, keep_counts=True)
     restarts = simulate(Restarting(coefficient=0.5, **options), **settings, seed=1)
     assert goes_on.mean[-1] < 0.9 * restarts.mean[-1]
@@ -211,8 +211,8 @@ def test_late_rewards_are_learned_from_late() -> None:
 
 @pytest.mark.parametrize("changes", CHANGES)
 def test_changes_keep_types_and_positions_and_are_repeatable(changes: str) -> None:
-    timeline = changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
-    assert timeline == changing(kdd2012(), f"{changes}:2", 10_000, seed=3)
+    timeline = make_timeline(kdd2012(), f"{changes}:2", 10_000, seed=3)
+    assert timeline == make_timeline(kdd2012(), f"{changes}:2", 10_000, seed=3)
     assert timeline.problems[0] == kdd2012()
     assert timeline.problems[1] != kdd2012()
     assert timeline.user_types == kdd2012().user_types
@@ -255,7 +255,7 @@ def test_a_wrong_timeline_is_refused(problems: list, starts: list, message: str)
 )
 def test_a_wrong_memory_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="memory"):
-        find_memory(text)
+        as_forgetting(text)
 
 
 @pytest.mark.parametrize(
@@ -263,13 +263,13 @@ def test_a_wrong_memory_is_refused(text: str) -> None:
 )
 def test_wrong_changes_are_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="changes"):
-        changing(SMALL, text, 1000)
+        make_timeline(SMALL, text, 1000)
 
 
 def test_a_forgetful_policy_violates_what_the_wrapped_policy_does() -> None:
     def told(name: str, memory: str | None) -> list[str]:
         policy = make_policy(name, kdd2012(), memory=memory)
-        return list(violated_assumptions(policy, kdd2012(), rewards=Bernoulli(), click_model=SINGLE_LOOK))
+        return list(violated_assumptions(policy, kdd2012(), rewards=BernoulliRewards(), click_model=SINGLE_LOOK))
 
     for name in ("pbm-ucb", "top-rank-ordered", "top-rank"):
         assert told(name, "window:100") == told(name, None)

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     Forgetful,
     GreedyRank,
     InvalidInputError,
@@ -61,8 +61,8 @@ class Recording(Policy):
         return (np.arange(counts.n_positions) + self.shift) % counts.n_items
 
 
-@pytest.mark.parametrize("rewards", [None, Beta(0.5)])
-def test_the_same_users_come_to_policies_that_are_compared(rewards: Beta | None) -> None:
+@pytest.mark.parametrize("rewards", [None, BetaRewards(0.5)])
+def test_the_same_users_come_to_policies_that_are_compared(rewards: BetaRewards | None) -> None:
     policies = [Recording(0), Recording(2)]
     for policy in policies:
         simulate(policy, kdd2012(), 500, 1, 1, rewards=rewards)
@@ -203,7 +203,7 @@ def test_a_utility_that_fails_during_a_run_is_reported() -> None:
             3000,
             1,
             5,
-            rewards=Beta(4.0, 3.0),
+            rewards=BetaRewards(4.0, 3.0),
         )
 
 

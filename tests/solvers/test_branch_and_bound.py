@@ -43,7 +43,7 @@ def check(
     solution: Solution, world: World, utility: Utility, best: float, target_gap: float = DEFAULT_GAP
 ) -> None:
     """Check that an answer is certified, and rightly so."""
-    assert solution.certified
+    assert solution.is_certified
     assert complaint(solution, world, utility, best=best, target_gap=target_gap) is None
 
 
@@ -120,9 +120,9 @@ def test_no_world_is_certified_wrongly(utility: Utility, world: World, gap: floa
 @given(world=worlds())
 def test_out_of_time_the_bound_still_holds(utility: Utility, world: World) -> None:
     best = try_all(world, utility)
-    outcome = method_for(utility).outcome(world, utility, seconds=0.0)
-    assert len(set(outcome.ranking.tolist())) == world.n_positions
-    assert outcome.upper_bound >= best - rounding(world, utility, best)
+    result = method_for(utility).result(world, utility, seconds=0.0)
+    assert len(set(result.ranking.tolist())) == world.n_positions
+    assert result.upper_bound >= best - rounding(world, utility, best)
     solution = search(world, utility, bonuses=world.bonuses, time_limit=0.0)
     assert complaint(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
 
@@ -142,4 +142,4 @@ def test_powers_that_overflow_lose_to_those_that_do_not(means: list[list[float]]
     found = solve(world, alpha_fair(alpha), solver="branch-and-bound")
     best = solve(world, alpha_fair(alpha), solver="enumeration")
     assert found.value == best.value > -np.inf
-    assert found.certified
+    assert found.is_certified

@@ -45,12 +45,12 @@ def frontier_command(
     json_file: JsonOption = None,
 ) -> None:
     """Show the trade-off between everybody's total and the worst-off user type."""
-    from banditrank.model.catalog import find_problem
+    from banditrank.model.catalog import load_problem
     from banditrank.solvers.frontier import frontier
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
     check_targets(json_file, plot, inputs=[problem])
-    world = find_problem(problem)
+    world = load_problem(problem)
     chosen = _numbers(alphas)
     with told_of_long_compiling(), watched() as watch:
         points = frontier(world, alphas=chosen, time_limit=time_limit, on_progress=watch)
@@ -132,7 +132,7 @@ def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
     console.print(table)
     console.print("total: click rate over all users; worst off: of the type that gets least", style="dim")
     console.print("price: of equality, the share of the personalized total that is lost", style="dim")
-    if any(point.arbitrary for point in points):
+    if any(point.is_arbitrary for point in points):
         console.print("arbitrary: the value is −∞ and says nothing of the ranking; not in the picture")
 
 
@@ -143,6 +143,6 @@ def _shortened(names: list[str]) -> str:
 
 
 def _certificate(point: "FrontierPoint") -> str:
-    if point.arbitrary:
+    if point.is_arbitrary:
         return "arbitrary"
-    return "certified" if point.certified else shown(point.solution.gap)
+    return "certified" if point.is_certified else shown(point.solution.gap)

@@ -36,12 +36,12 @@ def show_command(
     toml: Annotated[bool, typer.Option("--toml", help="Print the problem as a TOML file instead.")] = False,
 ) -> None:
     """Print a problem: who arrives, where they look, what they like, and the best rankings."""
-    from banditrank.model.catalog import find_problem
-    from banditrank.model.problem_file import problem_text
+    from banditrank.model.catalog import load_problem
+    from banditrank.model.problem_file import problem_to_toml
 
-    found = find_problem(problem)
+    found = load_problem(problem)
     if toml:
-        sys.stdout.write(problem_text(found))
+        sys.stdout.write(problem_to_toml(found))
     else:
         _print_problem(found)
 
@@ -49,9 +49,9 @@ def show_command(
 @problem_commands.command("validate", cls=Command)
 def validate_command(problem: ProblemArgument) -> None:
     """Check a problem file; say what is wrong in one line, or what it holds."""
-    from banditrank.model.catalog import find_problem
+    from banditrank.model.catalog import load_problem
 
-    found = find_problem(problem)
+    found = load_problem(problem)
     typer.echo(f"{found.name}: {_size(found)}, valid")
 
 
@@ -70,13 +70,13 @@ def generate_command(
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same problem.")] = 0,
 ) -> None:
     """Draw a random problem of a family."""
-    from banditrank.model.generators import generate
-    from banditrank.model.problem_file import problem_text, write_problem
+    from banditrank.model.generators import make_problem
+    from banditrank.model.problem_file import problem_to_toml, write_problem
 
     check_targets(None, output=output)
-    problem = generate(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
+    problem = make_problem(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
     if output is None:
-        sys.stdout.write(problem_text(problem))
+        sys.stdout.write(problem_to_toml(problem))
     else:
         write_problem(problem, output)
         typer.echo(f"{output}: {_size(problem)}")

@@ -123,18 +123,18 @@ def simulate_command(
     ] = None,
 ) -> None:
     """Simulate policies on a problem and print their regrets."""
-    from banditrank.model.catalog import find_problem
-    from banditrank.model.changes import changing
-    from banditrank.model.click_model_catalog import find_click_model
-    from banditrank.model.rewards import find_rewards
+    from banditrank.model.catalog import load_problem
+    from banditrank.model.changes import make_timeline
+    from banditrank.model.click_model_catalog import as_click_model
+    from banditrank.model.rewards import as_rewards
     from banditrank.policies.catalog import non_default_options
     from banditrank.simulation.backends.catalog import make_backend
     from banditrank.simulation.plots import save_plot
 
     check_targets(json_file, plot, inputs=[problem])
-    start = find_problem(problem)
-    world = start if changes is None else changing(start, changes, horizon, seed)
-    reward_family, model = find_rewards(rewards), find_click_model(click_model)
+    start = load_problem(problem)
+    world = start if changes is None else make_timeline(start, changes, horizon, seed)
+    reward_family, model = as_rewards(rewards), as_click_model(click_model)
     line_up = _line_up(
         world,
         policy,

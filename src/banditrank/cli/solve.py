@@ -57,14 +57,14 @@ def solve_command(
     json_file: JsonOption = None,
 ) -> None:
     """Find the ranking that is best for all user types together, and say what equality costs each."""
-    from banditrank.model.catalog import find_problem
+    from banditrank.model.catalog import load_problem
     from banditrank.solvers.equality import equality_report
     from banditrank.solvers.solve import solve
-    from banditrank.utilities.utility import find_utility
+    from banditrank.utilities.utility import as_utility
 
     check_targets(json_file, inputs=[problem])
-    world = find_problem(problem)
-    wanted = find_utility(utility)
+    world = load_problem(problem)
+    wanted = as_utility(utility)
     with told_of_long_compiling(), watched() as watch:
         solution = solve(
             world,

@@ -76,7 +76,7 @@ def export_command(
 ) -> None:
     """Write a surface, its settings and its counts, to a file that people can read."""
     from banditrank.engine.transfer import as_text, export_surface
-    from banditrank.files import replacing
+    from banditrank.files import atomic_write
 
     check_targets(None, output=output)
     with opened(store, store_file) as kept:
@@ -85,7 +85,7 @@ def export_command(
         sys.stdout.write(as_text(document))
         return
     try:
-        with replacing(output) as path:
+        with atomic_write(output) as path:
             path.write_text(as_text(document), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("--output", "must be writable", output, error) from None

@@ -13,7 +13,7 @@ import typer
 from banditrank.cli.output import shown
 
 if TYPE_CHECKING:
-    from banditrank.solvers.method import Progress
+    from banditrank.solvers.solver import Progress
 
 _PAUSE = 0.25  # seconds between two changes of what is shown
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from banditrank.demo.surfaces import KnownSurface
 from banditrank.solvers.optimum import best_rankings
-from banditrank.utilities.utility import find_utility
+from banditrank.utilities.utility import as_utility
 
 UNKNOWN_ITEM = -1
 """Stands for an item that was added while the demo runs: the world does not know it, nobody clicks it."""
@@ -49,7 +49,7 @@ class Account:
         unknown = np.zeros((world.n_user_types, 1))
         self.means = np.hstack([world.item_means, unknown])  # (N, M + 1)
         self._equal = known.treatment == "equal"
-        self._utility = find_utility(known.utility)
+        self._utility = as_utility(known.utility)
         self.best = best_rankings(world, equal=self._equal, utility=self._utility)
         self.best_values = np.array([self.values(tuple(row))[i] for i, row in enumerate(self.best.tolist())])
         self.optimum = float(world.arrival_rates @ self.best_values)

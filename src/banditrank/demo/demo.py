@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from banditrank import __version__
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.client.asynchronous import AsyncClient
 from banditrank.client.attempts import ServiceError
 from banditrank.demo.account import Account
@@ -103,10 +103,10 @@ def run_demo(
     watch
         Called now and then with what became of the users so far.
     """
-    check_whole("seed", seed, 0)
+    check_integer("seed", seed, 0)
     check_number("speed", speed, 0.0, FASTEST)
     if rounds is not None:
-        check_whole("rounds", rounds, 1, MOST_ROUNDS)
+        check_integer("rounds", rounds, 1, MOST_ROUNDS)
 
     async def play(address: str) -> DemoResult:
         async with AsyncClient(address, timeout=_PATIENCE, transport=KeptConnections()) as client:

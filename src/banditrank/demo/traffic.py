@@ -10,7 +10,7 @@ from banditrank.client.attempts import ServiceError
 from banditrank.client.calls import ShownRanking
 from banditrank.demo.account import UNKNOWN_ITEM, Account
 from banditrank.demo.users import Visit
-from banditrank.errors import LapsedRankingError, UnknownRankingError
+from banditrank.errors import ExpiredRankingError, UnknownRankingError
 
 _AT_ONCE = 8  # users of a surface who are there at the same time, at most
 _MOST_BEHIND = (
@@ -113,7 +113,7 @@ class Traffic:
             _, ranking, clicked = heapq.heappop(self._late)
             try:
                 await self._client.feedback(ranking, clicked=clicked)
-            except LapsedRankingError:  # later than the service waits: when users are few
+            except ExpiredRankingError:  # later than the service waits: when users are few
                 self._account.lost += 1
             else:
                 self._account.late += 1

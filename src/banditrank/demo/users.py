@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.model.problem import Problem
 
 LATE_SHARE = 0.05
@@ -68,7 +68,7 @@ def users_of(world: Problem, *, seed: int, stream: int = 0) -> Iterator[Visit]:
     >>> first == again, sum(visit.report_after is None for visit in first)
     (True, 20)
     """
-    rng = np.random.default_rng([check_whole("seed", seed, 0), stream])
+    rng = np.random.default_rng([check_integer("seed", seed, 0), stream])
     arrivals = np.cumsum(world.arrival_rates)[:-1]
     looks = np.cumsum(world.position_preferences, axis=1)[:, :-1]  # (N, K - 1)
     while True:

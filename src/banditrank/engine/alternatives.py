@@ -6,7 +6,7 @@ from math import perm
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.known import Known
+from banditrank.model.known import ProblemLike
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ def all_rankings(n_items: int, n_positions: int) -> Places | None:
     return np.array(list(permutations(range(n_items), n_positions)), dtype=np.intp)
 
 
-def next_best(known: Known, ranking: Places, utility: Utility) -> Places | None:
+def next_best(known: ProblemLike, ranking: Places, utility: Utility) -> Places | None:
     """Return the best ranking but for one, None if there is no other.
 
     Where there are too many to look at all of them, it is the best of those that differ by an exchange of
@@ -59,12 +59,12 @@ def next_best(known: Known, ranking: Places, utility: Utility) -> Places | None:
     return best
 
 
-def values_of_rankings(known: Known, rankings: Places) -> Floats:
+def values_of_rankings(known: ProblemLike, rankings: Places) -> Floats:
     """Return what rankings, shape (C, K), are worth to each type, shape (C, N)."""
     return np.asarray(np.einsum("ik,ick->ci", known.position_preferences, known.item_means[:, rankings]))
 
 
-def _one_step_away(known: Known, ranking: Places, utility: Utility) -> Places:
+def _one_step_away(known: ProblemLike, ranking: Places, utility: Utility) -> Places:
     """Return the most promising rankings that differ by an exchange, or by one item."""
     rho, mu = known.position_preferences, known.item_means
     n_positions, n_items = ranking.size, mu.shape[1]

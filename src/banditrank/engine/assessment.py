@@ -131,7 +131,7 @@ def assess(known: SurfaceCounts) -> Assessment:
     other = NASH if own == UTILITARIAN else own
     own_place = 0 if surface.treatment == "personalized" else 1 if own == UTILITARIAN else 2
     rankings = [best_personalized_rankings(world), best_equal(world, UTILITARIAN), best_equal(world, other)]
-    draws = PosteriorDraws(counts.of_items(surface.shown_numbers), seed=known.version)
+    draws = PosteriorDraws(counts.select_items(surface.shown_numbers), seed=known.version)
     drawn = np.empty((len(rankings), draws.size, world.n_user_types))  # values in each draw
     best = np.empty(drawn.shape[1:])  # of the ranking that is best in it
     choices = []

@@ -4,7 +4,7 @@ import logging
 import time
 from types import TracebackType
 
-from banditrank.errors import StoreError, StoreUnavailableError, in_a_line, with_its_kind
+from banditrank.errors import StoreError, StoreUnavailableError, one_line, describe_error
 
 _LEAST_SECONDS = 1.0
 _MOST_SECONDS = 30.0
@@ -72,6 +72,6 @@ class Attempts:
         self._next = time.monotonic() + self._wait
         told = isinstance(error, StoreError)
         if self.trouble is None:
-            logger.error("%s: %s", self._what, in_a_line(error), exc_info=None if told else error)
-        self.trouble = in_a_line(error) if told else with_its_kind(error)
+            logger.error("%s: %s", self._what, one_line(error), exc_info=None if told else error)
+        self.trouble = one_line(error) if told else describe_error(error)
         return True

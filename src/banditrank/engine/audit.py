@@ -13,8 +13,8 @@ from banditrank.engine.reasons import reason_for
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import Ticket, tail_of
 from banditrank.engine.view import View
-from banditrank.errors import ForgottenError
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.errors import PurgedError
+from banditrank.estimators.maximum_likelihood import likelihood_estimate
 from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.storage.records import DISCARDED, REWARD_UNITS
 from banditrank.utilities.utility import UTILITARIAN, Utility
@@ -27,7 +27,7 @@ Places = NDArray[np.intp]
 def explain(engine: Engine, ranking_id: str) -> Explanation:
     """Return what a ranking was made of and why it came out as it did.
 
-    Raises `UnknownRankingError` for an id that was not given out here, and `ForgottenError` for a ranking
+    Raises `UnknownRankingError` for an id that was not given out here, and `PurgedError` for a ranking
     whose counts were thrown away since (see `Surface.keep_seconds`).
     """
     live, ticket = engine.ticket(ranking_id)
@@ -93,15 +93,15 @@ def _view_of(engine: Engine, live: LiveSurface, ticket: Ticket) -> View:
     """Return what the ranking was made from."""
     definition = engine.store.definition(live.number, revision=ticket.revision)
     if definition is None:
-        raise ForgottenError(
+        raise PurgedError(
             f"revision {ticket.revision} of surface {live.surface.name} is not kept any more"
         )
     surface = Surface.from_definition(definition)
     try:
         learned = Learned(engine.store, live.number, surface, up_to=ticket.version)
-    except ForgottenError as error:
+    except PurgedError as error:
         days = live.surface.keep_seconds / 86_400
-        raise ForgottenError(
+        raise PurgedError(
             f"the ranking cannot be explained any more: {error} (keep_seconds is {days:g} days)"
         ) from None
     version, counts = learned.counts(surface, surface.shown_numbers)

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.engine.surface import Surface
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.maximum_likelihood import likelihood_estimate
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.solve import solve
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import Utility
 
 SOLVER_SECONDS = 0.5

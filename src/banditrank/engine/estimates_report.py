@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from banditrank.engine.learned import SurfaceCounts
 from banditrank.engine.live_surface import LiveSurface
 from banditrank.estimators.estimates import arrival_rates
-from banditrank.estimators.intervals import likelihood_intervals
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.intervals import confidence_intervals
+from banditrank.estimators.maximum_likelihood import likelihood_estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def report_estimates(live: LiveSurface, *, level: float = 0.95) -> EstimatesRepo
 def estimates_of(known: SurfaceCounts, *, level: float = 0.95) -> EstimatesReport:
     """Return the estimates and intervals by what is known of a surface."""
     surface, counts = known.surface, known.counts
-    intervals = likelihood_intervals(counts, level=level)
+    intervals = confidence_intervals(counts, level=level)
     estimates = likelihood_estimate(counts)
     shares = arrival_rates(counts).tolist()
     retired = set(surface.retired)

@@ -14,8 +14,8 @@ from typing import TypeAlias, TypeVar
 
 from banditrank.errors import (
     BanditRankError,
-    ContradictionError,
-    LapsedRankingError,
+    ConflictingFeedbackError,
+    ExpiredRankingError,
     StoreError,
     StoreUnavailableError,
     UnknownRankingError,
@@ -228,9 +228,9 @@ def verdict_told(answer: Answer) -> str:
     if isinstance(answer, BanditRankError):
         raise answer
     if answer is Verdict.CONTRADICTED:
-        raise ContradictionError("another feedback was counted for this ranking before")
+        raise ConflictingFeedbackError("another feedback was counted for this ranking before")
     if answer is Verdict.FORGOTTEN:
-        raise LapsedRankingError("the ranking's attribution window closed long ago")
+        raise ExpiredRankingError("the ranking's attribution window closed long ago")
     if answer is Verdict.GONE:
         raise UnknownRankingError(SURFACE_GONE)
     return str(answer)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from banditrank.engine.activity import Activity
 from banditrank.engine.surface import Surface
-from banditrank.errors import ForgottenError
-from banditrank.statistics.counts import Counts
+from banditrank.errors import PurgedError
+from banditrank.counts.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.records import Change, Snapshot
@@ -69,7 +69,7 @@ class Learned:
         self._start_from(store.snapshot(number, up_to=up_to))
         self.catch_up(up_to)
         if up_to is not None and self.version != up_to:
-            raise ForgottenError(f"counts of version {up_to} were thrown away, later ones are kept")
+            raise PurgedError(f"counts of version {up_to} were thrown away, later ones are kept")
 
     def latest_change(self) -> int:
         """Return when the latest of these changes was made, in milliseconds since 1970; 0 if nobody knows."""

@@ -19,7 +19,7 @@ from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes, Signer, Ticket, key_time
 from banditrank.engine.view import View
 from banditrank.engine.watch import Watch
-from banditrank.errors import InvalidInputError, LapsedRankingError, UnknownNameError
+from banditrank.errors import InvalidInputError, ExpiredRankingError, UnknownNameError
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
     NOT_CLICKED,
@@ -174,7 +174,7 @@ class LiveSurface:
         """Raise an error for late feedback, unless it repeats what was counted in time."""
         if self._store.outcome(self.number, entry.shown.key) != entry.outcome:
             seconds = self._clock() - entry.shown.lapses / 1000
-            raise LapsedRankingError(f"the ranking's attribution window closed {seconds:.0f} seconds ago")
+            raise ExpiredRankingError(f"the ranking's attribution window closed {seconds:.0f} seconds ago")
 
     # What is known
 

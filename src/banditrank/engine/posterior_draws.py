@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.policies.posterior import init_posterior
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -13,8 +13,8 @@ from banditrank.engine.live_surface import LiveSurface, ShownRanking
 from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import RandomBytes
 from banditrank.engine.treatment_report import TreatmentReport, report_treatments
-from banditrank.errors import InvalidInputError, NameTakenError
-from banditrank.statistics.counts import Counts
+from banditrank.errors import InvalidInputError, AlreadyExistsError
+from banditrank.counts.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 
@@ -76,7 +76,7 @@ class Ranker:
         if record is None:
             try:
                 return self._engine.create(surface)
-            except NameTakenError:  # by a process that started at the same time
+            except AlreadyExistsError:  # by a process that started at the same time
                 return self._found_or_made(surface)
         kept = Surface.from_definition(record.definition).to_dict()
         for setting, value in surface.to_dict().items():

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.engine.served_policies import served_policy
-from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, in_a_line
+from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, one_line
 from banditrank.policies.base import CompiledPolicy, Treatment
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
@@ -97,7 +97,7 @@ class Surface:
         most_positions = min(len(self.shown_items), MOST_POSITIONS)
         if not most_positions:
             raise InvalidInputError("retired", "must leave at least one item", list(self.retired))
-        n_positions = check_whole("n_positions", self.n_positions, 1, most_positions)
+        n_positions = check_integer("n_positions", self.n_positions, 1, most_positions)
         object.__setattr__(self, "n_positions", n_positions)
         cells = len(self.user_types) * len(self.items) * self.n_positions
         if cells > MOST_CELLS:
@@ -182,7 +182,7 @@ class Surface:
         try:
             return cls.from_dict(json.loads(text))
         except (UnsolvableError, ValueError, TypeError) as error:
-            raise StoreError(f"a surface in the store is not of this version: {in_a_line(error)}") from error
+            raise StoreError(f"a surface in the store is not of this version: {one_line(error)}") from error
 
     def successor(self, changed: "Surface") -> "Surface":
         """Return what this surface is to become, or raise an error if what was learned would not fit it."""

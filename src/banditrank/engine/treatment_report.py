@@ -13,7 +13,7 @@ from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.equality import equality_report
 from banditrank.solvers.solve import solve
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 SOLVER_SECONDS = 2.0
 """After which the best equal ranking so far is reported, with its gap."""

@@ -21,7 +21,7 @@ from banditrank.engine.surface import Surface
 from banditrank.engine.tokens import TAIL_BYTES, RandomBytes
 from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
 from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 from banditrank.storage.records import pack_ranking
 
 _AT_A_TIME = 64

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from banditrank import __version__
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.experiments.archive import Archive, folder
 from banditrank.experiments.machine import machine
@@ -50,7 +50,7 @@ def conduct(
     quick, seed, workers, backend, address, progress, on_part
         As for `banditrank.experiments.reproduce.reproduce`.
     """
-    seed = check_whole("seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     directory = Path(output)
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # before a directory is made
     with open_backend(backend, workers=workers, address=address) as place:  # refuses before anything is made

@@ -11,8 +11,8 @@ from banditrank.experiments.archive import DATA
 from banditrank.experiments.page import write_page
 from banditrank.experiments.publication import REPRODUCTION, Publication
 from banditrank.experiments.study import Picture, Reading, Study
-from banditrank.figures import any_script, theme
-from banditrank.files import replacing
+from banditrank.figures import ignore_missing_glyphs, theme
+from banditrank.files import atomic_write
 
 SUMMARY_FILE = "summary.json"
 PAGE_FILE = "index.html"
@@ -81,11 +81,11 @@ class Report:
                 figures = directory / FIGURES / study
                 figures.mkdir(parents=True, exist_ok=True)
                 for kind, content in (("png", drawing.png), ("svg", drawing.light)):
-                    with replacing(figures / f"{drawing.picture.name}.{kind}") as path:
+                    with atomic_write(figures / f"{drawing.picture.name}.{kind}") as path:
                         path.write_bytes(content)
-        with replacing(directory / PAGE_FILE) as path:
+        with atomic_write(directory / PAGE_FILE) as path:
             write_page(self, drawings, path)
-        with replacing(directory / SUMMARY_FILE) as path:
+        with atomic_write(directory / SUMMARY_FILE) as path:
             path.write_text(json.dumps(self.summary(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -113,7 +113,7 @@ def _draw(picture: Picture, kind: str, *, dark: bool) -> bytes:
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 
     target = BytesIO()
-    with theme(dark=dark), any_script():
+    with theme(dark=dark), ignore_missing_glyphs():
         figure = Figure(figsize=(picture.width, picture.height), dpi=150, layout="constrained")
         picture.draw(figure)
         figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)

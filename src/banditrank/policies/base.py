@@ -13,8 +13,8 @@ from banditrank.model.problem import Problem
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import NO_ASSUMPTIONS, Assumptions
 from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.statistics.counts import Counts, check_counts
-from banditrank.statistics.memory import Memory
+from banditrank.counts.counts import Counts, check_counts
+from banditrank.counts.forgetting import Forgetting
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Policy(ABC):
     own_statistics: ClassVar[str | None] = None  # what it learns from in addition to counts
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
-    memory: Memory | None = None  # the rounds that it learns from; all if None
+    memory: Forgetting | None = None  # the rounds that it learns from; all if None
 
     @abstractmethod
     def rank(

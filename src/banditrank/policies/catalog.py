@@ -41,7 +41,7 @@ from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.uniform import UniformRandom
 from banditrank.solvers.solve import SolverName
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
 COEFFICIENT_POLICIES: dict[str, Callable[..., CompiledPolicy]] = {
     policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
@@ -172,7 +172,7 @@ def make_policy(
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
     if options.pop("smoothed", False):
         options["smoothing"] = Smoothing()
-    options |= {"treatment": treatment, "utility": find_utility(utility)}
+    options |= {"treatment": treatment, "utility": as_utility(utility)}
     first = None if problem is None else as_timeline(problem).problems[0]
     if name in COEFFICIENT_POLICIES:
         policy = COEFFICIENT_POLICIES[name](**options)

@@ -21,7 +21,7 @@ from banditrank.policies.running_estimates import (
 )
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.wrapper import PolicyWrapper
-from banditrank.statistics.counts import Counts
-from banditrank.statistics.memory import Buckets, Memory, find_memory
+from banditrank.counts.counts import Counts
+from banditrank.counts.forgetting import Buckets, Forgetting, as_forgetting
 
 
 @dataclass(frozen=True, init=False)
@@ -23,7 +23,7 @@ class Forgetful(PolicyWrapper):
         The policy. One with statistics of its own cannot discount them: it restarts each time as many rounds
         have passed as its memory is long.
     memory
-        A `Memory`, or ``window:ROUNDS`` or ``discount:ROUNDS``.
+        A `Forgetting`, or ``window:ROUNDS`` or ``discount:ROUNDS``.
 
     Raises
     ------
@@ -39,16 +39,16 @@ class Forgetful(PolicyWrapper):
 
     name: ClassVar[str] = "forgetful"
 
-    memory: Memory
+    memory: Forgetting
 
-    def __init__(self, policy: CompiledPolicy, memory: Memory | str) -> None:
+    def __init__(self, policy: CompiledPolicy, memory: Forgetting | str) -> None:
         if not isinstance(policy, CompiledPolicy):
             raise InvalidInputError("policy", "must be a CompiledPolicy (make_policy returns one)", policy)
-        if not isinstance(memory, Memory | str):
+        if not isinstance(memory, Forgetting | str):
             rule = "must be a Memory, or window:ROUNDS or discount:ROUNDS"
             raise InvalidInputError("memory", rule, memory)
         object.__setattr__(self, "policy", policy)
-        object.__setattr__(self, "memory", find_memory(memory) if isinstance(memory, str) else memory)
+        object.__setattr__(self, "memory", as_forgetting(memory) if isinstance(memory, str) else memory)
         shared = ("name", "treatment", "utility", "assumptions", "own_statistics", "distinguishes_user_types")
         for name in shared:
             object.__setattr__(self, name, getattr(policy, name))
@@ -77,7 +77,7 @@ class ForgettingCounts:
         Counts of the shape to expect. Counts in them belong to the first bucket.
     """
 
-    def __init__(self, memory: Memory, like: Counts) -> None:
+    def __init__(self, memory: Forgetting, like: Counts) -> None:
         self._buckets = Buckets(memory)
         self._at_bucket_start = like.scaled(0.0)
 

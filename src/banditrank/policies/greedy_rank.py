@@ -33,7 +33,7 @@ class GreedyRank(PaperPolicy):
 
     Examples
     --------
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[20, 10], [40, 20]]], [200])
     >>> GreedyRank(coefficient=0.0).rank(counts, 0, rng=np.random.default_rng(1))  # item 1, then item 0
     array([1, 0])

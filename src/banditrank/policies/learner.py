@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy, Policy
 from banditrank.policies.forgetful import ForgettingCounts
-from banditrank.statistics.counts import Counts, check_counts
+from banditrank.counts.counts import Counts, check_counts
 
 
 class Learner:
@@ -147,7 +147,7 @@ class Learner:
                 raise InvalidInputError("rewards", "must hold numbers only", rewards) from None
         earned = np.zeros(self._counts.n_positions)
         if position is not None:
-            clicked = check_whole("position", position, 0, self._counts.n_positions - 1)
+            clicked = check_integer("position", position, 0, self._counts.n_positions - 1)
             earned[clicked] = 1.0 if reward is None else check_number("reward", reward, 0.0, 1e9)
         elif reward is not None:
             raise InvalidInputError("reward", "must be left out if no position is given", reward)
@@ -180,7 +180,7 @@ class _CompiledState:
     def rank(self, user_type: int, t: int, rng: np.random.Generator) -> Ranking:
         parameters = self._policy.parameters(np.array([t]))[0]
         self._kernel.rank(self._state, self._known_type(user_type), t, parameters, rng, self._ranking)
-        self._policy.utility.raise_failure()
+        self._policy.utility.raise_callback_error()
         return self._ranking.astype(np.intp)
 
     def observe(self, user_type: int, t: int, ranking: Ranking, rewards: NDArray[np.float64]) -> None:
@@ -222,7 +222,7 @@ def start_learner(
         shape = counts.displays.shape
     else:
         shape = (
-            check_whole("n_user_types", 1 if n_user_types is None else n_user_types, 1),
+            check_integer("n_user_types", 1 if n_user_types is None else n_user_types, 1),
             _check_size("n_items", n_items),
             _check_size("n_positions", n_positions),
         )
@@ -237,7 +237,7 @@ def start_learner(
 def _check_size(field: str, value: int | None) -> int:
     if value is None:
         raise InvalidInputError(field, "must be given unless a problem or counts are", value)
-    return check_whole(field, value, 1)
+    return check_integer(field, value, 1)
 
 
 def _as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:

@@ -5,13 +5,13 @@ from typing import NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import chosen_by_type, inlined
+from banditrank.compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies.base import Treatment
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room, slope
-from banditrank.solvers.branch_and_bound.search import Search, new_search, pursue
+from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
+from banditrank.solvers.branch_and_bound.search import Search, new_search, improve_ranking
 from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
-from banditrank.solvers.enumeration import EnumerationRoom, enumerate_rankings, enumeration_room
+from banditrank.solvers.enumeration import EnumerationWorkspace, enumerate_rankings, new_enumeration_workspace
 from banditrank.solvers.instance import Instance, score_cells
 from banditrank.solvers.solve import SolverName, choose_solver
 from banditrank.utilities.formulas import CompiledUtility
@@ -39,7 +39,7 @@ class AssignmentLoopSolver(NamedTuple):
     slope: float  # of the utility
     slopes: Floats  # (N,)
     scores: Floats  # (K, M)
-    workspace: AssignmentRoom
+    workspace: AssignmentWorkspace
 
 
 class EnumerationLoopSolver(NamedTuple):
@@ -47,7 +47,7 @@ class EnumerationLoopSolver(NamedTuple):
 
     utility: CompiledUtility
     is_sampled: bool
-    workspace: EnumerationRoom
+    workspace: EnumerationWorkspace
 
 
 class BranchAndBoundLoopSolver(NamedTuple):
@@ -108,9 +108,9 @@ def init_loop_solver(
     """Return a solver with its workspace, for instances of a size."""
     n, m, k = n_user_types, n_items, n_positions
     if solver == "assignment":
-        return AssignmentLoopSolver(slope(utility), np.zeros(n), np.zeros((k, m)), assignment_room(m, k))
+        return AssignmentLoopSolver(slope(utility), np.zeros(n), np.zeros((k, m)), new_assignment_workspace(m, k))
     if solver in ("enumeration", "sampling"):
-        return EnumerationLoopSolver(utility.compiled(), solver == "sampling", enumeration_room(n, m, k))
+        return EnumerationLoopSolver(utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k))
     tree = new_tree(n, m, k, capacity=_MAX_OPEN_NODES)
     return BranchAndBoundLoopSolver(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
 
@@ -154,12 +154,12 @@ def _solve_by_search(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
 ) -> None:
-    pursue(solver.search, solver.tree, instance, gap, _MAX_NODES, solver.latest)
+    improve_ranking(solver.search, solver.tree, instance, gap, _MAX_NODES, solver.latest)
     for k in range(ranking.size):
         ranking[k] = solver.latest[k]
 
 
-@chosen_by_type(
+@dispatch_on_type(
     {
         AssignmentLoopSolver: _solve_by_assignment,
         EnumerationLoopSolver: _solve_by_enumeration,

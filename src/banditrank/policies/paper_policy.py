@@ -25,8 +25,8 @@ from banditrank.policies.recomputed_ranking import (
 from banditrank.policies.running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import Utility, as_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]
 
@@ -53,7 +53,7 @@ class PaperPolicy(CompiledPolicy):
     solver
         Solver of equal treatment; ``auto`` chooses it by the utility.
     estimator
-        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.likelihood`.
+        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.maximum_likelihood`.
     smoothing
         Pseudo-counts to start with, instead of the paper's initial phase.
 
@@ -89,7 +89,7 @@ class PaperPolicy(CompiledPolicy):
         values = {
             "schedule": self._make_schedule(coefficient, schedule, treatment),
             "treatment": treatment,
-            "utility": find_utility(utility),
+            "utility": as_utility(utility),
             "solver": solver,
             "estimator": estimator,
             "smoothing": smoothing,

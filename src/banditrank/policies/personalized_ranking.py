@@ -16,7 +16,7 @@ from banditrank.policies.running_estimates import (
     try_explore,
     update_running_estimates,
 )
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]  # unsigned, so that compiled code has no negative indices to handle

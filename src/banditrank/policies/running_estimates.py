@@ -14,7 +14,7 @@ from banditrank.estimators.position_preferences import (
 )
 from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
 from banditrank.policies.round_robin import round_robin
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 

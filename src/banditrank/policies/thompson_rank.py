@@ -30,8 +30,8 @@ from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.policies.sorting import assign_in_order, top_k
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -166,7 +166,7 @@ class ThompsonRank(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
         check_number("max_reward", self.max_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
 

@@ -10,7 +10,7 @@ from banditrank.policies.paper_policy import PAPER_COEFFICIENTS
 from banditrank.policies.schedules import Schedule
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.wrapper import PolicyWrapper
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
 
 @dataclass(frozen=True, init=False)
@@ -34,7 +34,7 @@ class TypeBlindUCB(PolicyWrapper):
     Examples
     --------
     >>> import numpy as np
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[50], [9]], [[850], [1]]], [[[20], [3]], [[430], [0]]], [59, 851])
     >>> TypeBlindUCB(coefficient=0.0).rank(counts, 1, rng=np.random.default_rng(1))
     array([0])
@@ -61,7 +61,7 @@ class TypeBlindUCB(PolicyWrapper):
             coefficient = PAPER_COEFFICIENTS[treatment]
         object.__setattr__(self, "policy", UCBRank(coefficient=coefficient, schedule=schedule))
         object.__setattr__(self, "treatment", treatment)
-        object.__setattr__(self, "utility", find_utility(utility))
+        object.__setattr__(self, "utility", as_utility(utility))
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""

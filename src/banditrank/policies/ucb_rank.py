@@ -35,7 +35,7 @@ class UCBRank(PaperPolicy):
     --------
     The bonus favours an item with little exposure:
 
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[900], [9]]], [[[450], [3]]], [909])
     >>> UCBRank(coefficient=0.0).rank(counts, 0, rng=np.random.default_rng(1))
     array([0])

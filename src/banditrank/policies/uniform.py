@@ -10,8 +10,8 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.enumeration import draw_ranking
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 
 class UniformState(NamedTuple):
@@ -63,7 +63,7 @@ class UniformRandom(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the compiled functions."""

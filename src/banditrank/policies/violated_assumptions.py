@@ -29,9 +29,9 @@ def violated_assumptions(
 
     Examples
     --------
-    >>> from banditrank import Bernoulli, UCBRank, kdd2012
+    >>> from banditrank import BernoulliRewards, UCBRank, kdd2012
     >>> from banditrank.model.cascade import CASCADE
-    >>> print(*violated_assumptions(UCBRank(), kdd2012(), rewards=Bernoulli(), click_model=CASCADE))
+    >>> print(*violated_assumptions(UCBRank(), kdd2012(), rewards=BernoulliRewards(), click_model=CASCADE))
     ucb-rank assumes single-look or position-based clicks, not cascade.
     """
     timeline = as_timeline(problem)

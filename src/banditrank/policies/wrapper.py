@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from banditrank.policies.base import CompiledPolicy, Kernel
 from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 @dataclass(frozen=True)

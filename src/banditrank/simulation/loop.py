@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
-from banditrank.model.click_models import ClickModel, World, draw_user_type
+from banditrank.model.click_models import ClickModel, CompiledProblem, draw_user_type
 from banditrank.policies.base import Kernel
 from banditrank.utilities.formulas import CompiledUtility, collective
 
@@ -108,7 +108,7 @@ def _build(  # noqa: C901 - the loop is one function
 ) -> Callable[..., None]:
     def run_rounds(
         state: Any,
-        problem: World,
+        problem: CompiledProblem,
         objective: Objective,
         run_totals: RunTotals,
         delay: DelayBuffer,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from banditrank.errors import InvalidInputError
-from banditrank.figures import COLOURS, check_plot_path, plain, tidy, write_figure
+from banditrank.figures import COLOURS, check_plot_path, escape_mathtext, style_axes, write_figure
 from banditrank.simulation.result import SimulationResult
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
             color=colour,
             linestyle=dashes,
             linewidth=2.2,
-            label=plain(result.label),
+            label=escape_mathtext(result.label),
             zorder=3,
         )
     axes.set_xscale("log")
@@ -60,7 +60,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
     axes.set_ylabel("regret")
     axes.set_title("regret over time: median, and every replication", fontsize="medium", loc="left")
     axes.legend(frameon=False, fontsize="small", loc="upper left", handlelength=2.6)
-    tidy(axes)
+    style_axes(axes)
     return axes
 
 
@@ -81,7 +81,7 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
     axes.margins(x=0.08)
     axes.set_xlabel("regret")
     axes.set_title("final regret of every replication", fontsize="medium", loc="left")
-    tidy(axes)
+    style_axes(axes)
     low, high = axes.get_xlim()
     if sum(low <= tick <= high for tick in axes.get_xticks()) < 2:  # too few powers of ten
         axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -116,7 +116,7 @@ def save_plot(results: Sequence[SimulationResult], path: str | Path, changes: st
     count = max(len(result.replications) for result in results)
     made = f"seed {first.seed}, banditrank {first.version}"
     title = f"{first.problem_summary(changes)}: {first.horizon:,} rounds, {count} replications, {made}"
-    figure.suptitle(plain(title), x=0.01, ha="left", fontsize="large", wrap=True)
+    figure.suptitle(escape_mathtext(title), x=0.01, ha="left", fontsize="large", wrap=True)
     write_figure(figure, path, title)
 
 
@@ -127,4 +127,4 @@ def _style(index: int, result: SimulationResult) -> tuple[str, Any]:
 def _two_line_label(result: SimulationResult) -> str:
     """Return the label, with a line break after the policy's name."""
     name = result.policy["policy"]
-    return plain(f"{name}\n{result.label.removeprefix(f'{name}-')}")
+    return escape_mathtext(f"{name}\n{result.label.removeprefix(f'{name}-')}")

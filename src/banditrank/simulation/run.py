@@ -6,14 +6,14 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.click_models import World, draw_user_type
+from banditrank.model.click_models import CompiledProblem, draw_user_type
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.loop import Objective, RunTotals, compiled_loop, init_delay_buffer, init_run_totals
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.timeline_counts import Segment, TimelineCounts, segments
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
 CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress
@@ -59,7 +59,7 @@ def _replicate_compiled(
             rounds = np.arange(first, min(first + chunk, segment.last + 1))
             start = time.perf_counter()
             run.run_rounds(rounds)
-            policy.utility.raise_failure()
+            policy.utility.raise_callback_error()
             advance(len(rounds))
             first += len(rounds)
             seconds = time.perf_counter() - start
@@ -207,7 +207,7 @@ def _observe(
 def _gap(
     experiment: Experiment,
     objective: Objective,
-    compiled_problem: World,
+    compiled_problem: CompiledProblem,
     user_type: int,
     shown: NDArray[np.uintp],
 ) -> float:

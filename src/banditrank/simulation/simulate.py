@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.model.click_model_catalog import as_click_model
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards, as_rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
 from banditrank.policies.catalog import make_policy
@@ -108,12 +108,12 @@ def simulate(
     >>> result.final_regret.shape
     (3,)
     """
-    problem_rewards = Bernoulli() if rewards is None else as_rewards(rewards)
+    problem_rewards = BernoulliRewards() if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    horizon = check_whole("horizon", horizon, 1, MAX_HORIZON)
-    replications = check_whole("replications", replications, 1, MAX_REPLICATIONS)
-    seed = check_whole("seed", seed, 0)
-    delay = check_whole("delay", delay, 0, MAX_DELAY)
+    horizon = check_integer("horizon", horizon, 1, MAX_HORIZON)
+    replications = check_integer("replications", replications, 1, MAX_REPLICATIONS)
+    seed = check_integer("seed", seed, 0)
+    delay = check_integer("delay", delay, 0, MAX_DELAY)
     if isinstance(policy, str):
         policy = make_policy(
             policy, problem, rewards=problem_rewards, click_model=click_model, horizon=horizon
@@ -184,7 +184,7 @@ def check_simulation(
     if not isinstance(policy, Policy):
         raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
     timeline = as_timeline(problem)
-    if rewards.concentration > 0 and not click_model.graded:
+    if rewards.concentration > 0 and not click_model.has_graded_rewards:
         rule = f"must not be graded under click model {click_model}: a click earns the whole reward"
         raise InvalidInputError("rewards", rule, str(rewards))
     check_treatment(policy.treatment)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
 from banditrank.policies.forgetful import ForgettingCounts
-from banditrank.statistics.counts import Counts
-from banditrank.statistics.memory import Memory
+from banditrank.counts.counts import Counts
+from banditrank.counts.forgetting import Forgetting
 
 
 class Segment(NamedTuple):
@@ -65,14 +65,14 @@ class TimelineCounts:
         Counts of the items of the current problem.
     """
 
-    def __init__(self, timeline: Timeline, memory: Memory | None, n_user_types: int) -> None:
+    def __init__(self, timeline: Timeline, memory: Forgetting | None, n_user_types: int) -> None:
         self._item_indices = {item: index for index, item in enumerate(timeline.items)}
         self._all = Counts.empty(
             n_user_types=n_user_types, n_items=len(self._item_indices), n_positions=timeline.n_positions
         )
         self._forgetting = None if memory is None else ForgettingCounts(memory, self._all)
         self._current = self._items_of(timeline.problems[0])
-        self.counts = self._all.of_items(self._current)
+        self.counts = self._all.select_items(self._current)
 
     def has_other_items(self, problem: Problem) -> bool:
         """Return whether a problem has other items than the current one."""
@@ -88,7 +88,7 @@ class TimelineCounts:
         """
         self._write_back()
         before, self._current = self._current, self._items_of(problem)
-        self.counts = self._all.of_items(self._current)
+        self.counts = self._all.select_items(self._current)
         previous = np.full(len(self._item_indices), -1, dtype=np.intp)
         previous[before] = np.arange(len(before))
         return previous[self._current]
@@ -109,7 +109,7 @@ class TimelineCounts:
 
     def _replace(self, counts: Counts) -> None:
         self._all = counts
-        self.counts = counts.of_items(self._current)
+        self.counts = counts.select_items(self._current)
 
     def _items_of(self, problem: Problem) -> NDArray[np.intp]:
         return np.array([self._item_indices[item] for item in problem.items], dtype=np.intp)

@@ -58,7 +58,7 @@ class Store(ABC):
 
     @abstractmethod
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
-        """Create a surface, or raise `NameTakenError`. Cells, if there are any, are its first change."""
+        """Create a surface, or raise `AlreadyExistsError`. Cells, if there are any, are its first change."""
 
     @abstractmethod
     def find_surface(self, name: str) -> SurfaceRecord | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from banditrank.errors import NameTakenError
+from banditrank.errors import AlreadyExistsError
 from banditrank.storage.base import Store, Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
@@ -72,7 +72,7 @@ class MemoryStore(Store):
         """Create a surface."""
         with self._lock:
             if name in self._surfaces:
-                raise NameTakenError("surface", name)
+                raise AlreadyExistsError("surface", name)
             record = SurfaceRecord(next(self._numbers), name, definition, 1)
             self._surfaces[name] = record
             changes = [Change(record.number, 1, cells, 0)] if cells else []

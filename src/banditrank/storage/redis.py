@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from banditrank.errors import NameTakenError, StoreError
+from banditrank.errors import AlreadyExistsError, StoreError
 from banditrank.storage import redis_scripts as scripts
 from banditrank.storage.addresses import is_relaxed, without_options
 from banditrank.storage.base import Store, Written
@@ -77,7 +77,7 @@ class RedisStore(Store):
         """Create a surface."""
         number = self._run_on_surfaces(scripts.CREATE_SURFACE, name, definition, cells)
         if not number:
-            raise NameTakenError("surface", name)
+            raise AlreadyExistsError("surface", name)
         return SurfaceRecord(number, name, definition, 1)
 
     def find_surface(self, name: str) -> SurfaceRecord | None:

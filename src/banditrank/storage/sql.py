@@ -6,7 +6,7 @@ Statements are written with PostgreSQL's placeholders.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from banditrank.errors import NameTakenError
+from banditrank.errors import AlreadyExistsError
 from banditrank.storage.base import Written
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
@@ -42,7 +42,7 @@ class SqlStore(SqlForgetting):
                 [name, definition, 1 if cells else 0],
             )
             if not rows:
-                raise NameTakenError("surface", name)
+                raise AlreadyExistsError("surface", name)
             if cells:
                 transaction.run("INSERT INTO changes VALUES (%s, 1, %s, 0)", [rows[0][0], cells])
             return self._keep_definition(transaction, SurfaceRecord(rows[0][0], name, definition, 1))

@@ -48,8 +48,8 @@ def complaint(
         return f"{utility}: bound {bound!r} below the best {best!r}"
     if not missing <= _amount(gap, unit) + slack:
         return f"{utility}: gap {gap!r} for a value {value!r} that may miss {missing!r}"
-    if solution.certified != (gap <= target_gap):
-        return f"{utility}: certified is {solution.certified} with gap {gap!r}, asked for {target_gap!r}"
+    if solution.is_certified != (gap <= target_gap):
+        return f"{utility}: certified is {solution.is_certified} with gap {gap!r}, asked for {target_gap!r}"
     return None
 
 

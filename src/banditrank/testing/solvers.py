@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from banditrank.model.rankings import as_ranking
-from banditrank.solvers.method import Limits, Outcome
+from banditrank.solvers.solver import SolverOptions, SolverResult
 from banditrank.solvers.solution import Solution
-from banditrank.solvers.solve import DEFAULT_GAP, METHODS, SolverName, solve
+from banditrank.solvers.solve import DEFAULT_GAP, SOLVERS, SolverName, solve
 from banditrank.testing.honesty import ROUNDING, complaint, rounding
 from banditrank.testing.leaks import assert_no_leaks
 from banditrank.testing.worlds import World, draw_world, worlds
@@ -53,11 +53,11 @@ class SolverUnderTest:
         settings = {"target_gap": self.target_gap, "bonuses": world.bonuses, **options}
         return solve(world, utility, solver=self.name, **settings)
 
-    def outcome(self, world: World, utility: Utility, *, seconds: float = np.inf) -> Outcome:
+    def result(self, world: World, utility: Utility, *, seconds: float = np.inf) -> SolverResult:
         """Return what the method itself says: `solve` mends bounds, and lets no invalid ranking pass."""
         deadline = time.perf_counter() + seconds
-        return METHODS[self.name].run(
-            world.instance(), utility, Limits(self.target_gap, deadline, None, share=1.0, seed=0)
+        return SOLVERS[self.name].run(
+            world.instance(), utility, SolverOptions(self.target_gap, deadline, None, share=1.0, seed=0)
         )
 
 
@@ -66,7 +66,7 @@ def check_rankings_are_valid(solver: SolverUnderTest) -> None:
     for world in worlds():
         for utility in solver.utilities:
             for seconds in (np.inf, 0.0):
-                ranking = solver.outcome(world, utility, seconds=seconds).ranking
+                ranking = solver.result(world, utility, seconds=seconds).ranking
                 as_ranking(ranking, n_items=world.n_items, n_positions=world.n_positions)
 
 
@@ -77,7 +77,7 @@ def check_bounds_are_the_methods_own(solver: SolverUnderTest) -> None:
             best = world.best(utility)
             least = best - rounding(world, utility, best)
             for seconds in (np.inf, 0.0):
-                bound = solver.outcome(world, utility, seconds=seconds).upper_bound
+                bound = solver.result(world, utility, seconds=seconds).upper_bound
                 assert bound >= least, f"{utility}: bound {bound!r} below the best {best!r}"
 
 
@@ -148,7 +148,7 @@ def check_warm_start_changes_no_value(solver: SolverUnderTest) -> None:
             for start in (backwards, cold.ranking):
                 warm = solver(world, utility, warm_start=start)
                 _assert_same(warm.value, cold.value, solver.precision, f"{utility}: value from {start}")
-                assert warm.certified, f"{utility}: not certified from {start}"
+                assert warm.is_certified, f"{utility}: not certified from {start}"
 
 
 def check_ties_and_duplicates(solver: SolverUnderTest) -> None:
@@ -190,7 +190,7 @@ def check_types_that_never_arrive_do_not_count(solver: SolverUnderTest) -> None:
             for utility in solver.utilities:
                 solution = solver(more, utility)
                 _assert_same(solution.value, world.best(utility), solver.precision, f"{utility}: value")
-                assert solution.certified, f"{utility}: not certified"
+                assert solution.is_certified, f"{utility}: not certified"
                 assert solution.user_type_values.shape == (world.n_user_types + 1,)
 
 
@@ -237,18 +237,18 @@ def check_target_gap_is_kept(solver: SolverUnderTest) -> None:
             best = world.best(utility)
             for target_gap in (0.3, 1e-2, 1e-4):
                 solution = solver(world, utility, target_gap=target_gap)
-                assert solution.certified, f"{utility}: not certified to {target_gap}"
+                assert solution.is_certified, f"{utility}: not certified to {target_gap}"
                 _assert_honest(solution, world, utility, best, target_gap)
 
 
 def check_calls_leak_nothing(solver: SolverUnderTest) -> None:
     """Solving leaves references to what it is given and memory as they were."""
     instance = draw_world("conflict", (3, 5, 3), 0, bonuses=True).instance()
-    limits = Limits(solver.target_gap, np.inf, None, share=1.0, seed=0)
+    options = SolverOptions(solver.target_gap, np.inf, None, share=1.0, seed=0)
 
     def solve_all() -> None:
         for utility in solver.utilities:
-            METHODS[solver.name].run(instance, utility, limits)
+            SOLVERS[solver.name].run(instance, utility, options)
 
     compiled = tuple(utility.compiled() for utility in solver.utilities)
     assert_no_leaks(solve_all, instance, compiled, calls=50)
@@ -257,7 +257,7 @@ def check_calls_leak_nothing(solver: SolverUnderTest) -> None:
 def _assert_solved(solver: SolverUnderTest, world: World, utility: Utility) -> Solution:
     solution, best = solver(world, utility), world.best(utility)
     _assert_same(solution.value, best, solver.precision, f"{utility}: value of {solution.ranking}")
-    assert solution.certified, f"{utility}: not certified, gap {solution.gap}"
+    assert solution.is_certified, f"{utility}: not certified, gap {solution.gap}"
     _assert_honest(solution, world, utility, best, solver.target_gap)
     return solution
 

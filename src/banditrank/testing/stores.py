@@ -9,7 +9,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from banditrank.errors import NameTakenError
+from banditrank.errors import AlreadyExistsError
 from banditrank.storage.records import (
     NOT_CLICKED,
     NOTHING,
@@ -59,7 +59,7 @@ def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
     assert (counts.rounds, counts.rewards.sum()) == (3, 2)
     try:
         store.create_surface("copy", "{}", cells=cells)
-    except NameTakenError:
+    except AlreadyExistsError:
         assert rounds_of(store, copy) == 3
     else:
         raise AssertionError("a name was given twice")
@@ -71,7 +71,7 @@ def check_names_are_taken_once(open_store: OpenStore) -> None:
     first = store.create_surface("home", "{}")
     try:
         open_store().create_surface("home", "[]")
-    except NameTakenError:
+    except AlreadyExistsError:
         assert store.find_surface("home") == first
     else:
         raise AssertionError("a name was given twice")

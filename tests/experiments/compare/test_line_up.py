@@ -49,9 +49,9 @@ def test_what_is_known_of_positions_is_said_for_all() -> None:
 def test_where_worlds_change_each_policy_also_enters_with_a_window() -> None:
     names = ["ucb-rank", "grab", "random"]
     assert [each.label for each in entrants(SUITES["table1"], names, 5000)] == names
-    changing = entrants(SUITES["item-jumps"], names, 5000)
-    assert [each.label for each in changing] == [*names, "ucb-rank+window", "grab+window"]
-    assert changing[-1].memory == "window:500"
+    make_timeline = entrants(SUITES["item-jumps"], names, 5000)
+    assert [each.label for each in make_timeline] == [*names, "ucb-rank+window", "grab+window"]
+    assert make_timeline[-1].memory == "window:500"
 
 
 def test_a_quick_run_leaves_out_who_is_too_slow_unless_nobody_else_is_there() -> None:

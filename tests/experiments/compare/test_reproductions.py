@@ -24,7 +24,7 @@ from banditrank.experiments.compare.reproductions.unknown_positions import (
 )
 from banditrank.experiments.compare.reproductions.worlds import FIVE, FOUR
 from banditrank.experiments.study import Frames, Reading, Study
-from banditrank.model.click_models import make_world
+from banditrank.model.click_models import compile_problem
 from banditrank.model.position_based import PositionBased
 from banditrank.policies.catalog import BASELINES
 from banditrank.simulation.run import MIN_UNROLL_ROUNDS
@@ -176,7 +176,7 @@ def test_the_bound_of_combucb1_is_the_theorems() -> None:
 
 
 def test_clicks_on_the_papers_world_are_as_probable_as_in_the_paper() -> None:
-    laid_out = make_world(FIVE, click_model=PositionBased())
+    laid_out = compile_problem(FIVE, click_model=PositionBased())
     ranking = np.array([4, 0, 2], dtype=np.uintp)
     expected = 0.9 * 0.05 + 0.6 * 0.45 + 0.3 * 0.25
     assert PositionBased().value(laid_out, 0, ranking) == pytest.approx(expected)

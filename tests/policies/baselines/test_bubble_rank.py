@@ -5,7 +5,7 @@ from field_play import ByHand, play
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.bubble_rank import BubbleRank
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 def _wrong_pairs(ranking: list[int]) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from field_play import play
 
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
 from banditrank.policies.baselines.ranked_bandits import RankedBandits
@@ -72,7 +72,7 @@ NO_BELIEFS = {"pb-mhb", "pmed"}  # beside the counts they keep scratch only
 @pytest.mark.parametrize("treatment", TREATMENTS)
 @pytest.mark.parametrize("name", BELIEFS)
 def test_counts_alone_give_the_same_beliefs(name: str, treatment: Treatment) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
     policy = make_policy(name, problem, treatment=treatment)
     state, counts = play(policy, problem, 60)
     afresh = policy.init_state(counts, policy.new_scratch())
@@ -93,7 +93,7 @@ def test_what_policies_learn_from_counts_or_from_statistics_of_their_own_is_test
 
 @pytest.mark.parametrize("make_policy", POLICIES.values(), ids=POLICIES)
 def test_every_round_is_counted_once(make_policy: MakePolicy) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
     counts = play(make_policy(problem), problem, 100).counts
     assert counts.arrivals.sum() == 100
     assert (counts.displays.sum(axis=1) == counts.arrivals[:, None]).all()  # one item at each position

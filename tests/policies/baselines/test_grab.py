@@ -12,7 +12,7 @@ from banditrank.model.problem import Problem
 from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.policies.baselines.grab import GRAB
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 def _neighbours(leader: tuple[int, ...], means: NDArray[np.float64]) -> list[tuple[int, ...]]:

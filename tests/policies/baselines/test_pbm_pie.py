@@ -5,13 +5,13 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 
 from banditrank.errors import InvalidInputError
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
 from banditrank.policies.baselines.pbm_pie import PBMPIE, _find_rivals
 from banditrank.policies.catalog import make_policy
 from banditrank.policies.sorting import top_k
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 def upper_bound(displays: np.ndarray, clicks: np.ndarray, examination: np.ndarray, level: float) -> float:
@@ -98,7 +98,7 @@ def test_explores_in_the_last_position_every_other_round() -> None:
 
 
 def test_first_rounds_show_every_item_in_each_position() -> None:
-    problem = generate("random", n_user_types=1, n_items=7, n_positions=3, seed=0)
+    problem = make_problem("random", n_user_types=1, n_items=7, n_positions=3, seed=0)
     _, counts = play(make_policy("pbm-pie", problem), problem, 7)
     assert (counts.displays == 1).all()
 

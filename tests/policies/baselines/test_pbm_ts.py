@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from banditrank.policies.baselines.pbm_ts import PBMTS, sample_item_mean
 from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ POSTERIORS = {
     "more clicks than there can be looks": ([10, 20], [2, 9], [0.5, 0.1]),
     "one click": ([6, 5], [1, 0], [0.9, 0.3]),
     "a miss where everybody looks": ([9, 40], [8, 20], [1.0, 0.4]),
-    "a Beta distribution": ([30, 0], [12, 0], [1.0, 0.3]),
+    "a BetaRewards distribution": ([30, 0], [12, 0], [1.0, 0.3]),
     "much": ([900, 7000], [300, 800], [0.9, 0.3]),
     "much and rare": ([20000, 300], [12, 0], [0.6, 0.4]),
 }

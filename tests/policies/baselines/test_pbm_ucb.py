@@ -6,7 +6,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.policies.baselines.pbm_ucb import PBMUCB
 from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 @pytest.mark.parametrize(

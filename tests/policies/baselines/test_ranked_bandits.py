@@ -10,7 +10,7 @@ from banditrank.model.problem import Problem
 from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.policies.baselines.ranked_bandits import RankedBandits
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 POLICIES = {
     "ucb1": RankedBandits(),

@@ -17,7 +17,7 @@ import pytest
 
 from banditrank import (
     BanditRankError,
-    Beta,
+    BetaRewards,
     ClickModel,
     InvalidInputError,
     Policy,
@@ -118,7 +118,7 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
     odd = custom(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
         (UCBRank(coefficient=0.25), {}),
-        (UCBRank(schedule=lambda t: 1 / t), {"rewards": Beta(2.0)}),
+        (UCBRank(schedule=lambda t: 1 / t), {"rewards": BetaRewards(2.0)}),
         (UCBRank(coefficient=0.5, treatment="equal", utility="nash"), {"delay": 3}),
         (
             UCBRank(

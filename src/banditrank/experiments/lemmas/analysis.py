@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from banditrank.experiments.lemmas.sweep import PROMISES, WITHOUT_T
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
 from banditrank.experiments.words import listed
-from banditrank.figures import tidy
+from banditrank.figures import style_axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ def _picture(worst: dict[tuple[int, float], float]) -> Picture:
         axes.set_xlabel("promised rate")
         axes.set_ylabel("rate of being off (never: 0.0001)")
         axes.legend(frameon=False, fontsize="small")
-        tidy(axes)
+        style_axes(axes)
 
     caption = "How often the worst estimate is off by more than the lemma's radius, against what it promises."
     return Picture("coverage", caption, draw, width=6.5)

@@ -13,7 +13,7 @@ from banditrank.experiments.regret_order import bounds
 from banditrank.experiments.regret_order.sweep import SIZES, worlds
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
 from banditrank.experiments.words import listed, rounded
-from banditrank.figures import tidy
+from banditrank.figures import style_axes
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 
@@ -206,7 +206,7 @@ def _picture(growths: dict[str, Growth]) -> Picture:
             axes.set_title(f"{theorem.label}: {theorem.policy}", fontsize="medium", loc="left")
             axes.set_xlabel("round")
             axes.set_ylabel("regret")
-            tidy(axes)
+            style_axes(axes)
         figure.axes[0].legend(frameon=False, fontsize="small")
 
     caption = (

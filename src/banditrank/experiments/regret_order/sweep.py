@@ -5,9 +5,9 @@ import numpy as np
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart
 from banditrank.model.catalog import kdd2012
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Beta
+from banditrank.model.rewards import BetaRewards
 from banditrank.policies import schedules
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.greedy_rank import GreedyRank
@@ -49,7 +49,7 @@ def worlds(size: str, count: int) -> tuple[Problem, ...]:
     """Return random worlds of one of the sizes."""
     n, m, k = SIZES[size]
     return tuple(
-        generate("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=number)
+        make_problem("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=number)
         for number in range(count)
     )
 
@@ -80,7 +80,7 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
                 horizon=horizon,
                 replications=2,
                 seed=seed,
-                rewards=Beta(),  # as in the paper's synthetic world: the initial phase is short
+                rewards=BetaRewards(),  # as in the paper's synthetic world: the initial phase is short
                 checkpoints=(horizon,),
                 microseconds=0.5,
             )

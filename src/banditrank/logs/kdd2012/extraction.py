@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.checks import check_whole, check_workers
+from banditrank.checks import check_integer, check_workers
 from banditrank.errors import InvalidInputError
 from banditrank.logs.duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
 from banditrank.logs.kdd2012 import queries
@@ -30,7 +30,7 @@ from banditrank.logs.kdd2012.files import (
     profile_file,
     training_file,
 )
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 USER_TYPES = ("male", "female")
 MIN_BYTES_PER_THREAD = 10**6  # a thread with less to read costs more than it saves
@@ -198,7 +198,7 @@ def extract(
 
 def _check_choice(n_ads: int, positions: Sequence[int]) -> int:
     """Return the number of ads, or raise if it or the positions are out of range."""
-    n_ads = check_whole("n_ads", n_ads, 1)
+    n_ads = check_integer("n_ads", n_ads, 1)
     if not positions or len(set(positions)) < len(positions) or not set(positions) <= set(KNOWN_POSITIONS):
         raise InvalidInputError("positions", "must be different ones of 1, 2 and 3", positions)
     if len(positions) > n_ads:

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
@@ -44,7 +44,7 @@ class BaselinePolicy(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
 
     @property
     def distinguishes_user_types(self) -> bool:  # type: ignore[override]
@@ -188,7 +188,7 @@ def check_horizon(horizon: int) -> int:
     InvalidInputError
         If it is not an integer from 1 to 10¹².
     """
-    return check_whole("horizon", horizon, 1, 10**12)
+    return check_integer("horizon", horizon, 1, 10**12)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import HorizonBaselinePolicy
 from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb
 from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -13,7 +13,7 @@ from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import BaselinePolicy
 from banditrank.policies.baselines.components.matching import Matching, best_matching, init_matching
 from banditrank.policies.count_arrays import arrays_of, record_round
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

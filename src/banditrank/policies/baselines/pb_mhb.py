@@ -7,14 +7,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.compilation import compiled, inlined, internal
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -224,7 +224,7 @@ class PBMHB(BaselinePolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "width", check_number("width", self.width, 1e-9, 1e9))
-        check_whole("steps", self.steps, 1)
+        check_integer("steps", self.steps, 1)
 
     def new_scratch(self) -> dict[str, PosteriorSample]:
         """Return an empty scratch, which holds the sample."""

@@ -18,7 +18,7 @@ from banditrank.policies.baselines.components.exposure_counts import (
     update_exposure_counts,
 )
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

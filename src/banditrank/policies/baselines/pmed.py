@@ -14,7 +14,7 @@ from banditrank.policies.baselines.base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.baselines.components.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
 from banditrank.policies.baselines.components.pmed.program import init_program
 from banditrank.policies.count_arrays import arrays_of, record_round
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -16,7 +16,7 @@ from banditrank.policies.baselines.components.item_remapping import remap_items
 from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
 from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.policies.sorting import random_argmax
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -18,7 +18,7 @@ from banditrank.policies.baselines.components.leader_counts import (
     leader_slot,
 )
 from banditrank.policies.count_arrays import arrays_of, record_round
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

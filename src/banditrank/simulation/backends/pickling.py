@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import cloudpickle
 
-from banditrank.errors import InvalidInputError, with_its_kind
+from banditrank.errors import InvalidInputError, describe_error
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.run import replicate
@@ -36,7 +36,7 @@ def pickle_experiment(experiment: Experiment) -> bytes:
         except Exception as error:  # noqa: BLE001 - as above
             component, reason = name, error
             break
-    rule = f"must be picklable to run in other processes ({with_its_kind(reason)})"
+    rule = f"must be picklable to run in other processes ({describe_error(reason)})"
     raise PicklingError(component, rule, str(getattr(experiment, component, experiment.policy.name)))
 
 
@@ -52,7 +52,7 @@ def unpickle_experiment(payload: bytes) -> Experiment:
     try:
         experiment: Experiment = cloudpickle.loads(payload)
     except Exception as error:
-        rule = f"must be importable where replications run, or defined in the script ({with_its_kind(error)})"
+        rule = f"must be importable where replications run, or defined in the script ({describe_error(error)})"
         raise PicklingError("experiment", rule, type(error).__name__) from error
     return experiment
 

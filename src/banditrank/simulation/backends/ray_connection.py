@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from banditrank.errors import BanditRankError, InvalidInputError, with_its_kind
+from banditrank.errors import BanditRankError, InvalidInputError, describe_error
 from banditrank.simulation.backends.local import available_cpus
 
 LOOPBACK = "127.0.0.1"
@@ -95,7 +95,7 @@ def _started(ray: Any) -> Iterator[None]:
     except Exception as error:
         ray.shutdown()
         shutil.rmtree(directory, ignore_errors=True)
-        raise BanditRankError(f"Ray could not be started on this machine ({with_its_kind(error)})") from error
+        raise BanditRankError(f"Ray could not be started on this machine ({describe_error(error)})") from error
     try:
         yield
     finally:
@@ -111,7 +111,7 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except Exception as error:
         ray.shutdown()
-        raise InvalidInputError("address", f"{_RULE} ({with_its_kind(error)})", address) from error
+        raise InvalidInputError("address", f"{_RULE} ({describe_error(error)})", address) from error
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from banditrank.experiments.compare.reproductions.trial import Results, Run, Tri
 from banditrank.experiments.curves import at_round
 from banditrank.experiments.study import Check
 from banditrank.model.cascade import CASCADE
-from banditrank.model.click_models import make_world
+from banditrank.model.click_models import compile_problem
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.ranked_bandits import RankBanditName, RankedBandits
 from banditrank.solvers.optimum import best_values
@@ -41,7 +41,7 @@ def most_popular() -> float:
     """Return how often the most popular items are clicked: they please the same users."""
     popularity = WORLD.arrival_rates @ WORLD.item_means
     ranking = np.argsort(-popularity, kind="stable")[: WORLD.n_positions].astype(np.uintp)
-    laid_out = make_world(WORLD, click_model=CASCADE)
+    laid_out = compile_problem(WORLD, click_model=CASCADE)
     values = [CASCADE.value(laid_out, user_type, ranking) for user_type in range(WORLD.n_user_types)]
     return float(WORLD.arrival_rates @ np.array(values))
 

@@ -12,7 +12,7 @@ from banditrank.experiments.comparison import BY_RANKS, compare
 from banditrank.experiments.curves import SPREAD, at_round, draw_curves, spread
 from banditrank.experiments.part import Part
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
-from banditrank.model.click_models import make_world
+from banditrank.model.click_models import compile_problem
 from banditrank.model.position_based import PositionBased
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.baselines.bubble_rank import BubbleRank
@@ -20,7 +20,7 @@ from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ class SafetyPart(Part):
         return pd.DataFrame(rows, columns=["replication", "round", "most_wrong", "unsafe", "regret"])
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
-        policy, world = self.policy, make_world(WORLD, click_model=MODEL)
+        policy, world = self.policy, compile_problem(WORLD, click_model=MODEL)
         state = policy.init_state(Counts.empty_for(WORLD), policy.new_scratch())
         kernel = policy.kernel(n_items=WORLD.n_items, n_positions=WORLD.n_positions)
         ranking, rewards = np.zeros(WORLD.n_positions, dtype=np.uintp), np.zeros(WORLD.n_positions)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
 from banditrank.policies.count_arrays import arrays_of, record_round
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assignment_workspace
 
 Floats = NDArray[np.float64]
 
@@ -15,12 +15,12 @@ class Matching(NamedTuple):
     """The prices of the last matching of each copy, which start the next search."""
 
     prices: Floats  # (copies, M)
-    workspace: AssignmentRoom
+    workspace: AssignmentWorkspace
 
 
 def init_matching(n_copies: int, n_items: int, n_positions: int) -> Matching:
     """Return prices of zero."""
-    return Matching(np.zeros((n_copies, n_items)), assignment_room(n_items, n_positions))
+    return Matching(np.zeros((n_copies, n_items)), new_assignment_workspace(n_items, n_positions))
 
 
 @inlined

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
-from banditrank.solvers.assignment import AssignmentRoom, assign, assignment_room
+from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assignment_workspace
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -37,7 +37,7 @@ class Basis(NamedTuple):
     direction: Floats  # (R,) decrease of the basic variables per unit of the entering one
     scores: Floats  # (K, M)
     candidate: Indices  # (K,) the entering ranking
-    workspace: AssignmentRoom
+    workspace: AssignmentWorkspace
 
 
 def init_basis(n_items: int, n_positions: int, n_rows: int) -> Basis:
@@ -47,7 +47,7 @@ def init_basis(n_items: int, n_positions: int, n_rows: int) -> Basis:
         *(np.zeros((k, m)), np.zeros((r, k, m)), np.zeros(1, dtype=np.int64), np.zeros(r, dtype=np.int64)),
         *(np.zeros((r, k), dtype=np.uintp), np.zeros(r), np.zeros(r), np.zeros((r, r))),
         *(np.zeros(r), np.zeros(r), np.zeros(r)),
-        *(np.zeros((k, m)), np.zeros(k, dtype=np.uintp), assignment_room(m, k)),
+        *(np.zeros((k, m)), np.zeros(k, dtype=np.uintp), new_assignment_workspace(m, k)),
     )
 
 

@@ -23,11 +23,11 @@ Where rewards cannot tell:
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.compilation import compiled
 from banditrank.estimators.estimates import Estimates, arrival_rates
 from banditrank.estimators.item_means import exposure
-from banditrank.statistics.counts import Counts, check_counts
+from banditrank.counts.counts import Counts, check_counts
 
 Floats = NDArray[np.float64]
 
@@ -101,22 +101,22 @@ def alternate(
     raw: Floats,
     user_type: int,
     tolerance: float,
-    max_passes: int,
+    max_iterations: int,
 ) -> int:
     """Alternate until no preference changes by more than the tolerance; return the number of passes.
 
     Starts from the given preferences, and leaves the means that are best for the last of them.
     """
     update_means(displays, rewards, preferences, means, user_type)
-    for made in range(max_passes):
+    for made in range(max_iterations):
         change = update_preferences_by_likelihood(displays, rewards, preferences, means, raw, user_type)
         update_means(displays, rewards, preferences, means, user_type)
         if change <= tolerance:
             return made + 1
-    return max_passes
+    return max_iterations
 
 
-def likelihood_estimate(counts: Counts, *, tolerance: float = 1e-12, max_passes: int = 10_000) -> Estimates:
+def likelihood_estimate(counts: Counts, *, tolerance: float = 1e-12, max_iterations: int = 10_000) -> Estimates:
     """Return the estimates of largest likelihood for the counts.
 
     Parameters
@@ -142,11 +142,11 @@ def likelihood_estimate(counts: Counts, *, tolerance: float = 1e-12, max_passes:
     """
     check_counts(counts)
     tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
-    max_passes = check_whole("max_passes", max_passes, 1)
+    max_iterations = check_integer("max_passes", max_iterations, 1)
     preferences = np.full((counts.n_user_types, counts.n_positions), 1 / counts.n_positions)
     means = np.zeros((counts.n_user_types, counts.n_items))
     raw = np.zeros(counts.n_positions)
     displays, rewards = counts.displays_by_position, counts.rewards_by_position
     for i in range(counts.n_user_types):
-        alternate(displays, rewards, preferences, means, raw, i, tolerance, max_passes)
+        alternate(displays, rewards, preferences, means, raw, i, tolerance, max_iterations)
     return Estimates(arrival_rates(counts), preferences, exposure(counts, preferences), means)

@@ -66,8 +66,8 @@ def add_rows(model: Any, cells: Cells, lower: ArrayLike, upper: ArrayLike) -> No
 
 def add_variables(model: Any, costs: Floats, lower: Floats, upper: Floats) -> None:
     """Add variables between bounds, before there are rows; the model minimises Σ cost · variable."""
-    nothing = np.zeros(costs.size, dtype=np.int32)
-    model.addCols(costs.size, costs, lower, upper, 0, nothing, nothing[:0], np.zeros(0))
+    no_preparation = np.zeros(costs.size, dtype=np.int32)
+    model.addCols(costs.size, costs, lower, upper, 0, no_preparation, no_preparation[:0], np.zeros(0))
 
 
 def run_until(model: Any, deadline: float, *, integer: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
@@ -74,7 +74,7 @@ class Counts:
         for field, wanted in (("rewards_by_position", shape), ("arrivals", shape[:1])):
             if tables[field].shape != wanted:
                 raise InvalidInputError(field, f"must have shape {wanted}", tables[field].shape)
-        self.rounds = check_whole("rounds", self.rounds, 0)
+        self.rounds = check_integer("rounds", self.rounds, 0)
 
     @classmethod
     def empty(cls, *, n_user_types: int, n_items: int, n_positions: int) -> "Counts":
@@ -120,7 +120,7 @@ class Counts:
         _check_displayed(tables["displays"], tables["rewards"])
         by_position = [np.ascontiguousarray(table.transpose(0, 2, 1)) for table in tables.values()]
         total = round(float(arrived.sum())) if rounds is None else rounds
-        return cls(by_position[0], by_position[1], arrived, check_whole("rounds", total, 0, 10**15))
+        return cls(by_position[0], by_position[1], arrived, check_integer("rounds", total, 0, 10**15))
 
     @property
     def displays(self) -> NDArray[np.float64]:
@@ -174,7 +174,7 @@ class Counts:
 
     def check_user_type(self, user_type: int) -> None:
         """Raise an error unless the number is that of a user type."""
-        check_whole("user_type", user_type, 0, self.n_user_types - 1)
+        check_integer("user_type", user_type, 0, self.n_user_types - 1)
 
     def check_values(self) -> None:
         """Raise an error unless all counts are finite, not negative, and rewards were displayed.
@@ -198,7 +198,7 @@ class Counts:
             self.rounds,
         )
 
-    def of_items(self, items: Sequence[int] | NDArray[np.integer]) -> "Counts":
+    def select_items(self, items: Sequence[int] | NDArray[np.integer]) -> "Counts":
         """Return the counts of some items, in the order given; arrivals and rounds stay."""
         chosen = np.asarray(items, dtype=np.intp)
         return Counts(

@@ -17,13 +17,13 @@ class Progress(NamedTuple):
     upper_bound: float
 
 
-def go_on(_: Progress) -> bool:
+def always_continue(_: Progress) -> bool:
     """Let a search go on."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SolverOptions:
     """How much work a solver may do, and where it starts.
 
     Parameters
@@ -45,10 +45,10 @@ class Limits:
     warm_start: Ranking | None
     share: float
     seed: int
-    on_progress: Callable[[Progress], bool] = go_on
+    on_progress: Callable[[Progress], bool] = always_continue
 
 
-class Outcome(NamedTuple):
+class SolverResult(NamedTuple):
     """What a method found."""
 
     ranking: Ranking
@@ -56,15 +56,15 @@ class Outcome(NamedTuple):
     nodes: int
 
 
-def nothing() -> None:
+def no_preparation() -> None:
     """Prepare nothing."""
 
 
-class Method(NamedTuple):
+class Solver(NamedTuple):
     """A way to solve equal treatment."""
 
-    refuse: Callable[[Utility, int, int], str | None]
+    unsupported_reason: Callable[[Utility, int, int], str | None]
     """Return why it cannot solve a utility with that many items and positions, in words, or nothing."""
-    run: Callable[[Instance, Utility, Limits], Outcome]
-    prepare: Callable[[], None] = nothing
+    run: Callable[[Instance, Utility, SolverOptions], SolverResult]
+    prepare: Callable[[], None] = no_preparation
     """Compile what takes long to compile, before the clock starts."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 

@@ -12,17 +12,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
-LONGEST = 10**12
+MAX_ROUNDS = 10**12
 _BUCKETS = 20  # in a window, or in the time after which the past counts e times less
 _FORGOTTEN = 1e-3  # weights below this are none
 
 
 @dataclass(frozen=True)
-class Memory:
+class Forgetting:
     """How much the past counts.
 
     Parameters
@@ -47,7 +47,7 @@ class Memory:
     def __post_init__(self) -> None:
         if self.kind not in ("window", "discount"):
             raise UnknownNameError("memory", self.kind, ("window:ROUNDS", "discount:ROUNDS"))
-        check_whole("memory's rounds", self.rounds, 1, LONGEST)
+        check_integer("memory's rounds", self.rounds, 1, MAX_ROUNDS)
 
     @property
     def bucket_rounds(self) -> int:
@@ -66,28 +66,28 @@ class Memory:
         return f"{self.kind}:{self.rounds}"
 
 
-class Buckets:
+class BucketedCounts:
     """The counts of the past, bucket by bucket.
 
     Examples
     --------
-    >>> past = Buckets(sliding_window(2))  # buckets of one round: the last finished one counts
+    >>> past = BucketedCounts(sliding_window(2))  # buckets of one round: the last finished one counts
     >>> bucket = Counts.from_arrays([[[1], [0]]], [[[1], [0]]], [1])
     >>> past.add(bucket)
     >>> past.add(bucket)
-    >>> past.remembered(bucket).rounds
+    >>> past.weighted_total(bucket).rounds
     1
     """
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._buckets: deque[Counts] = deque(maxlen=len(memory.weights))
+    def __init__(self, forgetting: Forgetting) -> None:
+        self._memory = forgetting
+        self._buckets: deque[Counts] = deque(maxlen=len(forgetting.weights))
 
     def add(self, bucket: Counts) -> None:
         """Add a finished bucket; what is too old is dropped."""
         self._buckets.appendleft(bucket)
 
-    def remembered(self, like: Counts) -> Counts:
+    def weighted_total(self, like: Counts) -> Counts:
         """Return what the past amounts to, in counts of the given shape."""
         total = like.scaled(0.0)
         for weight, bucket in zip(self._memory.weights, self._buckets, strict=False):
@@ -95,25 +95,25 @@ class Buckets:
         return total
 
 
-def sliding_window(rounds: int) -> Memory:
+def sliding_window(rounds: int) -> Forgetting:
     """Remember the last rounds, to within a twentieth of them."""
-    return Memory("window", rounds)
+    return Forgetting("window", rounds)
 
 
-def discount(rounds: int) -> Memory:
+def discount(rounds: int) -> Forgetting:
     """Remember everything, a round e times less after so many rounds."""
-    return Memory("discount", rounds)
+    return Forgetting("discount", rounds)
 
 
-def find_memory(text: str) -> Memory:
+def as_forgetting(text: str) -> Forgetting:
     """Return a memory by name, ``window:ROUNDS`` or ``discount:ROUNDS``.
 
     Examples
     --------
-    >>> find_memory("window:5000")
+    >>> as_forgetting("window:5000")
     Memory(kind='window', rounds=5000)
     """
     kind, _, rounds = text.partition(":")
     if not rounds.isascii() or not rounds.isdigit():
         raise InvalidInputError("memory", "must be window:ROUNDS or discount:ROUNDS", text)
-    return Memory(kind, int(rounds))
+    return Forgetting(kind, int(rounds))
