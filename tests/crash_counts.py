@@ -7,11 +7,11 @@ from itertools import chain
 
 from crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
 
-from banditrank.engine.tokens import Signer
 from banditrank.counts.counts import Counts
+from banditrank.engine.ranking_ids import RankingIdSigner
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 
 _ALWAYS = 1 << 47  # milliseconds since 1970
 _SETTLING_SECONDS = 120.0  # within which all that lapsed must be settled
@@ -23,7 +23,7 @@ def wait_until_settled(address: str) -> None:
     until = time.monotonic() + _SETTLING_SECONDS
     with open_store(address) as store:
         surface = number_of(store)
-        while store.open_entries(surface, since=0, until=_ALWAYS, limit=1):
+        while store.pending_impressions(surface, since_ms=0, until_ms=_ALWAYS, limit=1):
             assert time.monotonic() < until, "rankings whose window closed are still open"
             time.sleep(0.2)
 
@@ -49,8 +49,8 @@ def check(address: str, clients: list[Client], *, lapsing: bool) -> None:
         if not lapsing:
             assert counts.rounds == acknowledged, f"{counts.rounds} counted, {acknowledged} acknowledged"
             return
-        surface, signer = number_of(store), Signer(store.secret())
-        assert store.open_entries(surface, since=0, until=_ALWAYS) == []
+        surface, signer = number_of(store), RankingIdSigner(store.secret())
+        assert store.pending_impressions(surface, since_ms=0, until_ms=_ALWAYS) == []
         settled = 0
         for ranking in rankings:
             outcome = store.outcome(surface, signer.read(ranking.id).shown.key)
@@ -65,7 +65,7 @@ def number_of(store: Store) -> int:
     surface = store.find_surface("crash")
     assert surface is not None
     assert json.loads(surface.definition)["items"] == list(ITEMS)
-    return surface.number
+    return surface.surface_id
 
 
 def counts_of(store: Store) -> Counts:

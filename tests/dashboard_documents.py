@@ -1,6 +1,6 @@
 """Made-up documents of the dashboard's API, of any size: what the page is shown in tests.
 
-They are of the types of `banditrank.engine.dashboard_document`; a test sees to that.
+They are of the types of `banditrank.dashboard.document_schemas`; a test sees to that.
 """
 
 from dataclasses import dataclass

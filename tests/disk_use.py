@@ -17,14 +17,14 @@ from progress import print_result, show_progress
 from servers import PostgresServer, RedisServer, private_directory
 
 from banditrank import Surface, open_store
-from banditrank.engine.tokens import TAIL_BYTES, new_key
+from banditrank.engine.ranking_ids import NONCE_BYTES, new_key
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
     NOT_CLICKED,
     REWARD_UNITS,
-    Entry,
+    Event,
+    Impression,
     Outcome,
-    Shown,
     Snapshot,
     pack_ranking,
 )
@@ -38,29 +38,29 @@ CLICKED = 0.3
 MAX_COMMITS = 5_000  # each is synchronised with the disk
 
 
-def rankings(surface: int, number: int, n_positions: int, start: int, seed: int) -> Iterator[Entry]:
+def rankings(surface: int, number: int, n_positions: int, start: int, seed: int) -> Iterator[Event]:
     """Return counted rankings of random items, in the order of time."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     for place in range(number):
-        key = new_key(start + WINDOW + place // RATE, chance.randbytes(TAIL_BYTES))
+        key = new_key(start + WINDOW + place // RATE, chance.randbytes(NONCE_BYTES))
         items = tuple(chance.sample(range(N_ITEMS), n_positions))
-        shown = Shown(surface, key, pack_ranking(chance.randrange(len(USER_TYPES)), items))
+        shown = Impression(surface, key, pack_ranking(chance.randrange(len(USER_TYPES)), items))
         clicked = Outcome(chance.randrange(n_positions), REWARD_UNITS)
-        yield Entry(shown, clicked if chance.random() < CLICKED else NOT_CLICKED)
+        yield Event(shown, clicked if chance.random() < CLICKED else NOT_CLICKED)
 
 
 def write(store: Store, surface: int, number: int, n_positions: int, group: int, start: int) -> int:
     """Commit rankings in groups, and return when the last of them has expired, in milliseconds since 1970."""
-    waiting: list[Entry] = []
-    new: list[Entry] = []
+    waiting: list[Event] = []
+    new: list[Event] = []
     for entry in rankings(surface, number, n_positions, start, seed=start):
         new.append(entry)
         if len(new) == group:
-            store.commit([*(Entry(one.shown, None) for one in new), *waiting], at=start)
+            store.commit([*(Event(one.impression, None) for one in new), *waiting], at_ms=start)
             waiting, new = new, []
-    store.commit([*new, *waiting], at=start)
+    store.commit([*new, *waiting], at_ms=start)
     end = start + WINDOW + number // RATE + 1
-    assert not store.open_entries(surface, since=0, until=end)  # and the store removes what was noted
+    assert not store.pending_impressions(surface, since_ms=0, until_ms=end)  # also removes completed batches
     return end
 
 
@@ -70,13 +70,13 @@ def measure(
     """Return the bytes per ranking of an empty store, and of the same store after all were pruned."""
     items = [f"item-{place}" for place in range(N_ITEMS)]
     surface = Surface("disk", items=items, n_positions=n_positions, user_types=USER_TYPES)
-    surface_id = store.create_surface(surface.name, surface.definition).number
+    surface_id = store.create_surface(surface.name, surface.definition).surface_id
     before = size()
     end = write(store, surface_id, number, n_positions, group, START)
     first = size()
     version = store.versions()[surface_id].version
     store.save_snapshot(surface_id, Snapshot(version, b"", end))
-    store.forget(surface_id, before=end + 1)
+    store.prune(surface_id, before_ms=end + 1)
     size()  # PostgreSQL reuses space after a vacuum
     write(store, surface_id, number, n_positions, group, end + 1)
     return (first - before) / number, (size() - first) / number

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from banditrank.engine.ranker import Ranker
 from banditrank.engine.surface import Surface
 from banditrank.errors import StoreUnavailableError
-from banditrank.storage.base import Store, Written
+from banditrank.ranker import Ranker
+from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, Entry
+from banditrank.storage.records import Change, Event
 
 ITEMS = ("a", "b", "c", "d", "e")
 TYPES = ("new", "old")
@@ -35,9 +35,9 @@ class FailingStore(MemoryStore):
         self.down = False
         self.loses_answers = False
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
         self.fail_if_down()
-        written = super()._write(entries, at)
+        written = super()._write(events, at_ms)
         if self.loses_answers:
             raise StoreUnavailableError("the connection broke after the commit")
         return written
@@ -46,9 +46,9 @@ class FailingStore(MemoryStore):
         self.fail_if_down()
         return super().versions()
 
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
         self.fail_if_down()
-        return super().changes(surface, after=after, limit=limit)
+        return super().changes(surface_id, after=after, limit=limit)
 
     def fail_if_down(self) -> None:
         if self.down:

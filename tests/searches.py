@@ -1,4 +1,4 @@
-"""Searches with the method for each utility, and what utilities are in closed form."""
+"""The solver for each utility, and utilities in closed form."""
 
 import math
 from collections.abc import Callable
@@ -6,19 +6,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank import NASH, alpha_fair, custom
+from banditrank import NASH, Utility, alpha_fair
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.solvers import SolverUnderTest
-from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
-SMOOTH = custom(
+SMOOTH = Utility.from_function(
     lambda u: 1 - math.exp(-3 * u), derivative=lambda u: 3 * math.exp(-3 * u), shape="concave", name="smooth"
 )
 CONCAVE = [NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), SMOOTH]
-METHOD_FOR: dict[str, SolverName] = {
+SOLVER_FOR: dict[str, SolverName] = {
     "linear": "assignment",
     "concave": "branch-and-bound",
     "maximin": "branch-and-bound",
@@ -26,13 +25,13 @@ METHOD_FOR: dict[str, SolverName] = {
 }
 
 
-def search(known: object, utility: Utility, **options: object) -> Solution:
-    """Solve by the method for the utility's shape: ``auto`` would try all rankings of small worlds."""
-    return solve(known, utility, solver=METHOD_FOR[utility.shape], **options)
+def search(problem: object, utility: Utility, **options: object) -> Solution:
+    """Solve with the solver for the utility's shape: ``auto`` would enumerate small problems."""
+    return solve(problem, utility, solver=SOLVER_FOR[utility.shape], **options)
 
 
-def method_for(utility: Utility, target_gap: float = DEFAULT_GAP) -> SolverUnderTest:
-    return SolverUnderTest(METHOD_FOR[utility.shape], (utility,), target_gap)
+def solver_for(utility: Utility, target_gap: float = DEFAULT_GAP) -> SolverUnderTest:
+    return SolverUnderTest(SOLVER_FOR[utility.shape], (utility,), target_gap)
 
 
 def closed_form(utility: Utility, values: Floats) -> Floats:

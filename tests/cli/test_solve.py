@@ -10,7 +10,7 @@ import numba
 import pytest
 from command_line import check_refusal, contents, run
 
-from banditrank import Problem, __version__, equality_report, frontier, make_problem, kdd2012, solve
+from banditrank import Problem, __version__, equality_report, kdd2012, make_problem, pareto_frontier, solve
 from banditrank.solvers.branch_and_bound import search
 from banditrank.solvers.solve import SOLVERS
 
@@ -23,10 +23,10 @@ FIELDS = (
 def strict(text: str) -> dict:
     """Read JSON, and refuse the words for numbers that JSON does not have."""
 
-    def unsupported_reason(word: str) -> None:
+    def refuse(word: str) -> None:
         raise AssertionError(word)
 
-    return json.loads(text, parse_constant=unsupported_reason)
+    return json.loads(text, parse_constant=refuse)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_frontiers_json_and_picture(capsys: pytest.CaptureFixture, conflict: Pat
     assert picture.stat().st_size > 5000
     document = strict(document_file.read_text())
     problem = Problem.load(conflict)
-    points = frontier(problem)
+    points = pareto_frontier(problem)
     assert tuple(document) == ("problem", "version", "personalized", "points")
     assert document["personalized"]["total"] == points[0].equality.personalized_total
     for entry, point in zip(document["points"], points, strict=True):
@@ -169,7 +169,7 @@ BAD = [
     ),
     (["solve", "kdd2012", "--solver", "magic"], "--solver must be one of .*got 'magic'"),
     (["solve", "kdd2012", "--solver", "assignment", "--utility", "nash"], "needs a linear utility, got nash"),
-    (["solve", "big.toml", "--solver", "enumeration"], "tries at most 1,000,000 rankings, got 100 items"),
+    (["solve", "big.toml", "--solver", "enumeration"], "supports at most 1,000,000 rankings, got 100 items"),
     (["solve", "kdd2012", "--time-limit", "-1"], r"--time-limit must be a number from 0 to .*got -1\.0"),
     (["solve", "kdd2012", "--time-limit", "nan"], "--time-limit must be a number from 0 to .*got nan"),
     (["solve", "kdd2012", "--time-limit", "soon"], "--time-limit must be a number, got 'soon'"),

@@ -7,7 +7,7 @@ import pytest
 from command_line import check_refusal, contents, run
 from live import a_ranker, a_surface, play
 
-from banditrank.storage.opening import DEFAULT_STORE, open_store
+from banditrank.storage.factory import DEFAULT_STORE, open_store
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture, arguments: list[st
         (["show", "home", "--level", "2"], "--level must be a number from 0.01 to"),
         (["export", "other"], "surface must be one of home"),
         (["export", "home", "-o", "no/where"], "--output must be a file in a directory that exists"),
-        (["import", "home.json"], "surface must have a name that is not taken, got 'home'"),
+        (["import", "home.json"], "surface 'home' already exists"),
         (["import", "home.json", "--name", "A B"], "--name must be up to 64"),
         (["show", "home", "--json", "no/where"], "--json must be a file in a directory that exists"),
     ],

@@ -8,7 +8,7 @@ from live import a_ranker, a_surface
 
 from banditrank import Surface
 from banditrank.engine.served_policies import SERVED_NAMES
-from banditrank.engine.surface import MOST_ITEMS
+from banditrank.engine.surface import MAX_ITEMS
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 
@@ -21,7 +21,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
         ({"items": ["a", 5]}, "items must be 1 to 200 printable"),
         ({"items": ["a", "b", ".."]}, "items must not be . or .., got '..'"),
         ({"user_types": ["new", "."]}, "user_types must not be . or .., got '.'"),
-        ({"items": [str(n) for n in range(MOST_ITEMS + 1)]}, "items must be 1 to 10,000 names"),
+        ({"items": [str(n) for n in range(MAX_ITEMS + 1)]}, "items must be 1 to 10,000 names"),
         ({"n_positions": 0}, "n_positions must be a whole number from 1 to 5"),
         ({"n_positions": 6}, "n_positions must be a whole number from 1 to 5"),
         ({"n_positions": 2.0}, "n_positions must be a whole number"),
@@ -40,7 +40,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
         ({"keep_seconds": 1}, "keep_seconds must be a number from 60"),
         (
             {
-                "items": [str(n) for n in range(MOST_ITEMS)],
+                "items": [str(n) for n in range(MAX_ITEMS)],
                 "n_positions": 100,
                 "user_types": ["a", "b", "c"],
             },
@@ -136,7 +136,7 @@ def test_a_new_user_type_is_served_and_the_others_keep_their_counts() -> None:
         shown = ranker.rank("old")
         ranker.feedback(shown.id, clicked=shown.items[0])
         wider = a_surface(user_types=["new", "old", "rare"])
-        ranker._engine.change("home", lambda _: wider)
+        ranker._engine.update_surface("home", lambda _: wider)
         rare = ranker.rank("rare")
         ranker.feedback(rare.id)
         assert ranker.counts().arrivals.tolist() == [0, 1, 1]
@@ -148,7 +148,7 @@ def test_another_treatment_goes_on_with_the_same_counts() -> None:
         shown = [ranker.rank("old") for _ in range(5)]
         for one in shown:
             ranker.feedback(one.id, clicked=one.items[0])
-        ranker._engine.change("home", lambda _: a_surface(treatment="equal", utility="nash"))
+        ranker._engine.update_surface("home", lambda _: a_surface(treatment="equal", utility="nash"))
         assert ranker.rank("new").items == ranker.rank("old").items
         assert ranker.counts().rounds == 5
         assert all(ranker.explain(one.id).reproduced for one in shown)

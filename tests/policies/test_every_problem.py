@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, as_click_model
 
 from banditrank.model.changes import CHANGES, make_timeline
-from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, as_click_model
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import BernoulliRewards, BetaRewards
 from banditrank.model.timeline import Timeline
@@ -117,7 +117,9 @@ def test_sentences() -> None:
     assert said(told, ODD) == [mistaken]
     assert said(make_policy("pbm-ts", ODD, treatment="equal"), ODD) == [mistaken]  # told their average
     restless = "assumes that the problem does not change."
-    jumps, fresh_items = (make_timeline(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover"))
+    jumps, fresh_items = (
+        make_timeline(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover")
+    )
     assert said(told, jumps) == [restless]
     assert said(told, fresh_items) == []
     assert said(make_policy("pbm-ts", IN_ORDER, memory="window:80"), jumps) == []

@@ -8,10 +8,10 @@ from banditrank import (
     InvalidInputError,
     Timeline,
     UCBRank,
-    make_timeline,
-    make_problem,
     kdd2012,
     make_policy,
+    make_problem,
+    make_timeline,
     simulate,
 )
 from banditrank.policies.forgetful import Forgetful
@@ -43,9 +43,18 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Forgetful(UCBRank(coefficient=0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
     (lambda: make_timeline(PROBLEM, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
     (lambda: make_timeline(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
-    (lambda: make_timeline(TIMELINE, "turnover:2", 100), "^problem must be a Problem: one that does not change"),
-    (lambda: make_timeline(PROBLEM, "turnover:2", "100"), "^horizon must be a whole number from 2 .*, got '100'$"),
-    (lambda: make_timeline(PROBLEM, "item-jumps:3", 0), "^horizon must be a whole number from 2 to .*, got 0$"),
+    (
+        lambda: make_timeline(TIMELINE, "turnover:2", 100),
+        "^problem must be a Problem: one that does not change",
+    ),
+    (
+        lambda: make_timeline(PROBLEM, "turnover:2", "100"),
+        "^horizon must be a whole number from 2 .*, got '100'$",
+    ),
+    (
+        lambda: make_timeline(PROBLEM, "item-jumps:3", 0),
+        "^horizon must be a whole number from 2 to .*, got 0$",
+    ),
     (lambda: Timeline([PROBLEM, None], [1, 5]), "^problems must be a list of Problems, got "),
     (lambda: Timeline(PROBLEM, [1]), "^problems must be a list of Problems, got "),
     (lambda: Timeline([PROBLEM, PROBLEM], None), "^starts must be a list of rounds, got None$"),

@@ -20,11 +20,11 @@ from banditrank import (
     UCBRank,
     UnsolvableError,
     custom,
-    make_problem,
     kdd2012,
+    make_problem,
     simulate,
 )
-from banditrank.model.click_models import SINGLE_LOOK, draw_user_type, compile_problem
+from banditrank.model.click_models import SINGLE_LOOK, compile_problem, draw_user_type
 from banditrank.model.rankings import as_ranking
 from banditrank.model.rewards import BernoulliRewards
 from banditrank.policies.catalog import POLICY_NAMES, make_policy
@@ -53,7 +53,15 @@ class Rounds(NamedTuple):
 def learn_as_the_simulator_does(policy: Policy, problem: Problem, rounds: int) -> Rounds:
     """Run a learner on the arrivals, clicks and generator of the first replication of a simulation."""
     experiment = Experiment(
-        policy, problem, BernoulliRewards(), SINGLE_LOOK, rounds, np.array([rounds]), SEED, 1, keep_counts=True
+        policy,
+        problem,
+        BernoulliRewards(),
+        SINGLE_LOOK,
+        rounds,
+        np.array([rounds]),
+        SEED,
+        1,
+        keep_counts=True,
     )
     arrivals_rng, clicks_rng, policy_rng = experiment.generators(0)
     learner = policy.start(problem, rng=policy_rng)

@@ -5,7 +5,15 @@ import pickle
 import numpy as np
 import pytest
 
-from banditrank import Counts, GreedyRank, InvalidInputError, TypeBlindUCB, UCBRank, UnsolvableError, make_problem
+from banditrank import (
+    Counts,
+    GreedyRank,
+    InvalidInputError,
+    TypeBlindUCB,
+    UCBRank,
+    UnsolvableError,
+    make_problem,
+)
 from banditrank.policies import schedules
 from banditrank.policies.base import policy_label
 from banditrank.policies.catalog import POLICY_NAMES, make_policy

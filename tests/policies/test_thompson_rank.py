@@ -15,8 +15,8 @@ from banditrank import (
     ThompsonRank,
     UniformRandom,
     UnsolvableError,
-    make_problem,
     kdd2012,
+    make_problem,
     simulate,
 )
 from banditrank.model.values import best_personalized_values

@@ -10,7 +10,12 @@ from running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
 from banditrank.client import attempts as client_attempts
-from banditrank.errors import ConflictingFeedbackError, InvalidInputError, ExpiredRankingError, UnknownRankingError
+from banditrank.errors import (
+    ConflictingFeedbackError,
+    ExpiredRankingError,
+    InvalidInputError,
+    UnknownRankingError,
+)
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
@@ -227,8 +232,8 @@ def test_both_clients_are_the_same_but_for_awaiting() -> None:
         'service."""': 'service, for programs with an event loop."""',
     }
     expected = inspect.getsource(synchronous)
-    for plain, awaited in awaits.items():
-        expected = expected.replace(plain, awaited)
+    for plain, feedback_tracker in awaits.items():
+        expected = expected.replace(plain, feedback_tracker)
     assert inspect.getsource(asynchronous) == expected
 
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from running_service import Running, running
 
-from banditrank.engine.dashboard_document import CheckDocument
-from banditrank.engine.keys import create_key
-from banditrank.engine.pace import Pace
+from banditrank.dashboard.document_schemas import HealthCheckDocument
+from banditrank.dashboard.duty_cycle import DutyCycle
+from banditrank.engine.api_keys import create_key
 from banditrank.service.shared_documents import SharedDocuments, State
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
@@ -98,7 +98,7 @@ def test_the_document_is_what_other_operations_say(service: Running) -> None:
     assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
 
 
-def check(name: str, figure: str) -> CheckDocument:
+def check(name: str, figure: str) -> HealthCheckDocument:
     return {"n": name, "v": figure, "d": "", "l": "none", "s": "ok", "hour": []}
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_sent_again_while_nothing_changes(
 
     def made_again() -> None:
         for desk in service.application.documents._desks.values():
-            desk.pace = Pace(1.0)
+            desk.pace = DutyCycle(1.0)
 
     play(service, 4)
     wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
@@ -206,9 +206,9 @@ def test_buckets_are_told_once_each_or_all_again_when_they_became_wider(service:
         assert datetime.fromisoformat(one["start"]).timestamp() == pytest.approx(end, abs=0.002)
         end += one["bucket_s"] * len(one["visits"])
     live = service.application.engine.surface("ads")
-    with live._learned.activity() as activity:
-        activity.fold()
-        activity._buckets.widen(int((time.time() + 60) * 1000))
+    with live._replica.time_series() as time_series:
+        time_series.fold()
+        time_series._buckets.widen(int((time.time() + 60) * 1000))
     wait_until(lambda: client.of("series")[-1]["bucket_s"] > 0.1)
     wider = next(one for one in client.of("series") if one["bucket_s"] > 0.1)
     assert sum(map(sum, wider["visits"])) == 3
@@ -305,7 +305,7 @@ def test_who_may_not_read_is_told_nothing() -> None:
         assert asked("/v1/access", "wrong").json()["rights"] == []
         client = Listening(service, headers={"authorization": f"Bearer {keys['read']}"})
         wait_until(lambda: client.of("state"))
-        store.revoke_key(keys["read"].split("_")[1], at=1)
+        store.revoke_key(keys["read"].split("_")[1], revoked_at_ms=1)
         client.thread.join(LONGEST_WAIT)
         assert client.ended.is_set()
 

@@ -13,7 +13,7 @@ from live import LONGEST_WAIT, wait_until
 from raw_requests import connect
 from running_service import running
 
-from banditrank.engine.keys import create_key
+from banditrank.engine.api_keys import create_key
 from banditrank.service import pools, reports
 from banditrank.service.pools import Pool
 from banditrank.service.problems import ProblemError
@@ -164,7 +164,7 @@ def test_reports_delay_neither_keys_nor_health_nor_rankings(slow_reports: Gate) 
             ranking = ask("POST", "/v1/surfaces/ads/rankings", {"user_type": "everybody"}).json()
             assert ask("POST", "/v1/feedback", {"ranking": ranking["id"]}).status_code == 200
             assert ask("GET", "/metrics").status_code == 200
-            assert store.revoke_key(other.split("_")[1], at=1)
+            assert store.revoke_key(other.split("_")[1], revoked_at_ms=1)
             rank = "/v1/surfaces/ads/rankings"
             wait_until(lambda: ask("POST", rank, {"user_type": "everybody"}, key=other).status_code == 401)
             slow_reports.opened.set()
@@ -196,7 +196,7 @@ def test_a_batch_of_late_feedback_takes_one_place_in_the_queue() -> None:
         shown = service.ask("POST", "/v1/surfaces/ads/rankings/batch", types).json()["rankings"]
         live = service.application.engine.known("ads")
         assert live is not None
-        wait_until(lambda: live.has_lapsed(service.application.engine.ticket(shown[-1]["id"])[1]))
+        wait_until(lambda: live.has_expired(service.application.engine.ticket(shown[-1]["id"])[1]))
         batch = {"feedback": [{"ranking": one["id"]} for one in shown]}
         results = service.ask("POST", "/v1/feedback/batch", batch).json()["results"]
         assert {one["problem"]["status"] for one in results} == {410}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from running_service import running
 
-from banditrank.engine.keys import MAX_SURFACES_PER_KEY, create_key
+from banditrank.engine.api_keys import MAX_SURFACES_PER_KEY, create_key
 from banditrank.errors import InvalidInputError
 from banditrank.service.problems import ProblemError
 from banditrank.service.rights import Principal, Rights
@@ -56,7 +56,7 @@ def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) 
     store = MemoryStore()
     key = create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + HOUR_MS)
     revoked = create_key(store, "former", ["read"])
-    store.revoke_key(revoked.split("_")[1], at=1)
+    store.revoke_key(revoked.split("_")[1], revoked_at_ms=1)
     rights = loaded(store)
     clock.now_ms += HOUR_MS - 1
     principal = rights.authenticate(bearer(key))

@@ -9,7 +9,7 @@ import pytest
 from reference import reference_runs
 from scipy.stats import ks_2samp
 
-from banditrank import GreedyRank, Problem, UCBRank, make_problem, kdd2012, simulate
+from banditrank import GreedyRank, Problem, UCBRank, kdd2012, make_problem, simulate
 
 LEVEL = 0.001
 # As telling as 195 of each, and the plain ones are slower; for many more a loop of their own is compiled.

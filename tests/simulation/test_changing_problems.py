@@ -13,10 +13,11 @@ from banditrank import (
     Problem,
     SimulationResult,
     UCBRank,
-    make_problem,
     kdd2012,
+    make_problem,
     simulate,
 )
+from banditrank.counts.forgetting import BucketedCounts, as_forgetting, discount, sliding_window
 from banditrank.model.changes import CHANGES, make_timeline
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.timeline import Timeline
@@ -27,7 +28,6 @@ from banditrank.policies.running_estimates import UNREWARDED
 from banditrank.policies.schedules import constant
 from banditrank.policies.violated_assumptions import violated_assumptions
 from banditrank.simulation.timeline_counts import TimelineCounts
-from banditrank.counts.forgetting import BucketedCounts, discount, as_forgetting, sliding_window
 
 SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
 AFTER = Problem([0.3, 0.7], SMALL.position_preferences, SMALL.item_means[:, ::-1])
@@ -164,7 +164,11 @@ def test_new_items_do_not_begin_a_second_initial_phase(options: dict) -> None:
     # In the mean over 10 replications it costs 1,040 instead of 1,820, under equal treatment 1,410 instead of
     # 1,740, by likelihood 860 instead of 1,770; with two other seeds between 0.54 and 0.86 times as much.
     problem = make_problem("synthetic", n_user_types=2, n_items=10, n_positions=3, seed=1)
-    settings = {"problem": make_timeline(problem, "turnover:5", 60_000), "horizon": 60_000, "replications": 10}
+    settings = {
+        "problem": make_timeline(problem, "turnover:5", 60_000),
+        "horizon": 60_000,
+        "replications": 10,
+    }
     goes_on = simulate(UCBRank(coefficient=0.5, **options), **settings, seed=1, keep_counts=True)
     restarts = simulate(Restarting(coefficient=0.5, **options), **settings, seed=1)
     assert goes_on.mean[-1] < 0.9 * restarts.mean[-1]
@@ -269,7 +273,9 @@ def test_wrong_changes_are_refused(text: str) -> None:
 def test_a_forgetful_policy_violates_what_the_wrapped_policy_does() -> None:
     def told(name: str, memory: str | None) -> list[str]:
         policy = make_policy(name, kdd2012(), memory=memory)
-        return list(violated_assumptions(policy, kdd2012(), rewards=BernoulliRewards(), click_model=SINGLE_LOOK))
+        return list(
+            violated_assumptions(policy, kdd2012(), rewards=BernoulliRewards(), click_model=SINGLE_LOOK)
+        )
 
     for name in ("pbm-ucb", "top-rank-ordered", "top-rank"):
         assert told(name, "window:100") == told(name, None)

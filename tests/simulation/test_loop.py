@@ -14,8 +14,8 @@ from banditrank import (
     UniformRandom,
     custom,
     estimate,
-    make_problem,
     kdd2012,
+    make_problem,
     simulate,
     solve,
 )

@@ -23,13 +23,13 @@ def judged(best: float = BEST, **changes: float) -> str | None:
     [
         {},
         {"value": BEST + 1e-15, "upper_bound": BEST - 1e-15},  # rounding
-        {"value": BEST - 0.1, "gap": 0.1, "certified": False},
-        {"upper_bound": np.inf, "gap": np.inf, "certified": False},
+        {"value": BEST - 0.1, "gap": 0.1, "is_certified": False},
+        {"upper_bound": np.inf, "gap": np.inf, "is_certified": False},
         {"best": -np.inf, "value": -np.inf, "upper_bound": -np.inf},
-        {"best": -np.inf, "value": -np.inf, "upper_bound": 0.0, "gap": np.inf, "certified": False},
+        {"best": -np.inf, "value": -np.inf, "upper_bound": 0.0, "gap": np.inf, "is_certified": False},
     ],
 )
-def test_of_what_is_true_nothing_is_said(changes: dict) -> None:
+def test_a_correct_solution_has_no_complaint(changes: dict) -> None:
     assert judged(**changes) is None
 
 
@@ -40,16 +40,16 @@ def test_of_what_is_true_nothing_is_said(changes: dict) -> None:
         ({"best": -np.inf}, "value .* above the best -inf"),
         ({"value": BEST + 1e-9, "upper_bound": BEST + 1e-9}, "value .* above the best"),
         ({"value": BEST - 0.1}, "gap 0.0 for a value"),
-        ({"value": BEST - 0.1, "gap": 0.09, "certified": False}, "gap 0.09 for a value"),
+        ({"value": BEST - 0.1, "gap": 0.09, "is_certified": False}, "gap 0.09 for a value"),
         ({"upper_bound": BEST + 0.1}, "gap 0.0 for a value"),
-        ({"upper_bound": np.inf, "gap": 1.0, "certified": False}, "that may miss inf"),
+        ({"upper_bound": np.inf, "gap": 1.0, "is_certified": False}, "that may miss inf"),
         ({"best": -np.inf, "value": -np.inf, "upper_bound": 0.0}, "that may miss inf"),
-        ({"upper_bound": BEST + 0.1, "gap": 0.2}, "is_certified is True with gap 0.2"),
-        ({"certified": False}, "is_certified is False with gap 0.0"),
+        ({"upper_bound": BEST + 0.1, "gap": 0.2}, "certified is True with gap 0.2"),
+        ({"is_certified": False}, "certified is False with gap 0.0"),
         ({"value": np.nan}, "value nan"),
         ({"upper_bound": np.nan}, "bound nan"),
         ({"gap": np.nan}, "gap nan"),
     ],
 )
-def test_what_is_untrue_is_said(changes: dict, words: str) -> None:
+def test_an_incorrect_solution_is_reported(changes: dict, words: str) -> None:
     assert re.search(words, judged(**changes) or "nothing")

@@ -46,14 +46,14 @@ def frontier_command(
 ) -> None:
     """Show the trade-off between everybody's total and the worst-off user type."""
     from banditrank.model.catalog import load_problem
-    from banditrank.solvers.frontier import frontier
+    from banditrank.solvers.frontier import pareto_frontier
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
     check_targets(json_file, plot, inputs=[problem])
     world = load_problem(problem)
     chosen = _numbers(alphas)
     with told_of_long_compiling(), watched() as watch:
-        points = frontier(world, alphas=chosen, time_limit=time_limit, on_progress=watch)
+        points = pareto_frontier(world, alphas=chosen, time_limit=time_limit, on_progress=watch)
     if json_file is not None:
         write_json(_document(world, points), json_file)
     if plot is not None:

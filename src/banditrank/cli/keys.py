@@ -54,7 +54,7 @@ def create_command(
     store_file: StoreFileOption = None,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept. Running services know it within seconds."""
-    from banditrank.engine.keys import new_api_key
+    from banditrank.engine.api_keys import new_api_key
 
     key, record = new_api_key(
         name,
@@ -89,7 +89,7 @@ def list_command(
         table.add_column(column, overflow="fold")
     for key in keys:
         named = (key.id, key.name, ", ".join(key.rights), ", ".join(key.surfaces) or "all")
-        table.add_row(*named, _day(key.created), _day(key.expires_at_ms), _day(key.revoked))
+        table.add_row(*named, _day(key.created_at_ms), _day(key.expires_at_ms), _day(key.revoked_at_ms))
     make_console().print(table)
 
 
@@ -101,7 +101,7 @@ def revoke_command(
 ) -> None:
     """Revoke a key; running services refuse it within seconds."""
     with opened(store, store_file) as kept:
-        if not kept.revoke_key(key, at=int(time.time() * 1000)):
+        if not kept.revoke_key(key, revoked_at_ms=int(time.time() * 1000)):
             raise InvalidInputError("key", "must be the id of a key in force", key)
     typer.echo(f"revoked {key}")
 
@@ -126,9 +126,9 @@ def _document(key: "KeyRecord") -> dict[str, Any]:
         "name": key.name,
         "rights": list(key.rights),
         "surfaces": list(key.surfaces) or None,
-        "created_at": _time(key.created),
+        "created_at": _time(key.created_at_ms),
         "expires_at": _time(key.expires_at_ms),
-        "revoked_at": _time(key.revoked),
+        "revoked_at": _time(key.revoked_at_ms),
     }
 
 

@@ -125,7 +125,7 @@ def simulate_command(
     """Simulate policies on a problem and print their regrets."""
     from banditrank.model.catalog import load_problem
     from banditrank.model.changes import make_timeline
-    from banditrank.model.click_model_catalog import as_click_model
+    from banditrank.model.click_models import as_click_model
     from banditrank.model.rewards import as_rewards
     from banditrank.policies.catalog import non_default_options
     from banditrank.simulation.backends.catalog import make_backend
@@ -251,7 +251,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
 
     first = results[0]
     rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
-    caption = f"{first.problem_summary(changes)}, {rounds}"
+    caption = f"{first.problem(changes)}, {rounds}"
     table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):

@@ -93,7 +93,7 @@ def solution_fields(problem: "Problem", solution: "Solution", report: "EqualityR
         "value": finite(solution.value),
         "upper_bound": finite(solution.upper_bound),
         "gap": finite(solution.gap),
-        "certified": bool(solution.certified),
+        "certified": bool(solution.is_certified),
         "solver": solution.solver,
         "nodes": int(solution.nodes),
         "seconds": solution.seconds,
@@ -117,10 +117,12 @@ def _print_solution(
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_row("value", shown(solution.value))
     facts.add_row("upper bound", shown(solution.upper_bound))
-    facts.add_row("gap", f"{shown(solution.gap)}, {'certified' if solution.certified else 'not certified'}")
+    facts.add_row(
+        "gap", f"{shown(solution.gap)}, {'certified' if solution.is_certified else 'not certified'}"
+    )
     facts.add_row("solver", f"{solution.solver}, nodes {solution.nodes:,}, seconds {solution.seconds:.3f}")
     console = make_console()
-    kind = "the best ranking" if solution.certified else "the best ranking found"
+    kind = "the best ranking" if solution.is_certified else "the best ranking found"
     console.print(f"{problem.name}: {kind} for everybody, {utility}, banditrank {__version__}")
     console.print(ranking)
     console.print(facts)

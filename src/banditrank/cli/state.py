@@ -11,11 +11,11 @@ from banditrank.cli.output import JsonOption, check_targets, make_console, write
 from banditrank.cli.store import KeptStoreOption, StoreFileOption, given_address, opened, opened_at
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage.addresses import redacted
-from banditrank.storage.opening import DEFAULT_STORE
+from banditrank.storage.factory import DEFAULT_STORE
 
 if TYPE_CHECKING:
-    from banditrank.engine.estimates_report import EstimatesReport
-    from banditrank.engine.learned import SurfaceCounts
+    from banditrank.dashboard.estimates_report import EstimatesReport
+    from banditrank.engine.counts_replica import SurfaceCounts
     from banditrank.storage.base import Store
     from banditrank.storage.records import SurfaceRecord
 
@@ -43,14 +43,14 @@ def show_command(
     """List surfaces, or show what one has learned: estimates with their intervals."""
     from dataclasses import asdict
 
-    from banditrank.engine.estimates_report import estimates_of
+    from banditrank.dashboard.estimates_report import report_estimates
 
     check_targets(json_file)
     with opened(store, store_file) as kept:
         if surface is None:
             everything = [_known(kept, record) for record in kept.surfaces()]
         else:
-            report = estimates_of(_known(kept, _record(kept, surface)), level=level)
+            report = report_estimates(_known(kept, _record(kept, surface)), level=level)
     if json_file is not None:
         document = (
             {"surfaces": [_summary(known) for known in everything]} if surface is None else asdict(report)
@@ -75,7 +75,7 @@ def export_command(
     store_file: StoreFileOption = None,
 ) -> None:
     """Write a surface, its settings and its counts, to a file that people can read."""
-    from banditrank.engine.transfer import as_text, export_surface
+    from banditrank.engine.import_export import as_text, export_surface
     from banditrank.files import atomic_write
 
     check_targets(None, output=output)
@@ -102,7 +102,7 @@ def import_command(
     store_file: StoreFileOption = None,
 ) -> None:
     """Create a surface with the settings and counts of a file."""
-    from banditrank.engine.transfer import read_document, read_surface
+    from banditrank.engine.import_export import read_document, read_surface
 
     document = read_document(file)
     surface, cells = read_surface(document, name=name)  # before a store is made for it
@@ -125,11 +125,11 @@ def _record(store: "Store", name: str) -> "SurfaceRecord":
 
 
 def _known(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":
-    from banditrank.engine.learned import Learned
+    from banditrank.engine.counts_replica import CountsReplica
     from banditrank.engine.surface import Surface
 
     surface = Surface.from_definition(record.definition)
-    return Learned(store, record.number, surface).known(surface, record.revision)
+    return CountsReplica(store, record.surface_id, surface).surface_counts(surface, record.revision)
 
 
 def _summary(known: "SurfaceCounts") -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _summary(known: "SurfaceCounts") -> dict[str, Any]:
     return {
         "surface": surface.name,
         "rounds": known.counts.rounds,
-        "items": len(surface.shown_items),
+        "items": len(surface.active_items),
         "retired": len(surface.retired),
         "positions": surface.n_positions,
         "user_types": list(surface.user_types),

@@ -127,7 +127,7 @@ def opened_at(address: str | None, *, make: bool = False) -> "Iterator[Store]":
     """Open the store at an address, or the usual one, and close it."""
     from banditrank.files import is_file
     from banditrank.storage.addresses import is_in_memory, sqlite_file
-    from banditrank.storage.opening import DEFAULT_STORE, open_store
+    from banditrank.storage.factory import DEFAULT_STORE, open_store
 
     address = DEFAULT_STORE if address is None else address
     if is_in_memory(address):

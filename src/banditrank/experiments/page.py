@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from banditrank.experiments.study import Check, Table, Verdict
+from banditrank.experiments.study import Check, CommitStatus, Table
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import Drawing, Report, StudyReport
@@ -48,7 +48,7 @@ def write_page(report: "Report", drawings: "Mapping[str, Sequence[Drawing]]", pa
         drawings=drawings,
         seconds=sum(study.seconds for study in report.studies),
         checks_of=_checks_of_all,
-        all_verdicts=get_args(Verdict),
+        all_verdicts=get_args(CommitStatus),
         of_paper=partial(_checks_of, "paper"),
         of_implementation=partial(_checks_of, "implementation"),
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
 """The data of a study's parts, by name."""
 
-Verdict = Literal["agrees", "partly", "disagrees", "not checked"]
+CommitStatus = Literal["agrees", "partly", "disagrees", "not checked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Reading:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CommitStatus:
         """Agreement in a word."""
         answers = {check.holds for check in self.checks if check.of == "paper"}
         if answers <= {None}:

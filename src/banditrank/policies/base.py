@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
+from banditrank.counts.counts import Counts, check_counts
+from banditrank.counts.forgetting import Forgetting
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import Ranking
 from banditrank.policies.assumptions import NO_ASSUMPTIONS, Assumptions
 from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.counts.counts import Counts, check_counts
-from banditrank.counts.forgetting import Forgetting
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Policy(ABC):
         """
         if self.treatment == "personalized":
             return self.describe()
-        return {**self.describe(), "utility_sample": self.utility.of(SAMPLE_VALUES).tolist()}
+        return {**self.describe(), "utility_sample": self.utility.evaluate(SAMPLE_VALUES).tolist()}
 
 
 def policy_label(description: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposures_of
 from banditrank.policies.base import Kernel
 from banditrank.policies.loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
@@ -21,7 +22,6 @@ from banditrank.policies.running_estimates import (
 )
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
+from banditrank.counts.forgetting import BucketedCounts, Forgetting, as_forgetting
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.wrapper import PolicyWrapper
-from banditrank.counts.counts import Counts
-from banditrank.counts.forgetting import Buckets, Forgetting, as_forgetting
 
 
 @dataclass(frozen=True, init=False)
@@ -78,7 +78,7 @@ class ForgettingCounts:
     """
 
     def __init__(self, memory: Forgetting, like: Counts) -> None:
-        self._buckets = Buckets(memory)
+        self._buckets = BucketedCounts(memory)
         self._at_bucket_start = like.scaled(0.0)
 
     def end_bucket(self, counts: Counts) -> Counts:
@@ -95,7 +95,7 @@ class ForgettingCounts:
             What it remembers from here on.
         """
         self._buckets.add(_difference(counts, self._at_bucket_start))
-        remembered = self._buckets.remembered(counts)
+        remembered = self._buckets.weighted_total(counts)
         self._at_bucket_start = remembered.copy()
         return remembered
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
+from banditrank.counts.counts import Counts, check_counts
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy, Policy
 from banditrank.policies.forgetful import ForgettingCounts
-from banditrank.counts.counts import Counts, check_counts
 
 
 class Learner:

@@ -9,7 +9,7 @@ from banditrank.compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies.base import Treatment
 from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
-from banditrank.solvers.branch_and_bound.search import Search, new_search, improve_ranking
+from banditrank.solvers.branch_and_bound.search import Search, improve_ranking, new_search
 from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
 from banditrank.solvers.enumeration import EnumerationWorkspace, enumerate_rankings, new_enumeration_workspace
 from banditrank.solvers.instance import Instance, score_cells
@@ -108,9 +108,13 @@ def init_loop_solver(
     """Return a solver with its workspace, for instances of a size."""
     n, m, k = n_user_types, n_items, n_positions
     if solver == "assignment":
-        return AssignmentLoopSolver(slope(utility), np.zeros(n), np.zeros((k, m)), new_assignment_workspace(m, k))
+        return AssignmentLoopSolver(
+            slope(utility), np.zeros(n), np.zeros((k, m)), new_assignment_workspace(m, k)
+        )
     if solver in ("enumeration", "sampling"):
-        return EnumerationLoopSolver(utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k))
+        return EnumerationLoopSolver(
+            utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k)
+        )
     tree = new_tree(n, m, k, capacity=_MAX_OPEN_NODES)
     return BranchAndBoundLoopSolver(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
 

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.optimum import best_rankings
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
 from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
@@ -25,7 +26,6 @@ from banditrank.policies.recomputed_ranking import (
 from banditrank.policies.running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import Utility, as_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]

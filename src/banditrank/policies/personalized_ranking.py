@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposure_of, exposures_of
 from banditrank.estimators.position_preferences import estimate_preferences
 from banditrank.policies.base import Kernel
@@ -16,7 +17,6 @@ from banditrank.policies.running_estimates import (
     try_explore,
     update_running_estimates,
 )
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]  # unsigned, so that compiled code has no negative indices to handle

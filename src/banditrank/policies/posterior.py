@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.cholesky import cholesky_factor, solve_lower, solve_upper
 from banditrank.policies.count_arrays import record_round
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposures_of
 from banditrank.estimators.maximum_likelihood import alternate, update_means
 from banditrank.estimators.position_preferences import PositionEvidence, empty_evidence, estimate_preferences
@@ -20,7 +21,6 @@ from banditrank.policies.running_estimates import INITIAL_ROUNDS, UNREWARDED, Au
 from banditrank.policies.sorting import assign_in_order, top_k
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]

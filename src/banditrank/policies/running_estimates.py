@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.position_preferences import (
     PositionEvidence,
     empty_evidence,
@@ -14,7 +15,6 @@ from banditrank.estimators.position_preferences import (
 )
 from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
 from banditrank.policies.round_robin import round_robin
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
 from banditrank.policies.loop_solvers import (
@@ -30,7 +31,6 @@ from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.policies.sorting import assign_in_order, top_k
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.enumeration import draw_ranking
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import CompiledPolicy, Kernel
 from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.counts.counts import Counts
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from banditrank.engine.dashboard_document import DashboardDocument, SeriesDocument
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.dashboard.document_schemas import DashboardDocument, SeriesDocument
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError
 from banditrank.service.messages import Request, Response
 from banditrank.service.operations import Operation, Parameter
@@ -69,7 +69,7 @@ async def _events(application: "Application", request: Request) -> Stream:
     )
 
 
-async def _told(application: "Application", live: LiveSurface, request: Request) -> AsyncIterator[bytes]:
+async def _told(application: "Application", live: SurfaceRuntime, request: Request) -> AsyncIterator[bytes]:
     """Tell what is new, as long as there is the surface and whoever asks may know."""
     loop, documents = asyncio.get_running_loop(), application.documents
     end = loop.time() + application.settings.stream_seconds
@@ -77,7 +77,7 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
     told = 0.0
     tag = b""
     grid = await _grid(application, live)
-    while not live.is_gone and _may_read(application, live, request):
+    while not live.is_deleted and _may_read(application, live, request):
         now = loop.time()
         parts = []
         if now >= next_state:
@@ -102,16 +102,16 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
         await asyncio.sleep(min(_TICK_SECONDS - loop.time() % _TICK_SECONDS, max(0.0, end - loop.time())))
 
 
-def _may_read(application: "Application", live: LiveSurface, request: Request) -> bool:
+def _may_read(application: "Application", live: SurfaceRuntime, request: Request) -> bool:
     """Return whether the key of a stream is still valid for its surface."""
     principal = application.rights.find(request.headers)
     return principal is not None and "read" in principal.rights and principal.covers(live.surface.name)
 
 
-async def _grid(application: "Application", live: LiveSurface) -> tuple[int, int, int]:
+async def _grid(application: "Application", live: SurfaceRuntime) -> tuple[int, int, int]:
     """Return where the series' buckets begin, how wide they are, and how many are closed."""
     buckets = await application.documents.closed(live)
-    return buckets.start, buckets.width, len(buckets.visits)
+    return buckets.start_ms, buckets.width_ms, len(buckets.visits)
 
 
 def _event(name: bytes, document: bytes) -> bytes:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from banditrank.engine.awaited import Pending
-from banditrank.engine.dashboard_document import CheckDocument, Status
+from banditrank.dashboard.document_schemas import HealthCheckDocument, HealthStatus
 from banditrank.engine.engine import Engine
-from banditrank.engine.journal import MOST_WAITING
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.feedback_tracker import Pending
+from banditrank.engine.group_commit import MAX_QUEUED
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.metrics import Answers
 
 _SLOWEST_SHARE = 0.99
@@ -66,7 +66,7 @@ class Check:
     limit: str = "no limit"
     idle: str | None = None
 
-    def document(self, readings: list[Reading], before: Reading) -> CheckDocument:
+    def document(self, readings: list[Reading], before: Reading) -> HealthCheckDocument:
         """Return what is told of it, by readings of the last hour of which the last is of now."""
         figure = self.measure(before, readings[-1])
         return {
@@ -78,7 +78,7 @@ class Check:
             "hour": [_rounded(self.measure(*two)) for two in pairwise(readings)],
         }
 
-    def _status(self, figure: float) -> Status:
+    def _status(self, figure: float) -> HealthStatus:
         if self.fails is not None and figure > self.fails:
             return "bad"
         return "warn" if self.warns is not None and figure > self.warns else "ok"
@@ -88,14 +88,14 @@ AGES = ("Ranking age", "Store")
 """Checks whose figures are ages, which change all the time while nothing happens."""
 
 
-def checks_of(live: LiveSurface, engine: Engine, now: Reading) -> Iterator[Check]:
+def checks_of(live: SurfaceRuntime, engine: Engine, now: Reading) -> Iterator[Check]:
     """Return what is checked of a surface, and of what all of them share."""
     yield from _checks_of_engine(live, engine)
     yield from _checks_of_requests()
     yield from _checks_of_feedback(live, now)
 
 
-def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
+def _checks_of_engine(live: SurfaceRuntime, engine: Engine) -> Iterator[Check]:
     oldest = max(5.0, 4 * live.surface.refresh_seconds)
     yield Check(
         "Ranking age",
@@ -121,9 +121,9 @@ def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         lambda _, now: now.waiting,
         _whole,
         "rankings and feedback wait to be written",
-        MOST_WAITING / 20,
-        MOST_WAITING / 2,
-        _whole(MOST_WAITING / 20),
+        MAX_QUEUED / 20,
+        MAX_QUEUED / 2,
+        _whole(MAX_QUEUED / 20),
     )
     yield Check(
         "Dropped",
@@ -168,7 +168,7 @@ def _checks_of_requests() -> Iterator[Check]:
     )
 
 
-def _checks_of_feedback(live: LiveSurface, now: Reading) -> Iterator[Check]:
+def _checks_of_feedback(live: SurfaceRuntime, now: Reading) -> Iterator[Check]:
     longest = _NEARLY * live.surface.attribution_seconds
     half = _time(now.delays[0]) if now.delays else ""
     yield Check(
@@ -181,13 +181,13 @@ def _checks_of_feedback(live: LiveSurface, now: Reading) -> Iterator[Check]:
         _time(longest),
         idle="came here so far",
     )
-    if not live.is_alone:  # feedback may have come to others
+    if live.has_other_writers:  # feedback may have come to others
         return
     yield Check(
         "Pending",
         lambda _, now: now.pending.number,
         _whole,
-        f"rankings wait for feedback, the oldest for {_time(now.pending.oldest)}",
+        f"rankings wait for feedback, the oldest for {_time(now.pending.oldest_seconds)}",
         idle="rankings wait for feedback",
     )
     yield Check(

@@ -3,12 +3,11 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import UnknownNameError
 from banditrank.service.messages import Request, Response
 from banditrank.service.models import (
@@ -70,7 +69,7 @@ async def _rankings(
     return rankings
 
 
-def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: Principal) -> None:
+def _check_user_types(live: SurfaceRuntime, user_types: Sequence[str], principal: Principal) -> None:
     known = live.user_type_numbers
     for user_type in user_types:
         if user_type in known:
@@ -81,10 +80,8 @@ def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: P
         raise ProblemError(INVALID, f"unknown user_type {user_type[:80]!r}")
 
 
-def _ranked(live: LiveSurface, user_types: Sequence[str]) -> list[RankingAnswer]:
-    shown = live.rank_batch(user_types)
-    expires = datetime.fromtimestamp(shown[0].expires, UTC)
-    return [RankingAnswer(one.id, one.items, expires) for one in shown]
+def _ranked(live: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingAnswer]:
+    return [RankingAnswer(*ranking) for ranking in live.rank_batch(user_types)]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
@@ -134,7 +131,7 @@ class _Submission:
         engine, feedback = self._application.engine, self._feedback
         try:
             if self._principal.surfaces:
-                find = engine.ticket if may_read_store else engine.known_ticket
+                find = engine.issued_ranking if may_read_store else engine.cached_ranking
                 found = find(feedback.ranking)
                 if found is None:
                     return False
@@ -143,7 +140,7 @@ class _Submission:
                 feedback.ranking,
                 clicked=feedback.clicked,
                 reward=feedback.reward,
-                done=self._finish,
+                callback=self._finish,
                 may_read_store=may_read_store,
             )
         except Exception as error:  # noqa: BLE001 - rejects this feedback, not others of a batch

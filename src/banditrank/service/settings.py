@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.files import is_private
 from banditrank.service.hosts import is_loopback
 from banditrank.service.origins import check_origins
 from banditrank.storage.addresses import has_password, is_in_memory
 from banditrank.storage.base import Store
-from banditrank.storage.opening import DEFAULT_STORE, open_store
+from banditrank.storage.factory import DEFAULT_STORE, open_store
 
 _log = logging.getLogger(__name__)
 

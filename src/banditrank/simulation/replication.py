@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.model.click_models import ClickModel, CompiledProblem, compile_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
@@ -13,7 +14,6 @@ from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import Policy
 from banditrank.simulation.loop import OPTIMAL_TOLERANCE, Objective
 from banditrank.solvers.optimum import best_values
-from banditrank.counts.counts import Counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, one_line
 from banditrank.files import atomic_write
 from banditrank.model.click_models import SINGLE_LOOK
@@ -15,7 +16,6 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import BernoulliRewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import policy_label
-from banditrank.counts.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,6 +6,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.model.click_models import CompiledProblem, draw_user_type
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy
@@ -13,7 +14,6 @@ from banditrank.simulation.loop import Objective, RunTotals, compiled_loop, init
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.timeline_counts import Segment, TimelineCounts, segments
-from banditrank.counts.counts import Counts
 
 MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
 CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress

@@ -205,7 +205,7 @@ def _check_regret_is_finite(utility: Utility, problem: Problem, scale: float) ->
     best_positions = -np.sort(-problem.position_preferences, axis=1)
     for name, value in zip(problem.user_types, (worst_items * best_positions).sum(axis=1), strict=True):
         for extreme in (scale * float(value), scale):
-            worth = float(utility.of(extreme))
+            worth = float(utility.evaluate(extreme))
             if not np.isfinite(worth):
                 rule = "must be finite for every ranking, or regret is not"
                 where = f"{worth} for user type {name} at value {extreme:g}"

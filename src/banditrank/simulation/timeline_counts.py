@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
+from banditrank.counts.forgetting import Forgetting
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
 from banditrank.policies.forgetful import ForgettingCounts
-from banditrank.counts.counts import Counts
-from banditrank.counts.forgetting import Forgetting
 
 
 class Segment(NamedTuple):

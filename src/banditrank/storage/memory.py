@@ -1,4 +1,4 @@
-"""The store of one process, for trials and tests: it is gone with the process."""
+"""The memory store: for tests and trials, it ends with its process."""
 
 import secrets
 import threading
@@ -7,49 +7,53 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from banditrank.errors import AlreadyExistsError
-from banditrank.storage.base import Store, Written
-from banditrank.storage.cells import cells_of
+from banditrank.storage.base import Store, WriteResult
+from banditrank.storage.cells import encode_cells
 from banditrank.storage.records import (
-    NOTHING,
+    EMPTY_SNAPSHOT,
     Change,
-    Entry,
+    Event,
+    Impression,
+    ImpressionId,
     KeyRecord,
     Outcome,
-    Place,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
     Versions,
-    by_surface,
-    first_key,
+    group_by_surface,
+    min_key,
 )
 
 
 @dataclass
-class _Learned:
-    """What is known of one surface."""
+class _SurfaceState:
+    """Data of one surface."""
 
     definitions: list[str]
-    open: dict[bytes, Entry] = field(default_factory=dict)  # rankings without an outcome
+    pending: dict[bytes, Impression] = field(default_factory=dict)  # impressions without an outcome
     outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
-    snapshots: list[Snapshot] = field(default_factory=lambda: [NOTHING])
-    forgotten: int = 0  # rankings that lapsed before this time, in milliseconds since 1970
+    snapshots: list[Snapshot] = field(default_factory=lambda: [EMPTY_SNAPSHOT])
+    time_series: SavedTimeSeries | None = None
+    pruned_before_ms: int = 0
 
     @property
     def version(self) -> int:
-        return self.changes[-1].version if self.changes else 0  # the latest is never forgotten
+        return self.changes[-1].version if self.changes else 0  # the latest change is never pruned
 
-    def take(self, entry: Entry) -> None:
-        """Take in a ranking that has no outcome yet."""
-        if entry.outcome is None:
-            self.open[entry.shown.key] = entry
+    def apply(self, event: Event) -> None:
+        """Store an event of an impression that has no outcome yet."""
+        key = event.impression.key
+        if event.outcome is None:
+            self.pending[key] = event.impression
         else:
-            self.outcomes[entry.shown.key] = entry.outcome
-            self.open.pop(entry.shown.key, None)
+            self.outcomes[key] = event.outcome
+            self.pending.pop(key, None)
 
 
 class MemoryStore(Store):
-    """Keeps everything in dictionaries.
+    """A store in dictionaries of one process.
 
     Examples
     --------
@@ -62,25 +66,25 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._numbers = count(1)
+        self._surface_ids = count(1)
         self._surfaces: dict[str, SurfaceRecord] = {}
-        self._learned: dict[int, _Learned] = {}
+        self._states: dict[int, _SurfaceState] = {}
         self._secret = secrets.token_bytes(32)
         self._keys: dict[str, KeyRecord] = {}
 
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
-        """Create a surface."""
+        """Create a surface and return its record."""
         with self._lock:
             if name in self._surfaces:
                 raise AlreadyExistsError("surface", name)
-            record = SurfaceRecord(next(self._numbers), name, definition, 1)
+            record = SurfaceRecord(next(self._surface_ids), name, definition, 1)
             self._surfaces[name] = record
-            changes = [Change(record.number, 1, cells, 0)] if cells else []
-            self._learned[record.number] = _Learned([definition], changes=changes)
+            changes = [Change(record.surface_id, 1, cells, 0)] if cells else []
+            self._states[record.surface_id] = _SurfaceState([definition], changes=changes)
             return record
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
-        """Return a surface."""
+        """Return the surface with a name."""
         with self._lock:
             return self._surfaces.get(name)
 
@@ -89,143 +93,161 @@ class MemoryStore(Store):
         with self._lock:
             return [self._surfaces[name] for name in sorted(self._surfaces)]
 
-    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
-        """Replace the definition."""
+    def update_surface(self, record: SurfaceRecord, definition: str) -> SurfaceRecord | None:
+        """Replace the definition of a surface."""
         with self._lock:
-            now = self._surfaces.get(before.name)
-            if now is None or (now.number, now.revision) != (before.number, before.revision):
+            current = self._surfaces.get(record.name)
+            expected = record.surface_id, record.revision
+            if current is None or (current.surface_id, current.revision) != expected:
                 return None
-            changed = replace(now, definition=definition, revision=now.revision + 1)
-            self._surfaces[now.name] = changed
-            self._learned[now.number].definitions.append(definition)
-            return changed
+            updated = replace(current, definition=definition, revision=current.revision + 1)
+            self._surfaces[current.name] = updated
+            self._states[current.surface_id].definitions.append(definition)
+            return updated
 
-    def definition(self, surface: int, *, revision: int) -> str | None:
+    def definition(self, surface_id: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""
         with self._lock:
-            definitions = self._learned[surface].definitions if surface in self._learned else []
+            definitions = self._states[surface_id].definitions if surface_id in self._states else []
             return definitions[revision - 1] if 1 <= revision <= len(definitions) else None
 
     def delete_surface(self, name: str) -> bool:
-        """Delete a surface."""
+        """Delete a surface with its data."""
         with self._lock:
             record = self._surfaces.pop(name, None)
             if record is None:
                 return False
-            del self._learned[record.number]
+            del self._states[record.surface_id]
             return True
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
         with self._lock:
-            gone = {entry.shown.surface for entry in entries} - self._learned.keys()
-            before: dict[Place, Outcome] = {}
-            forgotten: set[Place] = set()
-            new: list[Entry] = []
-            for entry in entries:
-                if entry.shown.surface in gone:
+            deleted_surfaces = {event.impression.surface_id for event in events} - self._states.keys()
+            existing: dict[ImpressionId, Outcome] = {}
+            pruned: set[ImpressionId] = set()
+            new: list[Event] = []
+            for event in events:
+                impression = event.impression
+                if impression.surface_id in deleted_surfaces:
                     continue
-                learned = self._learned[entry.shown.surface]
-                known = learned.outcomes.get(entry.shown.key)
-                if entry.shown.lapses < learned.forgotten:
-                    forgotten.add(entry.shown.place)
-                elif known is None:
-                    new.append(entry)
-                elif entry.outcome is not None:
-                    before[entry.shown.place] = known
+                state = self._states[impression.surface_id]
+                outcome = state.outcomes.get(impression.key)
+                if impression.expires_at_ms < state.pruned_before_ms:
+                    pruned.add(impression.id)
+                elif outcome is None:
+                    new.append(event)
+                elif event.outcome is not None:
+                    existing[impression.id] = outcome
             changes = [
-                Change(surface, self._learned[surface].version + 1, cells, at)
-                for surface, some in by_surface(new).items()
-                if (cells := cells_of(some))
+                Change(surface_id, self._states[surface_id].version + 1, cells, at_ms)
+                for surface_id, group in group_by_surface(new).items()
+                if (cells := encode_cells(group))
             ]
-            # All that can fail was done above: a group is written as a whole or not at all.
-            for entry in new:
-                self._learned[entry.shown.surface].take(entry)
+            # Nothing below can fail, so that a group is written as a whole or not at all.
+            for event in new:
+                self._states[event.impression.surface_id].apply(event)
             for change in changes:
-                self._learned[change.surface].changes.append(change)
-            return Written(changes, before, gone, forgotten)
+                self._states[change.surface_id].changes.append(change)
+            return WriteResult(changes, existing, deleted_surfaces, pruned)
 
-    def outcome(self, surface: int, key: bytes) -> Outcome | None:
-        """Return what became of a ranking."""
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
+        """Return the outcome of an impression."""
         with self._lock:
-            learned = self._learned.get(surface)
-            return None if learned is None else learned.outcomes.get(key)
+            state = self._states.get(surface_id)
+            return None if state is None else state.outcomes.get(key)
 
     def versions(self) -> dict[int, Versions]:
-        """Return how far each surface is."""
+        """Return the current versions of each surface."""
         with self._lock:
             return {
-                record.number: Versions(record.revision, self._learned[record.number].version)
+                record.surface_id: Versions(record.revision, self._states[record.surface_id].version)
                 for record in self._surfaces.values()
             }
 
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
-        """Return changes after a version."""
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
+        """Return the first changes after a version."""
         with self._lock:
-            changes = self._learned[surface].changes if surface in self._learned else []
+            changes = self._states[surface_id].changes if surface_id in self._states else []
             start = max(0, after + 1 - changes[0].version) if changes else 0
             return changes[start : start + limit]
 
-    def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
-        """Return the latest snapshot that is not after a version."""
+    def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
+        """Return the latest snapshot up to a version."""
         with self._lock:
-            snapshots = self._learned[surface].snapshots if surface in self._learned else []
+            snapshots = self._states[surface_id].snapshots if surface_id in self._states else []
             return next(
-                (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), NOTHING
+                (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), EMPTY_SNAPSHOT
             )
 
-    def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
-        """Keep a snapshot."""
+    def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
+        """Save a snapshot."""
         with self._lock:
-            if learned := self._learned.get(surface):
-                kept = {one.version: one for one in (snapshot, *learned.snapshots)}
-                learned.snapshots = [kept[version] for version in sorted(kept)]
+            if state := self._states.get(surface_id):
+                by_version = {one.version: one for one in (snapshot, *state.snapshots)}
+                state.snapshots = [by_version[version] for version in sorted(by_version)]
 
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
-        """Return rankings without an outcome that lapse within a time."""
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Impression]:
+        """Return the first impressions without an outcome that expire within a time."""
         with self._lock:
-            still_open = self._learned[surface].open if surface in self._learned else {}
-            begin, end = first_key(since), first_key(until)
-            found = sorted(key for key in still_open if begin <= key < end)
-            return [still_open[key] for key in found[:limit]]
+            pending = self._states[surface_id].pending if surface_id in self._states else {}
+            start, end = min_key(since_ms), min_key(until_ms)
+            keys = sorted(key for key in pending if start <= key < end)
+            return [pending[key] for key in keys[:limit]]
 
-    def forget(self, surface: int, *, before: int) -> None:
-        """Throw away what is old."""
-        last = first_key(before)
+    def prune(self, surface_id: int, *, before_ms: int) -> None:
+        """Remove what is older than a time."""
+        end = min_key(before_ms)
         with self._lock:
-            if learned := self._learned.get(surface):
-                learned.forgotten = max(learned.forgotten, before)
-                learned.open = {key: entry for key, entry in learned.open.items() if key >= last}
-                learned.outcomes = {key: one for key, one in learned.outcomes.items() if key >= last}
-                version = max((one.version for one in learned.snapshots if one.saved < before), default=0)
-                latest = learned.changes[-1:]
-                learned.changes = [one for one in learned.changes if one.version > version] or latest
-                learned.snapshots = [one for one in learned.snapshots if one.version >= version]
+            if state := self._states.get(surface_id):
+                state.pruned_before_ms = max(state.pruned_before_ms, before_ms)
+                state.pending = {key: one for key, one in state.pending.items() if key >= end}
+                state.outcomes = {key: one for key, one in state.outcomes.items() if key >= end}
+                old = [one.version for one in state.snapshots if one.saved_at_ms < before_ms]
+                version = max(old, default=0)
+                latest = state.changes[-1:]
+                state.changes = [one for one in state.changes if one.version > version] or latest
+                state.snapshots = [one for one in state.snapshots if one.version >= version]
+
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface."""
+        with self._lock:
+            state = self._states.get(surface_id)
+            return None if state is None else state.time_series
+
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface if it is newer than the stored one."""
+        with self._lock:
+            state = self._states.get(surface_id)
+            if state and (state.time_series is None or state.time_series.version < series.version):
+                state.time_series = series
 
     def secret(self) -> bytes:
-        """Return random bytes."""
+        """Return the random bytes of this store."""
         return self._secret
 
     def add_key(self, key: KeyRecord) -> None:
-        """Keep an API key."""
+        """Add an API key."""
         with self._lock:
             self._keys.setdefault(key.id, key)
 
     def api_keys(self) -> list[KeyRecord]:
         """Return all API keys."""
         with self._lock:
-            return sorted(self._keys.values(), key=lambda key: (key.created, key.id))
+            return sorted(self._keys.values(), key=lambda key: (key.created_at_ms, key.id))
 
-    def revoke_key(self, key_id: str, *, at: int) -> bool:
-        """Revoke a key."""
+    def revoke_key(self, key_id: str, *, revoked_at_ms: int) -> bool:
+        """Revoke an API key."""
         with self._lock:
             key = self._keys.get(key_id)
-            if key is None or key.revoked is not None:
+            if key is None or key.revoked_at_ms is not None:
                 return False
-            self._keys[key_id] = replace(key, revoked=at)
+            self._keys[key_id] = replace(key, revoked_at_ms=revoked_at_ms)
             return True
 
     def check(self) -> None:
-        """Memory can always be written to."""
+        """Do nothing: memory accepts every write."""
 
     def close(self) -> None:
         """Do nothing: there are no connections."""

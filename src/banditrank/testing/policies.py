@@ -2,7 +2,7 @@
 
 >>> from banditrank import UCBRank
 >>> for check in POLICY_CHECKS:
-...     check(lambda problem: UCBRank(coefficient=0.25))
+...     check(lambda problem: UCBRank(0.25))
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 from banditrank.policies.base import CompiledPolicy, Policy
-from banditrank.counts.counts import Counts
 from banditrank.testing.leaks import assert_no_leaks
 
 MakePolicy: TypeAlias = Callable[[Problem], Policy]

@@ -6,9 +6,9 @@ from banditrank.storage.records import (
     DISCARDED,
     NOT_CLICKED,
     REWARD_UNITS,
-    Entry,
+    CommitStatus,
+    Event,
     Outcome,
-    Verdict,
     Versions,
 )
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
@@ -17,14 +17,14 @@ from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown,
 def check_outcomes_count_once(open_store: OpenStore) -> None:
     """The first outcome settles a ranking; the same again is repeated, another contradicts."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     one, two = shown(surface, 1), shown(surface, 2)
-    assert store.commit([Entry(one, None)]).verdicts == [Verdict.NOTED]
-    receipt = store.commit([Entry(one, CLICK), Entry(two, NOT_CLICKED)])
-    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED]
+    assert store.commit([Event(one, None)]).statuses == [CommitStatus.RECORDED]
+    receipt = store.commit([Event(one, CLICK), Event(two, NOT_CLICKED)])
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED]
     assert [change.version for change in receipt.changes] == [1]
-    again = open_store().commit([Entry(one, CLICK), Entry(two, CLICK), Entry(one, None)])
-    assert again.verdicts == [Verdict.REPEATED, Verdict.CONTRADICTED, Verdict.NOTED]
+    again = open_store().commit([Event(one, CLICK), Event(two, CLICK), Event(one, None)])
+    assert again.statuses == [CommitStatus.REPEATED, CommitStatus.CONFLICTING, CommitStatus.RECORDED]
     assert again.changes == []
     assert open_store().outcome(surface, one.key) == CLICK
     assert store.outcome(surface, shown(surface, 3).key) is None
@@ -38,11 +38,11 @@ def check_outcomes_count_once(open_store: OpenStore) -> None:
 def check_a_group_may_repeat_itself(open_store: OpenStore) -> None:
     """Within one group, too, a ranking counts once."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     one = shown(surface, 1)
-    entries = [Entry(one, None), Entry(one, CLICK), Entry(one, CLICK), Entry(one, NOT_CLICKED)]
-    expected = [Verdict.NOTED, Verdict.COUNTED, Verdict.REPEATED, Verdict.CONTRADICTED]
-    assert store.commit(entries).verdicts == expected
+    entries = [Event(one, None), Event(one, CLICK), Event(one, CLICK), Event(one, NOT_CLICKED)]
+    expected = [CommitStatus.RECORDED, CommitStatus.COUNTED, CommitStatus.REPEATED, CommitStatus.CONFLICTING]
+    assert store.commit(entries).statuses == expected
     assert rounds_of(store, surface) == 1
 
 
@@ -54,62 +54,62 @@ def check_an_empty_group_is_nothing(open_store: OpenStore) -> None:
 def check_what_is_settled_stays_so(open_store: OpenStore) -> None:
     """A note that a ranking was shown does not open it again if it comes after the outcome."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
-    store.commit([Entry(shown(surface, 1), CLICK)])
-    store.commit([Entry(shown(surface, 1), None), Entry(shown(surface, 2), None)])
-    store.commit([Entry(shown(surface, 2), None)])
-    found = open_store().open_entries(surface, since=0, until=10_000)
-    assert found == [Entry(shown(surface, 2), None)]
-    assert store.commit([Entry(found[0].shown, NOT_CLICKED)]).verdicts == [Verdict.COUNTED]
-    assert store.open_entries(surface, since=0, until=10_000) == []
+    surface = store.create_surface("home", "{}").surface_id
+    store.commit([Event(shown(surface, 1), CLICK)])
+    store.commit([Event(shown(surface, 1), None), Event(shown(surface, 2), None)])
+    store.commit([Event(shown(surface, 2), None)])
+    found = open_store().pending_impressions(surface, since_ms=0, until_ms=10_000)
+    assert found == [shown(surface, 2)]
+    assert store.commit([Event(found[0], NOT_CLICKED)]).statuses == [CommitStatus.COUNTED]
+    assert store.pending_impressions(surface, since_ms=0, until_ms=10_000) == []
     assert rounds_of(store, surface) == 2
 
 
 def check_rewards_may_be_graded(open_store: OpenStore) -> None:
     """A reward is kept to a millionth."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
-    store.commit([Entry(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
+    surface = store.create_surface("home", "{}").surface_id
+    store.commit([Event(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
     assert totals_of(store, surface).counts(range(4)).rewards[1, 1, 1] == 0.25
 
 
 def check_discarded_rankings_count_for_nothing(open_store: OpenStore) -> None:
     """A discarded ranking is settled, and adds no change."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
-    assert store.commit([Entry(shown(surface, 1), DISCARDED)]) == ([Verdict.COUNTED], [])
-    assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.CONTRADICTED]
+    surface = store.create_surface("home", "{}").surface_id
+    assert store.commit([Event(shown(surface, 1), DISCARDED)]) == ([CommitStatus.COUNTED], [])
+    assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.CONFLICTING]
     assert rounds_of(store, surface) == 0
 
 
 def check_a_group_counts_as_a_whole_or_not_at_all(open_store: OpenStore) -> None:
     """A group of which one entry cannot be counted changes nothing, whatever else is in it."""
     store = open_store()
-    one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
+    one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
     no_position = Outcome(7, REWARD_UNITS)
-    good = [Entry(shown(one, 1), CLICK), Entry(shown(one, 2), None), Entry(shown(two, 1), CLICK)]
+    good = [Event(shown(one, 1), CLICK), Event(shown(one, 2), None), Event(shown(two, 1), CLICK)]
     try:
-        store.commit([*good, Entry(shown(two, 2), no_position)])
+        store.commit([*good, Event(shown(two, 2), no_position)])
     except IndexError:
         pass
     else:
         raise AssertionError("a click below the last position was counted")
     for surface in (one, two):
         assert open_store().outcome(surface, shown(surface, 1).key) is None
-        assert open_store().open_entries(surface, since=0, until=10_000) == []
+        assert open_store().pending_impressions(surface, since_ms=0, until_ms=10_000) == []
         assert open_store().versions()[surface] == Versions(1, 0)
-    assert store.commit(good).verdicts == [Verdict.COUNTED, Verdict.NOTED, Verdict.COUNTED]
+    assert store.commit(good).statuses == [CommitStatus.COUNTED, CommitStatus.RECORDED, CommitStatus.COUNTED]
 
 
 def check_surfaces_learn_apart(open_store: OpenStore) -> None:
     """A group may be of several surfaces; those that are gone are told."""
     store = open_store()
-    one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
+    one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
     receipt = store.commit(
-        [Entry(shown(one, 1), CLICK), Entry(shown(two, 1), CLICK), Entry(shown(99, 1), CLICK)]
+        [Event(shown(one, 1), CLICK), Event(shown(two, 1), CLICK), Event(shown(99, 1), CLICK)]
     )
-    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED, Verdict.GONE]
-    assert {change.surface: change.version for change in receipt.changes} == {one: 1, two: 1}
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED, CommitStatus.DELETED]
+    assert {change.surface_id: change.version for change in receipt.changes} == {one: 1, two: 1}
     assert rounds_of(store, one) == 1
     assert rounds_of(store, two) == 1
 
@@ -117,9 +117,9 @@ def check_surfaces_learn_apart(open_store: OpenStore) -> None:
 def check_changes_come_in_order(open_store: OpenStore) -> None:
     """Changes are numbered without a gap, and are read from any version on."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     for number in range(5):
-        store.commit([Entry(shown(surface, number), CLICK)])
+        store.commit([Event(shown(surface, number), CLICK)])
     assert [change.version for change in open_store().changes(surface, after=0)] == [1, 2, 3, 4, 5]
     assert [change.version for change in store.changes(surface, after=3)] == [4, 5]
     assert [change.version for change in store.changes(surface, after=1, limit=2)] == [2, 3]
@@ -130,10 +130,10 @@ def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
     """Every commit that counts and every new definition is seen in the versions, and nothing else is."""
     store = open_store()
     record = store.create_surface("home", "{}")
-    surface = record.number
+    surface = record.surface_id
     assert store.versions() == {surface: Versions(1, 0)}
-    store.commit([Entry(shown(surface, 1), CLICK)])
-    store.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+    store.commit([Event(shown(surface, 1), CLICK)])
+    store.commit([Event(shown(surface, 1), CLICK), Event(shown(surface, 2), None)])
     store.update_surface(record, "[]")
     assert open_store().versions() == {surface: Versions(2, 1)}
 
@@ -141,57 +141,62 @@ def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
 def check_open_rankings_are_found(open_store: OpenStore) -> None:
     """Rankings without an outcome are found by when they lapse."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
-    entries = [Entry(shown(surface, number, lapses=1000 * number), None) for number in (3, 1, 2, 4)]
+    surface = store.create_surface("home", "{}").surface_id
+    entries = [Event(shown(surface, number, expires_at_ms=1000 * number), None) for number in (3, 1, 2, 4)]
     store.commit(entries)
-    store.commit([Entry(entries[2].shown, CLICK)])
-    store.forget(surface, before=1000)
-    found = open_store().open_entries(surface, since=1000, until=4000)
-    assert found == [entries[1], entries[0]]
-    assert found[0].shown.lapses == 1000
-    assert store.outcome(surface, found[0].shown.key) is None
-    assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
+    store.commit([Event(entries[2].impression, CLICK)])
+    store.prune(surface, before_ms=1000)
+    found = open_store().pending_impressions(surface, since_ms=1000, until_ms=4000)
+    assert found == [entries[1].impression, entries[0].impression]
+    assert found[0].expires_at_ms == 1000
+    assert store.outcome(surface, found[0].key) is None
+    first = store.pending_impressions(surface, since_ms=0, until_ms=10_000, limit=1)
+    assert first == [entries[1].impression]
 
 
 def check_the_first_open_rankings_are_found(open_store: OpenStore) -> None:
     """Whoever asks for some is given those that lapse first, in whatever groups and order they came."""
     rng = np.random.default_rng(5)
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     numbers = rng.permutation(400)
     for group in np.split(numbers, 100):
-        store.commit([Entry(shown(surface, int(one), lapses=1000 + int(one)), None) for one in group])
+        store.commit([Event(shown(surface, int(one), expires_at_ms=1000 + int(one)), None) for one in group])
     settled = {int(one) for one in numbers[::3]}
-    store.commit([Entry(shown(surface, one, lapses=1000 + one), CLICK) for one in settled])
+    store.commit([Event(shown(surface, one, expires_at_ms=1000 + one), CLICK) for one in settled])
     still_open = [one for one in range(400) if one not in settled]
-    found = store.open_entries(surface, since=1050, until=1350, limit=100)
-    assert [entry.shown.lapses - 1000 for entry in found] == [one for one in still_open if one >= 50][:100]
-    assert len(store.open_entries(surface, since=0, until=5000)) == len(still_open)
+    found = store.pending_impressions(surface, since_ms=1050, until_ms=1350, limit=100)
+    expected = [one for one in still_open if one >= 50][:100]
+    assert [impression.expires_at_ms - 1000 for impression in found] == expected
+    assert len(store.pending_impressions(surface, since_ms=0, until_ms=5000)) == len(still_open)
 
 
 def check_times_are_kept(open_store: OpenStore) -> None:
     """A change says when it was made, unless it came with the surface."""
     store = open_store()
-    surface = store.create_surface("home", "{}", cells=bytes(22)).number
-    told = store.commit([Entry(shown(surface, 1), CLICK)], at=1_700_000_000_123).changes
-    assert [change.at for change in told] == [1_700_000_000_123]
-    assert [change.at for change in open_store().changes(surface, after=0)] == [0, 1_700_000_000_123]
+    surface = store.create_surface("home", "{}", cells=bytes(22)).surface_id
+    told = store.commit([Event(shown(surface, 1), CLICK)], at_ms=1_700_000_000_123).changes
+    assert [change.committed_at_ms for change in told] == [1_700_000_000_123]
+    assert [change.committed_at_ms for change in open_store().changes(surface, after=0)] == [
+        0,
+        1_700_000_000_123,
+    ]
 
 
 def check_cells_add_up(open_store: OpenStore) -> None:
     """The counts are those of the rounds that were committed, whatever the groups."""
     rng = np.random.default_rng(4)
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     displays, rewards = np.zeros((2, 4, 2)), np.zeros((2, 4, 2))
     for group in range(12):
         entries = []
         for number in range(int(rng.integers(1, 6))):
             items = tuple(rng.permutation(4)[:2].tolist())
             position = int(rng.integers(-1, 2))
-            entries.append(Entry(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
+            entries.append(Event(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
             if position >= 0:
-                entries[-1] = Entry(entries[-1].shown, Outcome(position, REWARD_UNITS))
+                entries[-1] = Event(entries[-1].impression, Outcome(position, REWARD_UNITS))
                 rewards[1, items[position], position] += 1
             displays[1, items, [0, 1]] += 1
         store.commit(entries)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 from banditrank.storage.base import Store
-from banditrank.storage.records import NOT_CLICKED, Entry, Snapshot, Verdict
+from banditrank.storage.records import NOT_CLICKED, CommitStatus, Event, Snapshot
 from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
 
 _THREADS = 4
@@ -35,14 +35,14 @@ def at_once(*jobs: Callable[[], None]) -> None:
 def check_threads_write_together(open_store: OpenStore) -> None:
     """Threads, and others that opened the store, lose nothing and count nothing twice."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     numbers = count()
 
     def writing(own: Store) -> Callable[[], None]:
         def write() -> None:
             for _ in range(_ROUNDS):
                 number = next(numbers)
-                own.commit([Entry(shown(surface, number), CLICK), Entry(shown(surface, number // 2), CLICK)])
+                own.commit([Event(shown(surface, number), CLICK), Event(shown(surface, number // 2), CLICK)])
 
         return write
 
@@ -55,41 +55,43 @@ def check_threads_write_together(open_store: OpenStore) -> None:
 def check_one_of_many_settles(open_store: OpenStore) -> None:
     """Of several who report the same rankings at once one is counted, and the others are told so."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
-    verdicts: list[list[Verdict]] = []
+    surface = store.create_surface("home", "{}").surface_id
+    statuses: list[list[CommitStatus]] = []
 
     def writing(own: Store, number: int) -> Callable[[], None]:
         outcome = CLICK if number % 2 else NOT_CLICKED
 
         def write() -> None:
-            entries = [Entry(shown(surface, ranking), outcome) for ranking in range(_ROUNDS)]
+            entries = [Event(shown(surface, ranking), outcome) for ranking in range(_ROUNDS)]
             if number > 1:
                 entries.reverse()
-            given: list[Verdict] = []
+            given: list[CommitStatus] = []
             for start in range(0, _ROUNDS, 5):
-                given += own.commit(entries[start : start + 5]).verdicts
-            verdicts.append(given if number < 2 else given[::-1])
+                given += own.commit(entries[start : start + 5]).statuses
+            statuses.append(given if number < 2 else given[::-1])
 
         return write
 
     at_once(*(writing(open_store(), number) for number in range(_THREADS)))
-    for given in zip(*verdicts, strict=True):
+    for given in zip(*statuses, strict=True):
         of_kind = Counter(given)
-        assert of_kind == {Verdict.COUNTED: 1, Verdict.REPEATED: 1, Verdict.CONTRADICTED: 2}, given
+        assert of_kind == {CommitStatus.COUNTED: 1, CommitStatus.REPEATED: 1, CommitStatus.CONFLICTING: 2}, (
+            given
+        )
     assert rounds_of(store, surface) == _ROUNDS
 
 
 def check_readers_miss_nothing(open_store: OpenStore) -> None:
     """Whoever reads changes while others write sees them without a gap, and in the end all."""
     store, reader = open_store(), open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     seen: list[int] = []
     done = threading.Event()
 
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
             for ranking in range(_ROUNDS):
-                own.commit([Entry(shown(surface, 1000 * number + ranking), CLICK)])
+                own.commit([Event(shown(surface, 1000 * number + ranking), CLICK)])
 
         return write
 
@@ -114,13 +116,13 @@ def check_readers_miss_nothing(open_store: OpenStore) -> None:
 def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
     """Groups of the same surfaces in different orders, forgetting and new definitions get along."""
     store = open_store()
-    surfaces = [store.create_surface(name, "{}").number for name in ("one", "two")]
+    surfaces = [store.create_surface(name, "{}").surface_id for name in ("one", "two")]
 
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
             for ranking in range(_ROUNDS):
-                entries = [Entry(shown(one, 1000 * number + ranking), CLICK) for one in surfaces]
-                entries += [Entry(shown(one, ranking), CLICK) for one in surfaces]
+                entries = [Event(shown(one, 1000 * number + ranking), CLICK) for one in surfaces]
+                entries += [Event(shown(one, ranking), CLICK) for one in surfaces]
                 own.commit(entries if number % 2 else entries[::-1])
 
         return write
@@ -135,7 +137,7 @@ def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
                 version = own.versions()[surface].version
                 cells = totals_of(own, surface, up_to=version).cells()
                 own.save_snapshot(surface, Snapshot(version, cells, revision))
-                own.forget(surface, before=revision)
+                own.prune(surface, before_ms=revision)
             own.check()
 
     at_once(tend, *(writing(open_store(), number) for number in (1, 2, 3)))

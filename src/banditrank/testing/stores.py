@@ -11,10 +11,12 @@ from dataclasses import replace
 
 from banditrank.errors import AlreadyExistsError
 from banditrank.storage.records import (
+    EMPTY_SNAPSHOT,
     NOT_CLICKED,
-    NOTHING,
-    Entry,
+    Event,
     KeyRecord,
+    SavedTimeSeries,
+    Snapshot,
     Versions,
 )
 from banditrank.testing.store_counting import COUNTING_CHECKS
@@ -32,29 +34,29 @@ def check_surfaces_are_kept(open_store: OpenStore) -> None:
     assert [record.name for record in store.surfaces()] == ["about", "home"]
     changed = store.update_surface(first, "[]")
     assert changed is not None
-    assert (changed.number, changed.definition, changed.revision) == (first.number, "[]", 2)
+    assert (changed.surface_id, changed.definition, changed.revision) == (first.surface_id, "[]", 2)
     assert open_store().find_surface("home") == changed
-    assert open_store().definition(first.number, revision=1) == first.definition
-    assert store.definition(first.number, revision=2) == "[]"
-    assert store.definition(first.number, revision=3) is None
+    assert open_store().definition(first.surface_id, revision=1) == first.definition
+    assert store.definition(first.surface_id, revision=2) == "[]"
+    assert store.definition(first.surface_id, revision=3) is None
     assert store.delete_surface("home")
     assert not store.delete_surface("home")
     assert open_store().find_surface("home") is None
     again = store.create_surface("home", "{}")
-    assert again.number not in (first.number, other.number)
+    assert again.surface_id not in (first.surface_id, other.surface_id)
 
 
 def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
     """Cells that a surface is created with are its first change; versions go on from there."""
     store = open_store()
-    source = store.create_surface("source", "{}").number
-    store.commit([Entry(shown(source, 1), CLICK), Entry(shown(source, 2), NOT_CLICKED)])
+    source = store.create_surface("source", "{}").surface_id
+    store.commit([Event(shown(source, 1), CLICK), Event(shown(source, 2), NOT_CLICKED)])
     cells = totals_of(store, source).cells()
-    copy = store.create_surface("copy", "{}", cells=cells).number
+    copy = store.create_surface("copy", "{}", cells=cells).surface_id
     assert open_store().versions()[copy] == Versions(1, 1)
     assert [(one.version, one.cells) for one in open_store().changes(copy, after=0)] == [(1, cells)]
-    assert store.snapshot(copy) == NOTHING
-    assert store.commit([Entry(shown(copy, 1), CLICK)]).changes[0].version == 2
+    assert store.snapshot(copy) == EMPTY_SNAPSHOT
+    assert store.commit([Event(shown(copy, 1), CLICK)]).changes[0].version == 2
     counts = totals_of(open_store(), copy).counts(range(4))
     assert (counts.rounds, counts.rewards.sum()) == (3, 2)
     try:
@@ -102,10 +104,10 @@ def check_keys_are_kept(open_store: OpenStore) -> None:
     store.add_key(two)
     open_store().add_key(one)
     assert open_store().api_keys() == [one, two]
-    assert store.revoke_key("k1", at=9)
-    assert not store.revoke_key("k1", at=10)
-    assert not store.revoke_key("k3", at=10)
-    assert [key.revoked for key in open_store().api_keys()] == [9, None]
+    assert store.revoke_key("k1", revoked_at_ms=9)
+    assert not store.revoke_key("k1", revoked_at_ms=10)
+    assert not store.revoke_key("k3", revoked_at_ms=10)
+    assert [key.revoked_at_ms for key in open_store().api_keys()] == [9, None]
 
 
 def check_expiry_and_surfaces_of_keys_are_kept(open_store: OpenStore) -> None:
@@ -115,12 +117,14 @@ def check_expiry_and_surfaces_of_keys_are_kept(open_store: OpenStore) -> None:
         "k1", "page", ("rank",), b"\x00", 5, expires_at_ms=(1 << 41) + 1, surfaces=("home", "a.b-c_d")
     )
     full = KeyRecord("k2", "ops", ("read",), b"\x01", 6)
-    revoked = KeyRecord("k3", "former", ("read",), b"\x02", 7, revoked=8, expires_at_ms=9, surfaces=("ads",))
+    revoked = KeyRecord(
+        "k3", "former", ("read",), b"\x02", 7, revoked_at_ms=8, expires_at_ms=9, surfaces=("ads",)
+    )
     for key in (scoped, full, revoked):
         store.add_key(key)
     assert open_store().api_keys() == [scoped, full, revoked]
-    assert store.revoke_key("k1", at=10)
-    assert open_store().api_keys()[0] == replace(scoped, revoked=10)
+    assert store.revoke_key("k1", revoked_at_ms=10)
+    assert open_store().api_keys()[0] == replace(scoped, revoked_at_ms=10)
 
 
 def check_text_that_no_store_can_hold_is_not_found(open_store: OpenStore) -> None:
@@ -131,10 +135,10 @@ def check_text_that_no_store_can_hold_is_not_found(open_store: OpenStore) -> Non
     for name in ("\0", "home\0", "\0home", "\ud800", "home\udfff", "", "ho me\n", "\uffff", "x" * 100_000):
         assert store.find_surface(name) is None
         assert not store.delete_surface(name)
-        assert not store.revoke_key(name, at=9)
-    assert not store.revoke_key("k1\0", at=9)
+        assert not store.revoke_key(name, revoked_at_ms=9)
+    assert not store.revoke_key("k1\0", revoked_at_ms=9)
     assert [record.name for record in store.surfaces()] == ["home"]
-    assert [key.revoked for key in store.api_keys()] == [None]
+    assert [key.revoked_at_ms for key in store.api_keys()] == [None]
 
 
 def check_the_secret_is_shared(open_store: OpenStore) -> None:
@@ -151,6 +155,34 @@ def check_a_store_at_work_is_well(open_store: OpenStore) -> None:
     assert store.surfaces() == []
 
 
+def check_time_series_is_stored(open_store: OpenStore) -> None:
+    """The time series of each surface is stored apart from the others' and from snapshots."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
+    series = SavedTimeSeries(3, bytes(range(256)) * 100)
+    assert store.time_series(one) is None
+    store.save_time_series(one, series)
+    store.save_snapshot(one, Snapshot(5, b"", 10))
+    store.prune(one, before_ms=20)
+    assert open_store().time_series(one) == series
+    assert open_store().time_series(two) is None
+    store.save_time_series(99, series)
+    assert store.time_series(99) is None, "a surface that does not exist has a time series"
+    assert store.snapshot(two) == EMPTY_SNAPSHOT
+
+
+def check_only_a_newer_time_series_replaces(open_store: OpenStore) -> None:
+    """A time series replaces the stored one only if its version is later."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    store.save_time_series(surface, SavedTimeSeries(9, b"first"))
+    for version in (9, 8):
+        open_store().save_time_series(surface, SavedTimeSeries(version, b"not newer"))
+        assert store.time_series(surface) == SavedTimeSeries(9, b"first")
+    open_store().save_time_series(surface, SavedTimeSeries(10, b"newer"))
+    assert store.time_series(surface) == SavedTimeSeries(10, b"newer")
+
+
 STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_surfaces_are_kept,
     check_a_surface_may_begin_with_counts,
@@ -161,6 +193,8 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_text_that_no_store_can_hold_is_not_found,
     check_the_secret_is_shared,
     check_a_store_at_work_is_well,
+    check_time_series_is_stored,
+    check_only_a_newer_time_series_replaces,
     *COUNTING_CHECKS,
     *FORGETTING_CHECKS,
     *SHARING_CHECKS,

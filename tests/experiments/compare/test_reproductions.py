@@ -24,8 +24,7 @@ from banditrank.experiments.compare.reproductions.unknown_positions import (
 )
 from banditrank.experiments.compare.reproductions.worlds import FIVE, FOUR
 from banditrank.experiments.study import Frames, Reading, Study
-from banditrank.model.click_models import compile_problem
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.catalog import BASELINES
 from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 

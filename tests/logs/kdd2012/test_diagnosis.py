@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from handwritten_log import GOOD, row, write_log
 
-from banditrank import InvalidInputError, UnknownNameError, estimate, kdd2012, likelihood_estimate
+from banditrank import InvalidInputError, UnknownNameError, estimate, kdd2012
 from banditrank.logs.kdd2012.diagnosis import diagnose
 from banditrank.logs.kdd2012.estimation import estimated_problem
 from banditrank.logs.kdd2012.extraction import extract
@@ -33,9 +33,9 @@ def test_a_known_problem_is_recovered_by_both_estimators(tmp_path: Path) -> None
 
 def test_problems_hold_the_estimates(sample_log: SampleLog) -> None:
     extraction = extract(sample_log.training, sample_log.profiles)
-    for name, estimator in (("paper", estimate), ("likelihood", likelihood_estimate)):
+    for name in ("paper", "likelihood"):
         made = estimated_problem(extraction, name, name="mine")
-        found = estimator(extraction.counts)
+        found = estimate(extraction.counts, method=name)
         assert made.problem.name == "mine"
         assert np.array_equal(made.problem.position_preferences, found.position_preferences)
         assert np.array_equal(made.problem.item_means, found.item_means)

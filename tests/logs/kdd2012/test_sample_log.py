@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, Problem, make_problem, kdd2012
+from banditrank import InvalidInputError, Problem, kdd2012, make_problem
 from banditrank.logs.kdd2012.extraction import extract
 from banditrank.logs.kdd2012.files import first_malformed_line, profile_file, training_file
 from banditrank.logs.kdd2012.sample_log import write_sample_log

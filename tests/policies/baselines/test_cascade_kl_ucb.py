@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
+from banditrank.model.cascade import CASCADE
 from field_play import ByHand, play
 
-from banditrank.model.cascade import CASCADE
+from banditrank.counts.counts import Counts
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
 from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
 from banditrank.simulation.simulate import simulate
-from banditrank.counts.counts import Counts
 
 
 def test_looks_end_at_the_first_click() -> None:

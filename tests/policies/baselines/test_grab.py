@@ -4,15 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from banditrank.model.position_based import PositionBased
 from field_play import ByHand
 from numpy.typing import NDArray
 
-from banditrank.model.position_based import PositionBased
+from banditrank.counts.counts import Counts
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.policies.baselines.grab import GRAB
 from banditrank.simulation.simulate import simulate
-from banditrank.counts.counts import Counts
 
 
 def _neighbours(leader: tuple[int, ...], means: NDArray[np.float64]) -> list[tuple[int, ...]]:

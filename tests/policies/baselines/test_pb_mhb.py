@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from banditrank import UniformRandom, simulate
+from banditrank.counts.counts import Counts
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.baselines.pb_mhb import PBMHB, proposal_mass, propose, sweep
-from banditrank.counts.counts import Counts
 from banditrank.testing.policies import problems, settled_counts
 
 

@@ -4,6 +4,7 @@ from field_play import EXAMINED, play
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import make_problem
 from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
@@ -11,7 +12,6 @@ from banditrank.policies.baselines.pbm_pie import PBMPIE, _find_rivals
 from banditrank.policies.catalog import make_policy
 from banditrank.policies.sorting import top_k
 from banditrank.simulation.simulate import simulate
-from banditrank.counts.counts import Counts
 
 
 def upper_bound(displays: np.ndarray, clicks: np.ndarray, examination: np.ndarray, level: float) -> float:

@@ -3,10 +3,10 @@ import pytest
 from field_play import EXAMINED
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.policies.baselines.pbm_ts import PBMTS, sample_item_mean
 from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import simulate
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 

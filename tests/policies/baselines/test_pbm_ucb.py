@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from field_play import EASY
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.baselines.pbm_ucb import PBMUCB
 from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import simulate
-from banditrank.counts.counts import Counts
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from banditrank.model.cascade import CASCADE
 from field_play import ByHand
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.model.cascade import CASCADE
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.policies.baselines.ranked_bandits import RankedBandits
 from banditrank.simulation.simulate import simulate
-from banditrank.counts.counts import Counts
 
 POLICIES = {
     "ucb1": RankedBandits(),

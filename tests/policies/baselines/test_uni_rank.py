@@ -2,17 +2,17 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from banditrank.model.cascade import CASCADE
+from banditrank.model.position_based import PositionBased
 from field_play import ByHand, play
 from numpy.typing import NDArray
 
-from banditrank.model.cascade import CASCADE
+from banditrank.counts.counts import Counts
 from banditrank.model.click_models import ClickModel, compile_problem
-from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.uni_rank import UniRank, init_comparisons, init_partition
 from banditrank.policies.uniform import UniformRandom
 from banditrank.simulation.simulate import simulate
-from banditrank.counts.counts import Counts
 
 ATTRACTION = np.array([0.1, 0.8, 0.3, 0.55, 0.15, 0.05])
 EXAMINATION = np.array([1.0, 0.7, 0.4])
@@ -121,7 +121,10 @@ def test_comparisons_are_fair_in_both_click_models(click_model: ClickModel) -> N
 
     All items in one part for 8,000 rounds, fixed seed.
     """
-    hand, compiled = ByHand(UniRank(), n_items=6, n_positions=3), compile_problem(PROBLEM, click_model=click_model)
+    hand, compiled = (
+        ByHand(UniRank(), n_items=6, n_positions=3),
+        compile_problem(PROBLEM, click_model=click_model),
+    )
     users, rewards = np.random.default_rng(1), np.zeros(3)
     for _ in range(8000):
         click_model.draw(compiled, 0, hand.rank(), users, rewards)

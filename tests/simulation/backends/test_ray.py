@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from banditrank.model.cascade import DependentClick
 
 from banditrank import (
     BanditRankError,
@@ -28,7 +29,6 @@ from banditrank import (
     simulate,
 )
 from banditrank.compilation import inlined
-from banditrank.model.cascade import DependentClick
 from banditrank.model.timeline import Timeline
 from banditrank.simulation.backends import ray_cluster
 from banditrank.simulation.backends.ray_cluster import RayBackend

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.estimates import Estimates, estimate
-from banditrank.estimators.maximum_likelihood import likelihood_estimate
 from banditrank.logs.kdd2012.extraction import USER_TYPES, Extraction
 from banditrank.model.problem import Problem
-from banditrank.counts.counts import Counts
 
 ESTIMATORS: dict[str, Callable[[Counts], Estimates]] = {
     "paper": estimate,
-    "likelihood": likelihood_estimate,
+    "likelihood": partial(estimate, method="likelihood"),
 }
 """Estimators by name: the paper's Algorithm 1 with μ̂ = S / N, and maximum likelihood."""
 

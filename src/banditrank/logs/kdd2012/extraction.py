@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from banditrank.checks import check_integer, check_workers
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.logs.duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
 from banditrank.logs.kdd2012 import queries
@@ -30,7 +31,6 @@ from banditrank.logs.kdd2012.files import (
     profile_file,
     training_file,
 )
-from banditrank.counts.counts import Counts
 
 USER_TYPES = ("male", "female")
 MIN_BYTES_PER_THREAD = 10**6  # a thread with less to read costs more than it saves

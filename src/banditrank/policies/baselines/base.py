@@ -6,11 +6,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import HorizonBaselinePolicy
 from banditrank.policies.baselines.components.item_remapping import remap_item_pairs
 from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

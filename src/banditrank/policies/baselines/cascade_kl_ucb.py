@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import OrderedBaselinePolicy
@@ -14,7 +15,6 @@ from banditrank.policies.baselines.components.item_remapping import remap_items
 from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb
 from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.policies.sorting import random_argmax
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

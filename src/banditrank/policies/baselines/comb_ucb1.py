@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import BaselinePolicy
 from banditrank.policies.baselines.components.matching import Matching, best_matching, init_matching
 from banditrank.policies.count_arrays import arrays_of, record_round
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

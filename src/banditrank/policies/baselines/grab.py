@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import BaselinePolicy
@@ -18,7 +19,6 @@ from banditrank.policies.baselines.components.leader_counts import (
 )
 from banditrank.policies.baselines.components.matching import Matching, best_matching, init_matching
 from banditrank.policies.count_arrays import arrays_of, record_round
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -7,14 +7,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
 from banditrank.compilation import compiled, inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy
 from banditrank.policies.baselines.components.exposure_counts import (
@@ -23,7 +24,6 @@ from banditrank.policies.baselines.components.exposure_counts import (
     update_exposure_counts,
 )
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

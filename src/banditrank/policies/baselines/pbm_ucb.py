@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy
@@ -18,7 +19,6 @@ from banditrank.policies.baselines.components.exposure_counts import (
     update_exposure_counts,
 )
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.baselines.components.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
 from banditrank.policies.baselines.components.pmed.program import init_program
 from banditrank.policies.count_arrays import arrays_of, record_round
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
@@ -16,7 +17,6 @@ from banditrank.policies.baselines.components.item_remapping import remap_items
 from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
 from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.policies.sorting import random_argmax
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import HorizonBaselinePolicy
 from banditrank.policies.baselines.components.item_remapping import remap_item_pairs
 from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Graph = NDArray[np.bool_]

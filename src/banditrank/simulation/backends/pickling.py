@@ -52,7 +52,9 @@ def unpickle_experiment(payload: bytes) -> Experiment:
     try:
         experiment: Experiment = cloudpickle.loads(payload)
     except Exception as error:
-        rule = f"must be importable where replications run, or defined in the script ({describe_error(error)})"
+        rule = (
+            f"must be importable where replications run, or defined in the script ({describe_error(error)})"
+        )
         raise PicklingError("experiment", rule, type(error).__name__) from error
     return experiment
 

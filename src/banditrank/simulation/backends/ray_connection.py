@@ -95,7 +95,9 @@ def _started(ray: Any) -> Iterator[None]:
     except Exception as error:
         ray.shutdown()
         shutil.rmtree(directory, ignore_errors=True)
-        raise BanditRankError(f"Ray could not be started on this machine ({describe_error(error)})") from error
+        raise BanditRankError(
+            f"Ray could not be started on this machine ({describe_error(error)})"
+        ) from error
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ import numpy as np
 from banditrank.experiments.compare.reproductions.trial import Results, Run, Trial, named
 from banditrank.experiments.compare.reproductions.worlds import cascade_world
 from banditrank.experiments.study import Check
-from banditrank.model.cascade import CASCADE
+from banditrank.model.click_models import CASCADE
 
 ITEMS, POSITIONS, GAPS = (16, 32), (2, 4, 8), (0.15, 0.075)
 LIKED = 0.2  # how often the items that belong on the page are clicked; the others a gap less

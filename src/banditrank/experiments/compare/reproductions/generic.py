@@ -3,8 +3,7 @@
 from banditrank.experiments.compare.reproductions.trial import Results, Run, Trial, named
 from banditrank.experiments.compare.reproductions.worlds import TEN
 from banditrank.experiments.study import Check
-from banditrank.model.cascade import CASCADE
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import CASCADE, PositionBased
 from banditrank.policies.baselines.ranked_bandits import RankedBandits
 
 MODELS = {"position-based": PositionBased(), "cascade": CASCADE}

@@ -7,7 +7,7 @@ import numpy as np
 from banditrank.experiments.compare.reproductions.trial import Results, Trial, named
 from banditrank.experiments.compare.reproductions.worlds import ATTRACTION, EXAMINATION, FIVE
 from banditrank.experiments.study import Check
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased
 from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
 
 MODEL = PositionBased()

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.experiments.compare.reproductions.trial import ITS_PAPER
 from banditrank.experiments.compare.reproductions.worlds import positions_world
 from banditrank.experiments.comparison import BY_RANKS, compare
 from banditrank.experiments.curves import SPREAD, at_round, draw_curves, spread
 from banditrank.experiments.part import Part
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
-from banditrank.model.click_models import compile_problem
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.baselines.bubble_rank import BubbleRank
 from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
-from banditrank.counts.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd

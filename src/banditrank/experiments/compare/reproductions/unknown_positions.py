@@ -8,7 +8,7 @@ import numpy as np
 from banditrank.experiments.compare.reproductions.trial import Results, Trial, named
 from banditrank.experiments.compare.reproductions.worlds import FOUR, PAIR, TEN
 from banditrank.experiments.study import Check
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased
 from banditrank.model.problem import Problem
 
 MODEL = PositionBased()

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.policies.count_arrays import arrays_of, record_round
 from banditrank.counts.counts import Counts
+from banditrank.policies.count_arrays import arrays_of, record_round
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]

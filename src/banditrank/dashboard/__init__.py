@@ -1,0 +1,1 @@
+"""Monitoring, assessment and explanation of surfaces, for people."""

@@ -1,0 +1,212 @@
+"""Schemas of the dashboard's documents.
+
+Lists over user types are in the order of ``surface.types``. Lists over items are in the order of
+``surface.items``, which includes retired ones. Rankings are item numbers in order of positions. Values are
+clicks per visit. Times are formatted by `format_timestamp`. ``t``, ``true`` and ``regret`` are present only
+if the problem is known: in a demo.
+"""
+
+from datetime import UTC, datetime
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+RankingComparison: TypeAlias = Literal["best", "order", "item"]
+FeedbackState: TypeAlias = Literal["waiting", "unreported", "none", "clicked"]
+HealthStatus: TypeAlias = Literal["ok", "warn", "bad"]
+
+
+def format_timestamp(seconds: float) -> str:
+    """Return a time in seconds since 1970 in ISO 8601 format.
+
+    Examples
+    --------
+    >>> format_timestamp(1e9)
+    '2001-09-09T01:46:40.000Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class SurfaceDocument(TypedDict):
+    """Definition of the surface."""
+
+    name: str
+    treatment: str
+    utility: str
+    policy: str
+    items: list[str]
+    retired: list[str]
+    types: list[str]
+    n_positions: int
+    window_s: float
+
+
+class IntervalDocument(TypedDict):
+    """An estimate and the ends of its interval."""
+
+    m: float
+    lo: float
+    hi: float
+
+
+class PositionDocument(IntervalDocument):
+    """Probability that users of a type look at a position."""
+
+    t: NotRequired[float]
+
+
+class ItemDocument(IntervalDocument):
+    """Probability that users of a type click an item that they look at.
+
+    n is the expected number of looks, c the sum of rewards.
+    """
+
+    t: NotRequired[float]
+    n: float
+    c: float
+
+
+class RunnerUpDocument(TypedDict):
+    """The second-best ranking; delta is its value less that of the best one, lo and hi the interval of delta.
+
+    They are in clicks per visit, under equal treatment in the collective utility; by_type is always in clicks
+    per visit.
+    """
+
+    ranking: list[int]
+    delta: float
+    lo: float
+    hi: float
+    by_type: list[float]
+
+
+class ShownShareDocument(TypedDict):
+    """Share of a ranking in the latest impressions of this process, and the number of these."""
+
+    share: float
+    of: int
+
+
+class BestRankingDocument(TypedDict):
+    """The best ranking for a user type; under equal treatment for all, with lists of values over user types.
+
+    p_best is the probability that no ranking is better: the share of posterior samples in which none is, with
+    the interval that their number allows. shown is among the latest impressions of the same user types.
+    """
+
+    ranking: list[int]
+    value: float | list[float]
+    lo: float | list[float]
+    hi: float | list[float]
+    p_best: IntervalDocument | None
+    shown: ShownShareDocument | None
+    runner_up: RunnerUpDocument | None
+
+
+class ImpressionDocument(TypedDict):
+    """An impression that this process issued.
+
+    why compares it with the best ranking at that time, tried are its items that were not in that one, and
+    item is the clicked one.
+    """
+
+    id: str
+    at: str
+    type: int
+    ranking: list[int]
+    why: RankingComparison
+    tried: list[int]
+    feedback: FeedbackState
+    item: int | None
+
+
+class TreatmentDocument(TypedDict):
+    """Best rankings under a treatment, and their value to each user type."""
+
+    treatment: str
+    utility: NotRequired[str]
+    rankings: list[list[int]]
+    value: list[float]
+    lo: list[float]
+    hi: list[float]
+    true: NotRequired[list[float]]
+    price: NotRequired[IntervalDocument | None]
+
+
+class HealthCheckDocument(TypedDict):
+    """A health check: name, value, description, limit, status, and values over the last hour.
+
+    Values over the last hour are null where nothing was measured.
+    """
+
+    n: str
+    v: str
+    d: str
+    l: str  # noqa: E741 - a key of the document
+    s: HealthStatus
+    hour: list[float | None]
+
+
+class LastHourDocument(TypedDict):
+    """Visits and clicks of each user type within the last hour.
+
+    other_item and other_order are shares of displays, null without displays.
+    """
+
+    visits: list[int]
+    clicks: list[float]
+    other_item: float | None
+    other_order: float | None
+
+
+class DashboardDocument(TypedDict):
+    """All data of a surface's dashboard except the time series.
+
+    began is the start of the first bucket of the time series. optimum and random are the values of the best
+    ranking and of a random order to each user type, by the problem where it is known. optimum_of_all is
+    whether the optimum is over all rankings; otherwise it is the value of the best known one.
+    """
+
+    surface: SurfaceDocument
+    as_of: str
+    counts_age_s: float
+    version: int
+    rounds: int
+    level: float
+    truth: bool
+    began: str | None
+    last_hour: LastHourDocument
+    arrivals: list[float]
+    optimum: list[IntervalDocument]
+    optimum_of_all: bool
+    random: list[float]
+    now: list[BestRankingDocument]
+    recent: list[ImpressionDocument]
+    positions: list[list[PositionDocument]]
+    items: list[list[ItemDocument]]
+    fair: list[TreatmentDocument]
+    displays: list[list[list[int]]]
+    health: list[HealthCheckDocument]
+
+
+class AnnotationDocument(TypedDict):
+    """An annotation of the time series."""
+
+    at: str
+    t: str
+
+
+class SeriesDocument(TypedDict):
+    """Time series of a surface in closed buckets of equal width, oldest first.
+
+    Clicks are weighted by their rewards. other_item and other_order are shares of displays, null without
+    compared displays. regret is cumulative since the first bucket: in clicks, under equal treatment in the
+    utility.
+    """
+
+    start: str
+    bucket_s: float
+    visits: list[list[int]]
+    clicks: list[list[float]]
+    other_item: list[float | None]
+    other_order: list[float | None]
+    regret: NotRequired[list[float]]
+    events: list[AnnotationDocument]
