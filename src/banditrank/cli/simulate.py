@@ -251,7 +251,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
 
     first = results[0]
     rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
-    caption = f"{first.problem(changes)}, {rounds}"
+    caption = f"{first.problem_summary(changes)}, {rounds}"
     table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
