@@ -178,6 +178,7 @@ REFUSED = [
     ({"user_type": 2}, "user_type must be a whole number from 0 to 1, got 2"),
     ({"ranking": [0, 0]}, "ranking must not show an item twice"),
     ({"ranking": [0, 1, 2]}, "ranking must hold 2 item numbers"),
+    ({"ranking": [[0, 1], [2]]}, "ranking must hold 2 item numbers"),
     ({"position": 2}, "position must be a whole number from 0 to 1, got 2"),
     ({"position": -1}, "position must be a whole number from 0 to 1, got -1"),
     ({"position": 0, "reward": -1.0}, "reward must be a number from 0 to 1,000,000,000, got -1.0"),

@@ -1,5 +1,6 @@
 """Online learning with a policy, one round at a time."""
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -55,6 +56,7 @@ class Learner:
         self._counts = counts.copy()
         self._initial_rounds = counts.rounds
         self._updates = 0
+        self._is_forgetting_due = False
         self._scratch = policy.new_scratch()
         self._forgetting = None if policy.memory is None else ForgettingCounts(policy.memory, counts)
         self._compiled = None
@@ -85,6 +87,7 @@ class Learner:
             If there is no such user type, or a custom policy or utility fails.
         """
         self._counts.check_user_type(user_type)
+        self._forget_if_due()
         if self._compiled is not None:
             return self._compiled.rank(int(user_type), self.rounds + 1, self._rng)
         ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
@@ -93,7 +96,7 @@ class Learner:
     def update(
         self,
         user_type: int,
-        ranking: ArrayLike,
+        ranking: Sequence[int] | NDArray[np.integer],
         position: int | None = None,
         *,
         reward: float | None = None,
@@ -122,17 +125,16 @@ class Learner:
         """
         earned = self._rewards(position, reward, rewards)
         shown = self._as_ranking(ranking)
+        self._forget_if_due()
         self._counts.record(user_type, shown, rewards=earned)
         if self._compiled is not None:
             self._compiled.observe(int(user_type), self.rounds + 1, shown, earned)
         self._updates += 1
         forget_every = self.policy.forget_every
-        if forget_every is not None and self._updates % forget_every == 0:
-            self._forget()
+        self._is_forgetting_due = forget_every is not None and self._updates % forget_every == 0
 
-    def _as_ranking(self, ranking: ArrayLike) -> Ranking:
-        counts = self._counts
-        return as_ranking(np.asarray(ranking), n_items=counts.n_items, n_positions=counts.n_positions)
+    def _as_ranking(self, ranking: Sequence[int] | NDArray[np.integer]) -> Ranking:
+        return as_ranking(ranking, n_items=self._counts.n_items, n_positions=self._counts.n_positions)
 
     def _rewards(
         self, position: int | None, reward: float | None, rewards: ArrayLike | None
@@ -153,7 +155,10 @@ class Learner:
             raise InvalidInputError("reward", "must be left out if no position is given", reward)
         return earned
 
-    def _forget(self) -> None:
+    def _forget_if_due(self) -> None:
+        if not self._is_forgetting_due:
+            return
+        self._is_forgetting_due = False
         restarts = self._compiled is not None and self.policy.own_statistics is not None
         if restarts or self._forgetting is None:
             self._counts = self._counts.scaled(0.0)
