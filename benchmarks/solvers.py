@@ -184,7 +184,7 @@ def measure_search_loops() -> Iterator[dict[str, float]]:
 
 def _measure_loop(loop: Loop) -> dict[str, float]:
     def run(utility: str, horizon: int) -> tuple[float, int]:
-        policy = UCBRank(1.0, treatment="equal", utility=utility)
+        policy = UCBRank(coefficient=1.0, treatment="equal", utility=utility)
         settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
         result = simulate(policy, loop.problem, **settings, rewards=BetaRewards())
         return result.seconds, int(result.initial_rounds[0])

@@ -63,7 +63,7 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
         NumbersPart(name="clock", seed=seed + 2, timed=True),
         SimulationPart(
             name="simulated",
-            policy=UCBRank(0.25),
+            policy=UCBRank(coefficient=0.25),
             problems=(kdd2012(),),
             horizon=500 if quick else 2000,
             replications=5,

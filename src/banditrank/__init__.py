@@ -97,7 +97,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.model.timeline import Timeline
     from banditrank.model.values import best_personalized_rankings, user_type_values
     from banditrank.policies.base import Policy
-    from banditrank.policies.catalog import find_policy
+    from banditrank.policies.catalog import make_policy
     from banditrank.policies.forgetful import Forgetful
     from banditrank.policies.greedy_rank import GreedyRank
     from banditrank.policies.oracle import Oracle

@@ -25,9 +25,9 @@ def requires(extra: str, purpose: str) -> Iterator[None]:
     Examples
     --------
     >>> with requires("plots", "plotting"):
-    ...     import a_missing_package
+    ...     import absent
     Traceback (most recent call last):
-    banditrank.errors.MissingDependencyError: plotting needs a_missing_package: pip install 'banditrank[plots]'
+    banditrank.errors.MissingDependencyError: plotting needs absent: pip install 'banditrank[plots]'
     """
     try:
         yield

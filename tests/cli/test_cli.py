@@ -55,7 +55,7 @@ def test_json_on_standard_output_is_alone_and_complete(capsys: pytest.CaptureFix
     count = len(only["checkpoints"])
     assert only["checkpoints"][-1] == 400
     assert {key: len(values) for key, values in only["regret"].items()} == dict.fromkeys(
-        ("mean", "median", "sd", "q10", "q90"), count
+        ("mean", "median", "std", "q10", "q90"), count
     )
     for key in ("final_regret", "optimal_rate", "initial_rounds"):
         assert len(only[key]) == 3
@@ -133,7 +133,7 @@ def test_save_goes_on_where_it_was_left(
         made.append(number)
         return replicate(experiment, number, advance)
 
-    monkeypatch.setattr("banditrank.simulation.backends.threads.replicate", noted)
+    monkeypatch.setattr("banditrank.simulation.backends.local.replicate", noted)
     for count in ("2", "4"):
         settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
         status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))
@@ -332,7 +332,8 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     patched = [
         *command[:2],
-        "import banditrank.simulation.ledger as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
+        "import banditrank.simulation.result_store as store; store.SAVE_INTERVAL_SECONDS = 0.0\n"
+        + command[2],
         *command[3:],
     ]
     process = subprocess.Popen(

@@ -8,7 +8,7 @@ from command_line import check_refusal, run
 from small_comparison import shrink
 
 from banditrank import __version__
-from banditrank.simulation.backends import threads
+from banditrank.simulation.backends import local
 
 
 @pytest.fixture(autouse=True)
@@ -77,17 +77,17 @@ def test_bad_input_is_one_line_and_changes_nothing(
 def test_an_interruption_is_told_and_the_same_command_goes_on(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = threads.replicate
+    real = local.replicate
 
     def stop(experiment: object, *rest: object) -> object:
         if experiment.policy.name == "random":
             raise KeyboardInterrupt
         return real(experiment, *rest)
 
-    monkeypatch.setattr(threads, "replicate", stop)
+    monkeypatch.setattr(local, "replicate", stop)
     arguments = ["compare", "--suite", "table1", "--policies", "comb-ucb1,random", "--quick"]
     status, _, complaint = run(capsys, *arguments)
     assert status == 130
     assert complaint.splitlines()[-1] == "banditrank: interrupted, parts done: 1; the same command goes on"
-    monkeypatch.setattr(threads, "replicate", real)
+    monkeypatch.setattr(local, "replicate", real)
     assert run(capsys, *arguments)[0] == 0

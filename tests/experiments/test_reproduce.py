@@ -193,9 +193,14 @@ def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_a_part_that_was_interrupted_is_not_kept(tmp_path: Path) -> None:
     part = SimulationPart(
-        name="long", policy=UCBRank(0.25), problems=(kdd2012(),), horizon=5000, replications=500, seed=0
+        name="long",
+        policy=UCBRank(coefficient=0.25),
+        problems=(kdd2012(),),
+        horizon=5000,
+        replications=500,
+        seed=0,
     )
-    half = object.__new__(type("Half", (), {"complete": False}))
+    half = object.__new__(type("Half", (), {"is_complete": False}))
 
     def sweep(_: int, *, quick: bool) -> list[SimulationPart]:  # noqa: ARG001
         return [part]

@@ -127,8 +127,8 @@ def simulate_command(
     from banditrank.model.changes import make_timeline
     from banditrank.model.click_models import as_click_model
     from banditrank.model.rewards import as_rewards
-    from banditrank.policies.catalog import given
-    from banditrank.simulation.backends.catalog import find_backend
+    from banditrank.policies.catalog import non_default_options
+    from banditrank.simulation.backends.catalog import make_backend
     from banditrank.simulation.plots import save_plot
 
     check_targets(json_file, plot, inputs=[problem])
@@ -139,14 +139,14 @@ def simulate_command(
         world,
         policy,
         treatment,
-        given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
+        non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
         utility=utility,
         rewards=reward_family,
         click_model=model,
         horizon=horizon,
         memory=memory,
     )
-    with find_backend(cast("BackendName", backend), workers=workers, address=address) as place:
+    with make_backend(cast("BackendName", backend), workers=workers, address=address) as place:
         results = _simulate_all(
             line_up,
             save,
@@ -185,7 +185,7 @@ def _line_up(
     Without a policy, those that are shown by default and have a use for all options.
     """
     from banditrank.policies.base import check_treatment
-    from banditrank.policies.catalog import LINE_UP, find_policy, has_use_for
+    from banditrank.policies.catalog import DEFAULT_POLICIES, accepts_option, make_policy
     from banditrank.simulation.simulate import check_simulation
 
     wanted = [check_treatment(name) for name in split_names(treatments)]
@@ -194,15 +194,15 @@ def _line_up(
             (name, treatment) for treatment in wanted or ["personalized"] for name in split_names(policies)
         ]
     else:
-        shown = [pair for pair in LINE_UP if not wanted or pair[1] in wanted]
-        pairs = [pair for pair in shown if all(has_use_for(option, *pair) for option in options)] or shown
+        shown = [pair for pair in DEFAULT_POLICIES if not wanted or pair[1] in wanted]
+        pairs = [pair for pair in shown if all(accepts_option(option, *pair) for option in options)] or shown
     line_up = []
     for pair in dict.fromkeys(pairs):
-        told = {option: value for option, value in options.items() if has_use_for(option, *pair)}
+        told = {option: value for option, value in options.items() if accepts_option(option, *pair)}
         name, treatment = pair
-        line_up.append(find_policy(name, problem, treatment=treatment, rewards=rewards, **told, **settings))
+        line_up.append(make_policy(name, problem, treatment=treatment, rewards=rewards, **told, **settings))
     for option, value in options.items():
-        if not any(has_use_for(option, *pair) for pair in pairs):
+        if not any(accepts_option(option, *pair) for pair in pairs):
             raise InvalidInputError(option, "must be left out: no policy here has a use for it", value)
     for policy in line_up:
         check_simulation(policy, problem, rewards, settings["click_model"])
@@ -224,7 +224,7 @@ def _simulate_all(
                 results.append(simulate(policy, save_to=save_to, **settings))
         except KeyboardInterrupt:  # before the first replication of this policy was finished
             break
-        if not results[-1].complete:
+        if not results[-1].is_complete:
             break
     return results
 
@@ -251,7 +251,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
 
     first = results[0]
     rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
-    caption = f"{first.world(changes)}, {rounds}"
+    caption = f"{first.problem_summary(changes)}, {rounds}"
     table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
@@ -259,7 +259,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
     for result in results:
         final = result.final_regret
         table.add_row(
-            result.label + ("" if result.complete else f" ({len(result.replications)} replications)"),
+            result.label + ("" if result.is_complete else f" ({len(result.replications)} replications)"),
             f"{result.median[-1]:,.0f}",
             f"{result.quantile(0.1)[-1]:,.0f}",
             f"{result.quantile(0.9)[-1]:,.0f}",

@@ -19,7 +19,7 @@ from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.policies.base import Treatment
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.solvers.equality import equality_report
 from banditrank.utilities.utility import NASH, UTILITARIAN, Utility
 
@@ -199,7 +199,7 @@ def _assess_personalized(
     optima: Floats,  # (S,)
 ) -> AssessedRanking:
     row = slice(user_type, user_type + 1)
-    alone = DrawnWorld(np.ones(1), problem.position_preferences[row], problem.item_means[row])
+    alone = SampledProblem(np.ones(1), problem.position_preferences[row], problem.item_means[row])
     other = find_runner_up(alone, ranking, UTILITARIAN)
     if other is None:
         return AssessedRanking(ranking, _CERTAIN, None)
@@ -232,7 +232,7 @@ def _assess_equal(
     return AssessedRanking(ranking, probability_best, runner_up)
 
 
-def _values(problem: Problem | DrawnWorld, ranking: Rankings) -> Floats:
+def _values(problem: Problem | SampledProblem, ranking: Rankings) -> Floats:
     return np.asarray((problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1))
 
 

@@ -15,7 +15,7 @@ from banditrank.experiments.publication import Publication
 from banditrank.experiments.report import FIGURES, PAGE_FILE, SUMMARY_FILE, Report, StudyReport
 from banditrank.experiments.study import Frames, Study
 from banditrank.simulation.backends.base import Backend
-from banditrank.simulation.backends.catalog import BackendName, opened_backend
+from banditrank.simulation.backends.catalog import BackendName, open_backend
 from banditrank.simulation.progress import Advance, progress_bar
 
 _TICKS = 1000  # of the progress bar, for each unit of work
@@ -53,9 +53,7 @@ def conduct(
     seed = check_integer("seed", seed, 0)
     directory = Path(output)
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # before a directory is made
-    with opened_backend(
-        backend, workers=workers, address=address
-    ) as place:  # refuses before anything is made
+    with open_backend(backend, workers=workers, address=address) as place:  # refuses before anything is made
         manifest = {"version": __version__, "seed": seed, "quick": quick}
         archive = Archive(directory, manifest, (PAGE_FILE, SUMMARY_FILE, FIGURES), publication.kind)
         missing = {

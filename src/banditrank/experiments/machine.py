@@ -4,13 +4,15 @@ import platform
 from functools import cache
 from pathlib import Path
 
-from banditrank.simulation.backends.local import processors
+from banditrank.simulation.backends.local import available_cpus
 
 
 @cache
 def machine() -> str:
     """Return the processor, how many there are, and the Python that ran, in words."""
-    return f"{_processor()}, {processors()} cores, {platform.system()}, Python {platform.python_version()}"
+    return (
+        f"{_processor()}, {available_cpus()} cores, {platform.system()}, Python {platform.python_version()}"
+    )
 
 
 def _processor() -> str:

@@ -14,11 +14,11 @@ LABELS = {
 }
 """What the paper calls them: PT for personalized treatment, ET for equal."""
 
-WITH_COEFFICIENT: dict[str, Callable[[float], CompiledPolicy]] = {
-    "greedy-personalized": GreedyRank,
-    "ucb-personalized": UCBRank,
-    "greedy-equal": lambda c: GreedyRank(c, treatment="equal"),
-    "ucb-equal": lambda c: UCBRank(c, treatment="equal"),
+COEFFICIENT_POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
+    "greedy-personalized": lambda c: GreedyRank(coefficient=c),
+    "ucb-personalized": lambda c: UCBRank(coefficient=c),
+    "greedy-equal": lambda c: GreedyRank(coefficient=c, treatment="equal"),
+    "ucb-equal": lambda c: UCBRank(coefficient=c, treatment="equal"),
 }
 COEFFICIENTS = {
     "greedy-personalized": 0.25,
@@ -26,5 +26,5 @@ COEFFICIENTS = {
     "greedy-equal": 0.5,
     "ucb-equal": 0.5,
 }
-POLICIES = {name: make(COEFFICIENTS[name]) for name, make in WITH_COEFFICIENT.items()}
+POLICIES = {name: make(COEFFICIENTS[name]) for name, make in COEFFICIENT_POLICIES.items()}
 """With the paper's own coefficients."""

@@ -113,7 +113,7 @@ class SimulationPart(Part):
             progress=advance,
             keep_counts=self.keeps_counts,
         )
-        if not result.complete:
+        if not result.is_complete:
             raise Interrupted
         return result
 

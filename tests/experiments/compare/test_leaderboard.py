@@ -104,7 +104,7 @@ def test_a_suite_tells_who_lost_least_and_what_does_not_hold() -> None:
     broken = {row[0]: row[-1] for row in table.rows}
     assert broken["ucb-rank+window"] == "–"
     assert "this one changes" in broken["ucb-rank"]
-    assert "takes positions for looked at in the order 1 > 2 > 3 > 4" in broken["top-rank"]
+    assert "assumes that positions are examined in the order 1 > 2 > 3 > 4" in broken["top-rank"]
     assert reading.findings.startswith("pbm-ucb+window (examination known) has the least median regret, 104;")
     assert reading.checks == []
 

@@ -10,15 +10,15 @@ from banditrank.experiments.compare.line_up import (
     entrants,
     find_names,
     knowledge,
-    make_policy,
+    make_variant_policy,
 )
 from banditrank.experiments.compare.suites import SUITES
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 
 
 def test_everybody_takes_part_but_the_oracle() -> None:
     assert set(POLICY_NAMES) - set(EVERYBODY) == {"auto", "oracle"}
-    assert set(FIELD) | set(ORDERED_NAMES) | {"thompson-rank", "random"} <= set(EVERYBODY)
+    assert set(BASELINES) | set(ORDERED_POLICY_NAMES) | {"thompson-rank", "random"} <= set(EVERYBODY)
     assert find_names() == list(EVERYBODY)
 
 
@@ -38,9 +38,11 @@ def test_other_names_are_refused(name: str) -> None:
 
 def test_what_is_known_of_positions_is_said_for_all() -> None:
     known = {name: knowledge(name) for name in EVERYBODY}
-    assert {name for name in known if known[name] == "order given"} == set(ORDERED_NAMES)
+    assert {name for name in known if known[name] == "order given"} == set(ORDERED_POLICY_NAMES)
     assert {name for name in known if known[name] == "examination known"} == {"pbm-ucb", "pbm-ts", "pbm-pie"}
-    assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(ORDERED_NAMES)
+    assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(
+        ORDERED_POLICY_NAMES
+    )
     assert known["ucb-rank"] == known["grab"] == known["random"] == "nothing"
 
 
@@ -64,16 +66,16 @@ def test_a_quick_run_leaves_out_who_is_too_slow_unless_nobody_else_is_there() ->
 def test_policies_are_told_of_the_world_what_they_take_for_known() -> None:
     suite = SUITES["table1"]
     problem = suite.make(1000)
-    told = make_policy(Entrant("top-rank-ordered"), suite, problem, 1000)
+    told = make_variant_policy(Entrant("top-rank-ordered"), suite, problem, 1000)
     assert (told.order, told.horizon) == (((1, 0), (1, 0)), 1000)
-    assert make_policy(Entrant("top-rank"), suite, problem, 1000).order is None
-    forgetful = make_policy(Entrant("pbm-ucb", "window:100"), suite, problem, 1000)
+    assert make_variant_policy(Entrant("top-rank"), suite, problem, 1000).order is None
+    forgetful = make_variant_policy(Entrant("pbm-ucb", "window:100"), suite, problem, 1000)
     assert str(forgetful.memory) == "window:100"
     equal = SUITES["table1-nash"]
-    policy = make_policy(Entrant("pbm-ucb"), equal, problem, 1000)
+    policy = make_variant_policy(Entrant("pbm-ucb"), equal, problem, 1000)
     assert (policy.treatment, str(policy.utility)) == ("equal", "nash")
 
 
 def test_the_default_policy_is_what_auto_stands_for() -> None:
-    assert find_policy("auto", SUITES["table1"].make(1000)).name == OURS
+    assert make_policy("auto", SUITES["table1"].make(1000)).name == OURS
     assert knowledge(OURS) == "nothing"

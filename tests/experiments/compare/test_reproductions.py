@@ -25,8 +25,8 @@ from banditrank.experiments.compare.reproductions.unknown_positions import (
 from banditrank.experiments.compare.reproductions.worlds import FIVE, FOUR
 from banditrank.experiments.study import Frames, Reading, Study
 from banditrank.model.click_models import PositionBased, compile_problem
-from banditrank.policies.catalog import FIELD
-from banditrank.simulation.run import UNROLL_FROM
+from banditrank.policies.catalog import BASELINES
+from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 
 TRIALS = (
     *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
@@ -80,7 +80,7 @@ def read(trial: Trial, changed: dict[str, pd.DataFrame] | None = None) -> Readin
 
 
 def test_every_field_policy_has_one() -> None:
-    assert set(REPRODUCTIONS) == set(FIELD) == {*TRUE, "bubble-rank"}
+    assert set(REPRODUCTIONS) == set(BASELINES) == {*TRUE, "bubble-rank"}
     for policy, study in REPRODUCTIONS.items():
         assert study.name == f"paper-{policy}"
         assert (study.heading, study.judged) == ("Its paper says", True)
@@ -103,7 +103,7 @@ def test_data_that_bear_it_out_agree(trial: Trial) -> None:
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.policy)
 def test_no_loop_is_compiled_for_it_alone(trial: Trial) -> None:
-    assert trial.horizon * trial.replications < UNROLL_FROM
+    assert trial.horizon * trial.replications < MIN_UNROLL_ROUNDS
 
 
 LINEAR = made_up(lambda t: t / 50)

@@ -39,6 +39,6 @@ def test_rarely_shown_items_spoil_the_position_preferences(equal: bool) -> None:
 
 
 def test_long_runs_believe_in_the_best_ranking() -> None:
-    result = simulate(GreedyRank(5.0), WORLD, 20_000, 3, 1, keep_counts=True)
+    result = simulate(GreedyRank(coefficient=5.0), WORLD, 20_000, 3, 1, keep_counts=True)
     for seen in result.counts:
         assert losses_of_beliefs(WORLD, seen, equal=False)["likelihood"] < 0.01

@@ -11,7 +11,7 @@ from banditrank.experiments.compare.suites import SUITES
 from banditrank.experiments.conduct import conduct
 from banditrank.experiments.publication import COMPARISON
 from banditrank.experiments.report import Report
-from banditrank.policies.catalog import ORDERED
+from banditrank.policies.catalog import ORDERED_SUFFIX
 
 OF_PAPERS = "reproductions"
 """Stands among the suites for what the policies' own papers report."""
@@ -59,7 +59,9 @@ def compare(
             raise UnknownNameError("suite", name, SUITE_NAMES)
     names = find_names(policies)
     found = [suite for name, suite in SUITES.items() if name in suites or not suites]
-    own = {name.removesuffix(ORDERED) for name in names} if OF_PAPERS in suites or not suites else set()
+    own = (
+        {name.removesuffix(ORDERED_SUFFIX) for name in names} if OF_PAPERS in suites or not suites else set()
+    )
     studies = [
         *(suite_study.make_study(suite, names) for suite in found),
         *(study for policy, study in REPRODUCTIONS.items() if policy in own),

@@ -14,7 +14,7 @@ from banditrank.experiments.compare.scores import Regrets, Score, better_of, fin
 from banditrank.experiments.compare.suite_study import microseconds_a_round
 from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
-from banditrank.policies.violations import violations
+from banditrank.policies.violated_assumptions import violated_assumptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +99,9 @@ def _broken(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> di
         for entrant, policy in make_entrants(suite, names, horizon):
             if entrant.memory is None and entrant.name in counts:
                 counts[entrant.name] += bool(
-                    violations(policy, problem, rewards=suite.rewards, click_model=suite.click_model)
+                    violated_assumptions(
+                        policy, problem, rewards=suite.rewards, click_model=suite.click_model
+                    )
                 )
     return counts
 

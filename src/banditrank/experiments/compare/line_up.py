@@ -11,7 +11,7 @@ from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import AUTO, ORDERED, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, make_policy
 from banditrank.policies.oracle import Oracle
 from banditrank.policies.thompson_rank import ThompsonRank
 from banditrank.policies.uniform import UniformRandom
@@ -71,9 +71,11 @@ def entrants(suite: Suite, names: Sequence[str], horizon: int) -> list[Entrant]:
     return [*map(Entrant, present), *(Entrant(name, window) for name in again)]
 
 
-def make_policy(entrant: Entrant, suite: Suite, problem: Problem | Timeline, horizon: int) -> CompiledPolicy:
+def make_variant_policy(
+    entrant: Entrant, suite: Suite, problem: Problem | Timeline, horizon: int
+) -> CompiledPolicy:
     """Return the policy, told what it takes for known."""
-    return find_policy(
+    return make_policy(
         entrant.name,
         problem,
         treatment=suite.treatment,
@@ -95,7 +97,7 @@ def knowledge(label: str) -> Knowledge:
     ['nothing', 'order assumed', 'order given', 'examination known']
     """
     name = label.removesuffix(WINDOWED)
-    positions = find_policy(name, kdd2012()).assumptions.positions
+    positions = make_policy(name, kdd2012()).assumptions.positions
     if positions == "order":
-        return "order given" if name.endswith(ORDERED) else "order assumed"
+        return "order given" if name.endswith(ORDERED_SUFFIX) else "order assumed"
     return "examination known" if positions == "examination" else "nothing"

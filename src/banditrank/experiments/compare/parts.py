@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from banditrank.experiments.compare.line_up import Entrant, entrants, make_policy
+from banditrank.experiments.compare.line_up import Entrant, entrants, make_variant_policy
 from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.machine import machine
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart, checkpoints_with
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import ORDERED
+from banditrank.policies.catalog import ORDERED_SUFFIX
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import simulate
@@ -116,10 +116,12 @@ def make_entrants(suite: Suite, names: Sequence[str], horizon: int) -> list[tupl
     """Return who takes part in a suite, and the policy of each."""
     problem = suite.make(horizon)
     return [
-        (entrant, make_policy(entrant, suite, problem, horizon))
+        (entrant, make_variant_policy(entrant, suite, problem, horizon))
         for entrant in entrants(suite, names, horizon)
     ]
 
 
 def _microseconds(entrant: Entrant, n_items: int) -> float:
-    return MICROSECONDS.get(entrant.name.removesuffix(ORDERED), USUAL_MICROSECONDS) * max(1, n_items / 20)
+    return MICROSECONDS.get(entrant.name.removesuffix(ORDERED_SUFFIX), USUAL_MICROSECONDS) * max(
+        1, n_items / 20
+    )

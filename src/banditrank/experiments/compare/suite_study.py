@@ -12,7 +12,7 @@ from banditrank.experiments.compare.scores import final_regret
 from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.curves import draw_curves
 from banditrank.experiments.study import Frames, Picture, Reading, Study, Table
-from banditrank.policies.violations import violations
+from banditrank.policies.violated_assumptions import violated_assumptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +100,9 @@ def _violations(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, l
     problem = suite.make(horizon)
     found = {}
     for entrant, policy in make_entrants(suite, names, horizon):
-        sentences = violations(policy, problem, rewards=suite.rewards, click_model=suite.click_model)
+        sentences = violated_assumptions(
+            policy, problem, rewards=suite.rewards, click_model=suite.click_model
+        )
         found[entrant.label] = [each.removeprefix(f"{policy.name} ").removesuffix(".") for each in sentences]
     return found
 

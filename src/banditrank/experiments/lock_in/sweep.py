@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from banditrank.experiments.lock_in.beliefs import losses_of_beliefs
-from banditrank.experiments.paper_policies import WITH_COEFFICIENT
+from banditrank.experiments.paper_policies import COEFFICIENT_POLICIES
 from banditrank.experiments.part import Part
 from banditrank.experiments.simulation_part import SimulationPart
 from banditrank.experiments.synthetic.sweep import world as synthetic
@@ -114,7 +114,7 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
             checkpoints=(horizon // 2, horizon),
             coefficient=coefficient,
         )
-        for name, policy in WITH_COEFFICIENT.items()
+        for name, policy in COEFFICIENT_POLICIES.items()
         for coefficient in (QUICK_COEFFICIENTS if quick else COEFFICIENTS)
     ]
     for rate in QUICK_RATES if quick else RATES:
@@ -123,7 +123,7 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
             parts.append(
                 InitialPhasePart(
                     name=f"initial-phase-{name}-{rate:g}",
-                    policy=UCBRank(0.25),
+                    policy=UCBRank(coefficient=0.25),
                     problems=(scaled(world.make(), rate),),
                     horizon=horizon,
                     replications=QUICK_PHASES if quick else PHASES,

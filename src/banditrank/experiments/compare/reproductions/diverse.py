@@ -9,8 +9,7 @@ from banditrank.experiments.curves import at_round
 from banditrank.experiments.study import Check
 from banditrank.model.click_models import CASCADE, compile_problem
 from banditrank.model.problem import Problem
-from banditrank.policies.field.parts.rank_bandits import Inner
-from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.ranked_bandits import RankBanditName, RankedBandits
 from banditrank.solvers.optimum import best_values
 from banditrank.utilities.utility import UTILITARIAN
 
@@ -46,11 +45,11 @@ def most_popular() -> float:
     return float(WORLD.arrival_rates @ np.array(values))
 
 
-def _ranked(inner: Inner, label: str) -> Run:
+def _ranked(bandit: RankBanditName, label: str) -> Run:
     return Run(
         label=label,
         policy=lambda horizon: RankedBandits(
-            inner=inner, horizon=horizon if inner == "exp3" else None, treatment="equal"
+            bandit=bandit, horizon=horizon if bandit == "exp3" else None, treatment="equal"
         ),
         problem=WORLD,
         click_model=CASCADE,

@@ -4,7 +4,7 @@ from banditrank.experiments.compare.reproductions.trial import Results, Run, Tri
 from banditrank.experiments.compare.reproductions.worlds import TEN
 from banditrank.experiments.study import Check
 from banditrank.model.click_models import CASCADE, PositionBased
-from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
 
 MODELS = {"position-based": PositionBased(), "cascade": CASCADE}
 SETTING = (
@@ -22,7 +22,7 @@ def _runs(*names: str) -> dict[str, Run]:
 def _exploring(panel: str) -> Run:
     return Run(
         label="ranked EXP3",
-        policy=lambda horizon: RankedBandits(inner="exp3", horizon=horizon),
+        policy=lambda horizon: RankedBandits(bandit="exp3", horizon=horizon),
         problem=TEN,
         click_model=MODELS[panel],
         panel=panel,

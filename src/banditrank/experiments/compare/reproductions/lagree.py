@@ -8,7 +8,7 @@ from banditrank.experiments.compare.reproductions.trial import Results, Trial, n
 from banditrank.experiments.compare.reproductions.worlds import ATTRACTION, EXAMINATION, FIVE
 from banditrank.experiments.study import Check
 from banditrank.model.click_models import PositionBased
-from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
+from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
 
 MODEL = PositionBased()
 CLOSE = 2.0  # times the lower bound: then it is followed, at a horizon where lower terms still count
@@ -44,7 +44,7 @@ def lower_bound() -> float:
         for place in range(n_positions):
             shown = np.insert(means[: n_positions - 1], place, means[item])
             lost = best - float((looks * shown).sum())
-            told = bernoulli_divergence(looks[place] * means[item], looks[place] * means[n_positions - 1])
+            told = bernoulli_kl(looks[place] * means[item], looks[place] * means[n_positions - 1])
             prices.append(lost / told)
         total += min(prices)
     return float(total)

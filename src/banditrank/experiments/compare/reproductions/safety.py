@@ -15,8 +15,8 @@ from banditrank.experiments.part import Part
 from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
 from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.field.bubble_rank import BubbleRank
-from banditrank.policies.field.top_rank import TopRank
+from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
@@ -97,7 +97,7 @@ class SafetyPart(Part):
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
         policy, world = self.policy, compile_problem(WORLD, click_model=MODEL)
-        state = policy.start(Counts.empty_for(WORLD), policy.new_scratch())
+        state = policy.init_state(Counts.empty_for(WORLD), policy.new_scratch())
         kernel = policy.kernel(n_items=WORLD.n_items, n_positions=WORLD.n_positions)
         ranking, rewards = np.zeros(WORLD.n_positions, dtype=np.uintp), np.zeros(WORLD.n_positions)
         best = float(MODEL.value(world, 0, np.arange(WORLD.n_positions, dtype=np.uintp)))
@@ -122,7 +122,10 @@ class SafetyPart(Part):
 def sweep(seed: int, *, quick: bool) -> list[Part]:
     """Return the parts: BubbleRank, and TopRank to compare it with."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
-    policies = {"bubble-rank": BubbleRank(base=(BASE,), horizon=rounds), "top-rank": TopRank(horizon=rounds)}
+    policies = {
+        "bubble-rank": BubbleRank(base_list=(BASE,), horizon=rounds),
+        "top-rank": TopRank(horizon=rounds),
+    }
     return [
         SafetyPart(
             name=name,

@@ -16,7 +16,7 @@ from banditrank.experiments.words import listed
 from banditrank.model.click_models import ClickModel
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import default_checkpoints
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def named(
     """Return a run of a policy of the catalog, told what it takes for known."""
     return Run(
         label=name,
-        policy=lambda horizon: find_policy(name, problem, click_model=click_model, horizon=horizon),
+        policy=lambda horizon: make_policy(name, problem, click_model=click_model, horizon=horizon),
         problem=problem,
         click_model=click_model,
         panel=panel,
