@@ -173,7 +173,7 @@ def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
     detail = problem(
         service, "PATCH", "/v1/surfaces/ads", {"user_types": ["old"]}, status=422, kind="invalid"
     )
-    assert "must begin with those there are" in detail
+    assert "must start with the present ones, in order" in detail
     assert service.ask("DELETE", "/v1/surfaces/ads").status_code == 204
     assert service.ask("GET", "/v1/surfaces").json() == {"surfaces": []}
     problem(service, "GET", "/v1/surfaces/ads", status=404, kind="unknown-surface")

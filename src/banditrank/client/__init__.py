@@ -8,8 +8,8 @@
 """
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.calls import ShownRanking
 from banditrank.client.retries import ServiceError
 from banditrank.client.synchronous import Client
+from banditrank.shown_ranking import ShownRanking
 
 __all__ = ["AsyncClient", "Client", "ServiceError", "ShownRanking"]

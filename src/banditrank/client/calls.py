@@ -7,31 +7,13 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 from banditrank.errors import InvalidInputError
+from banditrank.shown_ranking import ShownRanking
 
 T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 _REPORT_TIMEOUT_SECONDS = 30.0  # the service makes one report at a time, with pauses
 _COMPILATION_TIMEOUT_SECONDS = 120.0  # the first surface of its kind on a machine compiles code
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRanking:
-    """A ranking for one user.
-
-    Attributes
-    ----------
-    id
-        Id of the ranking, for its feedback.
-    items
-        Items in order of positions.
-    expires
-        End of the attribution window.
-    """
-
-    id: str
-    items: tuple[str, ...]
-    expires: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +183,8 @@ def _segment(field: str, name: str) -> str:
 
 
 def _parse_ranking(response: Any) -> ShownRanking:
-    return ShownRanking(response["id"], tuple(response["items"]), datetime.fromisoformat(response["expires"]))
+    expires_at = datetime.fromisoformat(response["expires_at"])
+    return ShownRanking(response["id"], tuple(response["items"]), expires_at)
 
 
 def _parse_rankings(response: Any) -> list[ShownRanking]:

@@ -9,8 +9,9 @@ import httpx
 
 from banditrank.checks import check_integer
 from banditrank.client import calls
-from banditrank.client.calls import DEFAULT_URL, ApiCall, ShownRanking
+from banditrank.client.calls import DEFAULT_URL, ApiCall
 from banditrank.client.retries import MAX_RETRIES, Retries
+from banditrank.shown_ranking import ShownRanking
 
 T = TypeVar("T")
 

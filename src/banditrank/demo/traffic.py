@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import count
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.calls import ShownRanking
 from banditrank.client.retries import ServiceError
 from banditrank.demo.account import UNKNOWN_ITEM, Account
 from banditrank.demo.users import Visit
 from banditrank.errors import ExpiredRankingError, UnknownRankingError
+from banditrank.shown_ranking import ShownRanking
 
 _AT_ONCE = 8  # users of a surface who are there at the same time, at most
 _MOST_BEHIND = (

@@ -221,13 +221,13 @@ class RankingResponse(msgspec.Struct):
         Id of the ranking, for its feedback.
     items
         Items in order of positions.
-    expires
+    expires_at
         End of the attribution window, after which feedback is rejected.
     """
 
     id: str
     items: tuple[str, ...]
-    expires: datetime
+    expires_at: datetime
 
 
 class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
