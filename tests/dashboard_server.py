@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _explain(self, ranking: str) -> None:
         for made in self.served.made.values():
-            if any(one["id"] == ranking for one in made.dashboard["recent"]):
+            if any(one["id"] == ranking for one in made.dashboard["latest_rankings"]):
                 self._json(explanation(made, ranking) | self.served.explained)
                 return
         self._problem(404, "the id was not given out here")

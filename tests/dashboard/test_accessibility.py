@@ -96,7 +96,7 @@ def test_axe_finds_nothing_on_a_surface(
 def test_axe_finds_nothing_in_other_views(
     view: str, width: int, scheme: Scheme, server: Fixture, open_page: OpenPage
 ) -> None:
-    ranking = server.made["three"].dashboard["recent"][0]["id"]
+    ranking = server.made["three"].dashboard["latest_rankings"][0]["id"]
     path = f"/surfaces/three#ranking={ranking}" if view == "ranking" else view
     page = open_page(server.address + path, width=width, scheme=scheme)
     expect(page.locator("h1")).to_be_visible()
@@ -220,7 +220,7 @@ def test_shapes_distinguish_user_types(made: object, server: Fixture, open_page:
     shapes = page.locator("#learned .key li svg .mk").evaluate_all(
         "marks => marks.map(m => m.tagName + (m.getAttribute('points') ?? ''))"
     )
-    assert len(shapes) == len(set(shapes)) == len(made.dashboard["surface"]["types"])
+    assert len(shapes) == len(set(shapes)) == len(made.dashboard["surface"]["user_types"])
 
 
 def test_there_are_no_inline_styles_or_scripts(server: Fixture, open_page: OpenPage) -> None:

@@ -70,7 +70,7 @@ def test_a_short_outage_shows_no_banner(page: Page, server: Fixture) -> None:
 def test_a_restart_shows_a_banner_for_some_minutes(page: Page, server: Fixture) -> None:
     settled(page)
     expect(page.locator(".banner")).to_have_count(0)  # the last restart was hours ago
-    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "t": "service started"})
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "text": "service started"})
     server.stop()
     pass_time(page, 1)
     server.start()
@@ -86,7 +86,7 @@ def test_a_restart_shows_a_banner_for_some_minutes(page: Page, server: Fixture) 
 
 
 def test_a_dismissed_restart_banner_does_not_return(page: Page, server: Fixture) -> None:
-    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "t": "service started"})
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "text": "service started"})
     page.goto(server.page("ads") + "?again")
     page.get_by_role("button", name="Dismiss").click()
     expect(page.locator(".banner")).to_have_count(0)
@@ -94,7 +94,7 @@ def test_a_dismissed_restart_banner_does_not_return(page: Page, server: Fixture)
     server.change("ads", rounds=60_000)
     expect(page.locator(".facts")).to_contain_text("60,000 visits")
     expect(page.locator(".banner")).to_have_count(0)
-    server.made["ads"].series["events"].append({"at": "2026-03-03T14:30:01Z", "t": "service started"})
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:30:01Z", "text": "service started"})
     server.close_bucket("ads")
     expect(page.locator(".banner")).to_contain_text("14:30:01")  # another one
 

@@ -12,37 +12,43 @@ from playwright.sync_api import Browser, Page
 
 STATE: Document = make().dashboard | {
     "positions": [
-        [{"m": 0.31, "lo": 0.28, "hi": 0.35}, {"m": 0.69, "lo": 0.65, "hi": 0.72}],
-        [{"m": 0.41, "lo": 0.40, "hi": 0.42}, {"m": 0.59, "lo": 0.58, "hi": 0.60}],
+        [{"estimate": 0.31, "low": 0.28, "high": 0.35}, {"estimate": 0.69, "low": 0.65, "high": 0.72}],
+        [{"estimate": 0.41, "low": 0.40, "high": 0.42}, {"estimate": 0.59, "low": 0.58, "high": 0.60}],
     ],
     "items": [
-        [{"m": m, "lo": m - 0.05, "hi": m + 0.05} for m in (0.38, 0.41, 0.63, 0.80, 0.43)],
-        [{"m": m, "lo": m - 0.05, "hi": m + 0.05} for m in (0.23, 0.35, 0.50, 0.49, 0.33)],
+        [{"estimate": m, "low": m - 0.05, "high": m + 0.05} for m in (0.38, 0.41, 0.63, 0.80, 0.43)],
+        [{"estimate": m, "low": m - 0.05, "high": m + 0.05} for m in (0.23, 0.35, 0.50, 0.49, 0.33)],
     ],
-    "arrivals": [0.5, 0.5],
-    "now": [
+    "arrival_rates": [0.5, 0.5],
+    "best_rankings": [
         {
             "ranking": [2, 3],
             "value": 0.745,
-            "lo": 0.73,
-            "hi": 0.76,
-            "p_best": {"m": 0.9925, "lo": 0.978, "hi": 0.9974},
-            "shown": {"share": 0.99, "of": 480},
-            "runner_up": {"ranking": [3, 2], "delta": -0.062, "lo": -0.08, "hi": -0.04, "by_type": [-0.062]},
+            "low": 0.73,
+            "high": 0.76,
+            "probability_best": {"estimate": 0.9925, "low": 0.978, "high": 0.9974},
+            "shown": {"share": 0.99, "n_rankings": 480},
+            "runner_up": {
+                "ranking": [3, 2],
+                "difference": -0.062,
+                "low": -0.08,
+                "high": -0.04,
+                "by_user_type": [-0.062],
+            },
         },
         {
             "ranking": [3, 2],
             "value": 0.494,
-            "lo": 0.48,
-            "hi": 0.51,
-            "p_best": {"m": 0.66, "lo": 0.61, "hi": 0.7},
-            "shown": {"share": 0.68, "of": 1},
+            "low": 0.48,
+            "high": 0.51,
+            "probability_best": {"estimate": 0.66, "low": 0.61, "high": 0.7},
+            "shown": {"share": 0.68, "n_rankings": 1},
             "runner_up": {
                 "ranking": [2, 3],
-                "delta": -0.0005,
-                "lo": -0.01,
-                "hi": 0.009,
-                "by_type": [-0.0005],
+                "difference": -0.0005,
+                "low": -0.01,
+                "high": 0.009,
+                "by_user_type": [-0.0005],
             },
         },
     ],
@@ -87,21 +93,24 @@ def test_current_rankings_and_the_position_with_the_most_looks(say: Any) -> None
 
 def test_the_best_item_is_mentioned_only_if_it_is_at_the_top_position(say: Any) -> None:
     state = changed()
-    state["now"][1]["ranking"] = [2, 4]
+    state["best_rankings"][1]["ranking"] = [2, 4]
     assert say("shownAnswer", state).endswith("Position 2 gets the most looks of every user type.")
 
 
 def test_positions_with_overlapping_intervals_are_not_mentioned(say: Any) -> None:
     state = changed()
-    state["positions"][1] = [{"m": 0.45, "lo": 0.38, "hi": 0.52}, {"m": 0.55, "lo": 0.51, "hi": 0.6}]
+    state["positions"][1] = [
+        {"estimate": 0.45, "low": 0.38, "high": 0.52},
+        {"estimate": 0.55, "low": 0.51, "high": 0.6},
+    ]
     assert "Position" not in say("shownAnswer", state)
     assert not any("of looks" in str(piece) for piece in say("whyShown", state, 1))
 
 
 def test_a_ranking_that_is_shown_rarely_is_called_the_best_known(say: Any) -> None:
     state = changed()
-    state["now"][0]["shown"] = {"share": 0.3, "of": 1000}
-    state["now"][1]["shown"] = None
+    state["best_rankings"][0]["shown"] = {"share": 0.3, "n_rankings": 1000}
+    state["best_rankings"][1]["shown"] = None
     assert say("shownAnswer", state).startswith(
         "The best known ranking for Male users is Ad 3, Ad 4. "
         "The best known ranking for Female users is Ad 4, Ad 3."
@@ -110,7 +119,7 @@ def test_a_ranking_that_is_shown_rarely_is_called_the_best_known(say: Any) -> No
 
 def test_types_with_the_same_ranking_are_grouped(say: Any) -> None:
     state = changed()
-    state["now"][1] = state["now"][0]
+    state["best_rankings"][1] = state["best_rankings"][0]
     assert say("shownAnswer", state).startswith("Male and Female users see Ad 3, Ad 4.")
 
 
@@ -129,18 +138,20 @@ def test_the_next_best_ranking_is_worse_only_if_the_difference_is_significant(sa
         "and the two cannot be distinguished yet. "
     )
     state = changed()
-    state["now"][0]["runner_up"]["hi"] = 0.0001  # whatever else is sure
+    state["best_rankings"][0]["runner_up"]["high"] = 0.0001  # whatever else is sure
     assert ["Still open: "] in say("whyShown", state, 0)
-    state["now"][0]["runner_up"] = None
+    state["best_rankings"][0]["runner_up"] = None
     assert not any("next best" in str(piece) for piece in say("whyShown", state, 0))
 
 
 def equal(**of_now: Any) -> Document:
     state = changed(surface=STATE["surface"] | {"treatment": "equal", "utility": "nash"})
-    state["now"] = [
-        state["now"][0] | {"value": [0.745, 0.49], "lo": [0.73, 0.48], "hi": [0.76, 0.5]} | of_now
+    state["best_rankings"] = [
+        state["best_rankings"][0]
+        | {"value": [0.745, 0.49], "low": [0.73, 0.48], "high": [0.76, 0.5]}
+        | of_now
     ]
-    state["now"][0]["runner_up"] |= {"by_type": [0.2, -0.01]}
+    state["best_rankings"][0]["runner_up"] |= {"by_user_type": [0.2, -0.01]}
     return state
 
 
@@ -148,7 +159,7 @@ def test_under_equal_treatment_the_utility_decides_significance(say: Any) -> Non
     changes = "The next best ranking, Ad 4, Ad 3, would change Male by +0.200 and Female by −0.010 "
     assert say("whyShownToAll", equal()) == [f"{changes}clicks per visit. "]  # more clicks, less utility
     state = equal()
-    state["now"][0]["runner_up"]["hi"] = 0.0001
+    state["best_rankings"][0]["runner_up"]["high"] = 0.0001
     assert say("whyShownToAll", state)[1:] == [
         ["Still open: "],
         "the two cannot be distinguished yet in Nash value.",
@@ -159,17 +170,17 @@ def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any)
     assert say("shownAnswer", equal()) == (
         "All users see Ad 3, Ad 4. It has the best Nash value over all 2 user types, with probability 99%."
     )
-    every = {"m": 1.0, "lo": 0.9905, "hi": 1.0}  # of 400 draws
-    assert say("shownAnswer", equal(p_best=every)).endswith(", with probability >99%.")
-    nearly = {"m": 0.96, "lo": 0.949, "hi": 0.97}
-    assert say("shownAnswer", equal(p_best=nearly, shown={"share": 0.6, "of": 1000})) == (
+    every = {"estimate": 1.0, "low": 0.9905, "high": 1.0}  # of 400 draws
+    assert say("shownAnswer", equal(probability_best=every)).endswith(", with probability >99%.")
+    nearly = {"estimate": 0.96, "low": 0.949, "high": 0.97}
+    assert say("shownAnswer", equal(probability_best=nearly, shown={"share": 0.6, "n_rankings": 1000})) == (
         "All users mostly see Ad 3, Ad 4. "
         "It has the best estimated Nash value over all 2 user types, and is the best with probability 96%."
     )
     assert "value over all 2 user types, with probability 96%" in say(
-        "shownAnswer", equal(p_best=nearly | {"lo": 0.95})
+        "shownAnswer", equal(probability_best=nearly | {"low": 0.95})
     )
-    assert say("shownAnswer", equal(p_best=None)) == (
+    assert say("shownAnswer", equal(probability_best=None)) == (
         "All users see Ad 3, Ad 4. It has the best estimated Nash value over all 2 user types."
     )
 
@@ -177,15 +188,19 @@ def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any)
 @pytest.mark.parametrize(
     ("ranking", "reason", "feedback"),
     [
-        ({"why": "best", "feedback": "waiting"}, "Best known", "Waiting"),
-        ({"why": "order", "feedback": "none"}, "Exploring another order", "No click"),
-        ({"why": "item", "feedback": "unreported"}, "Exploring another item", "Not reported"),
+        ({"reason": "best", "feedback": "waiting"}, "Best known", "Waiting"),
+        ({"reason": "order", "feedback": "none"}, "Exploring another order", "No click"),
+        ({"reason": "item", "feedback": "unreported"}, "Exploring another item", "Not reported"),
         # What was tried is what was not in the best of its time, whatever is best now.
-        ({"why": "item", "tried": [2], "feedback": "clicked", "item": 3}, "Exploring Ad 3", "Clicked Ad 4"),
+        (
+            {"reason": "item", "explored_items": [2], "feedback": "clicked", "clicked": 3},
+            "Exploring Ad 3",
+            "Clicked Ad 4",
+        ),
     ],
 )
 def test_reason_and_feedback_of_a_ranking(ranking: Document, reason: str, feedback: str, say: Any) -> None:
-    document = {"type": 0, "ranking": [2, 3], "tried": [], "item": None} | ranking
+    document = {"user_type": 0, "ranking": [2, 3], "explored_items": [], "clicked": None} | ranking
     assert say("reasonText", STATE, document) == reason
     assert say("feedbackText", STATE, document) == feedback
 
@@ -202,15 +217,15 @@ def test_the_strongest_item_is_named_if_no_interval_overlaps(say: Any) -> None:
 
 def test_touching_intervals_are_not_distinguished(say: Any) -> None:
     state = changed()
-    state["items"][0][2] = {"m": 0.6, "lo": 0.5, "hi": state["items"][0][3]["lo"]}
+    state["items"][0][2] = {"estimate": 0.6, "low": 0.5, "high": state["items"][0][3]["low"]}
     assert "For Male, Ad 4 and Ad 3 cannot be distinguished yet." in say("learnedAnswer", state)
-    state["items"][0][2]["hi"] -= 0.0001
+    state["items"][0][2]["high"] -= 0.0001
     assert "For Male, Ad 4 is the strongest item." in say("learnedAnswer", state)
 
 
 def test_a_wide_interval_overlaps_from_below(say: Any) -> None:
     state = changed()
-    state["items"][0][0] = {"m": 0.1, "lo": 0.0, "hi": 0.99}  # hardly ever shown
+    state["items"][0][0] = {"estimate": 0.1, "low": 0.0, "high": 0.99}  # hardly ever shown
     assert "For Male, Ad 4 and Ad 1 cannot be distinguished yet." in say("learnedAnswer", state)
 
 
@@ -220,8 +235,8 @@ def test_retired_items_do_not_compete(say: Any) -> None:
 
 
 def test_wide_intervals_distinguish_nothing(say: Any) -> None:
-    wide = [[{"m": 0.5, "lo": 0.0, "hi": 1.0}] * 5] * 2
-    state = changed(items=wide, positions=[[{"m": 0.5, "lo": 0.0, "hi": 1.0}] * 2] * 2)
+    wide = [[{"estimate": 0.5, "low": 0.0, "high": 1.0}] * 5] * 2
+    state = changed(items=wide, positions=[[{"estimate": 0.5, "low": 0.0, "high": 1.0}] * 2] * 2)
     assert say("learnedAnswer", state) == (
         "For Male and Female, the position with the most looks is not known yet. "
         "For Male and Female, no item can be distinguished from the others yet."
@@ -242,7 +257,7 @@ def test_types_with_different_top_positions(say: Any) -> None:
 def worked(clicks: float, visits: int = 10_000, **changes: Any) -> Document:
     """Return a state with a number of clicks and visits in the last hour."""
     state = changed(
-        began="2026-03-02T14:00:00Z",
+        started_at="2026-03-02T14:00:00Z",
         as_of="2026-03-03T14:00:00Z",
         last_hour={
             "visits": [visits // 4, 3 * visits // 4],
@@ -250,15 +265,21 @@ def worked(clicks: float, visits: int = 10_000, **changes: Any) -> Document:
             "other_item": 0.01,
             "other_order": 0.15,
         },
-        optimum=[{"m": 0.9, "lo": 0.9, "hi": 0.9}, {"m": 0.5, "lo": 0.5, "hi": 0.5}],  # 0.6 in all
+        optimum=[
+            {"estimate": 0.9, "low": 0.9, "high": 0.9},
+            {"estimate": 0.5, "low": 0.5, "high": 0.5},
+        ],  # 0.6 in all
         random=[0.6, 0.4],
     )
     return state | changes
 
 
 ESTIMATED = {
-    "truth": False,
-    "optimum": [{"m": 0.9, "lo": 0.86, "hi": 0.94}, {"m": 0.5, "lo": 0.486667, "hi": 0.513333}],
+    "has_true_values": False,
+    "optimum": [
+        {"estimate": 0.9, "low": 0.86, "high": 0.94},
+        {"estimate": 0.5, "low": 0.486667, "high": 0.513333},
+    ],
 }
 
 
@@ -282,7 +303,7 @@ def test_an_estimated_optimum_has_an_interval(say: Any) -> None:
 
 def test_an_optimum_that_is_not_proven_is_called_the_best_known(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
-    said = say("workingAnswer", worked(5800, **ESTIMATED, surface=surface, optimum_of_all=False))
+    said = say("workingAnswer", worked(5800, **ESTIMATED, surface=surface, is_optimum_exact=False))
     assert "The best known equal ranking is estimated to be 0.600;" in said
     assert "The gap to the best known is within chance." in said
 
@@ -296,7 +317,7 @@ def test_few_visits_are_not_distinguished_from_random_order(say: Any) -> None:
 def test_the_last_hour_can_be_shorter(say: Any) -> None:
     assert say("workingAnswer", worked(5960, as_of="2026-03-02T14:00:42Z")).startswith("The last 42 s had")
     assert say("workingAnswer", worked(0, 0)) == "No visits were counted in the last hour."
-    assert say("workingAnswer", worked(0, 0, began=None)) == "No visits have been counted yet."
+    assert say("workingAnswer", worked(0, 0, started_at=None)) == "No visits have been counted yet."
 
 
 def test_exploration_is_mostly_of_one_kind_if_it_is_twice_the_other(say: Any) -> None:
@@ -317,7 +338,7 @@ def test_exploration_is_mostly_of_one_kind_if_it_is_twice_the_other(say: Any) ->
 def fair(own: list[float], shared: list[float], nash: list[float], width: float = 0.01) -> list[Document]:
     def one(treatment: str, utility: str | None, value: list[float], rankings: list[list[int]]) -> Document:
         low, high = [v - width for v in value], [v + width for v in value]
-        document = {"treatment": treatment, "value": value, "lo": low, "hi": high, "rankings": rankings}
+        document = {"treatment": treatment, "value": value, "low": low, "high": high, "rankings": rankings}
         return document | ({} if utility is None else {"utility": utility, "price": None})
 
     return [
@@ -328,18 +349,18 @@ def fair(own: list[float], shared: list[float], nash: list[float], width: float 
 
 
 def test_the_cost_of_equality_is_stated_if_it_is_significant(say: Any) -> None:
-    state = changed(fair=fair([0.74, 0.5], [0.70, 0.495], [0.74, 0.45]))
+    state = changed(treatments=fair([0.74, 0.5], [0.70, 0.495], [0.74, 0.45]))
     assert say("fairAnswer", state) == (
         "One utilitarian ranking for all users would cost Male 0.040 clicks per visit. "
         "For Female the difference is within the uncertainty of the estimates."
     )
-    state = changed(fair=fair([0.74, 0.5], [0.721, 0.495], [0.74, 0.45]))
+    state = changed(treatments=fair([0.74, 0.5], [0.721, 0.495], [0.74, 0.45]))
     assert say("fairAnswer", state) == (
         "One utilitarian ranking for all users: "
         "for Male and Female the difference is within the uncertainty of the estimates."
     )
-    state = changed(fair=fair([0.74, 0.5], [0.74, 0.5], [0.74, 0.5]))
-    state["fair"][1]["price"] = {"m": 0.0, "lo": 0.0, "hi": 0.076}
+    state = changed(treatments=fair([0.74, 0.5], [0.74, 0.5], [0.74, 0.5]))
+    state["treatments"][1]["price"] = {"estimate": 0.0, "low": 0.0, "high": 0.076}
     assert say("fairAnswer", state) == (
         "By the estimates, one utilitarian ranking for all users would cost no user type any clicks; "
         "it may cost up to 7.6% of clicks."
@@ -350,18 +371,19 @@ def test_types_that_lose_nothing_are_counted(say: Any) -> None:
     for names, ending in ((["a", "b"], "The other type loses"), (["a", "b", "c"], "The others lose")):
         same = [0.5] * (len(names) - 1)
         state = changed(
-            surface=STATE["surface"] | {"types": names}, fair=fair([0.7, *same], [0.6, *same], [0.6, *same])
+            surface=STATE["surface"] | {"user_types": names},
+            treatments=fair([0.7, *same], [0.6, *same], [0.6, *same]),
         )
         assert say("fairAnswer", state).endswith(f"{ending} nothing, by the estimates.")
-    state["fair"][1]["value"][1], state["fair"][1]["hi"][1] = 0.4, 0.41
+    state["treatments"][1]["value"][1], state["treatments"][1]["high"][1] = 0.4, 0.41
     assert say("fairAnswer", state).endswith("The other type loses nothing, by the estimates.")
 
 
 def test_the_benefit_of_a_utility_is_stated_if_it_is_significant(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
-    state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))
-    state["fair"][1]["price"] = {"m": 0.1, "lo": 0.05, "hi": 0.15}
-    state["fair"][2]["price"] = {"m": 0.19, "lo": 0.15, "hi": 0.23}
+    state = changed(surface=surface, treatments=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))
+    state["treatments"][1]["price"] = {"estimate": 0.1, "low": 0.05, "high": 0.15}
+    state["treatments"][2]["price"] = {"estimate": 0.19, "low": 0.15, "high": 0.23}
     within = (
         "By the estimates, Nash gives up 10.0% of all clicks compared with utilitarian, "
         "which is within their uncertainty. "
@@ -371,27 +393,27 @@ def test_the_benefit_of_a_utility_is_stated_if_it_is_significant(say: Any) -> No
         f"{within}Nash lifts Female, which is worst off under utilitarian by the estimates, "
         "from 0.300 to 0.450."
     )
-    state["fair"][2]["price"]["lo"] = 0.16
+    state["treatments"][2]["price"]["low"] = 0.16
     assert (
         " clicks per visit. Nash gives up 10.0% of all clicks compared with utilitarian. Nash lifts"
         in say("fairAnswer", state)
     )
-    state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.315]))
+    state = changed(surface=surface, treatments=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.315]))
     assert say("fairAnswer", state).endswith(
         "It is not known yet whether Nash helps the type that is worst off under utilitarian."
     )
 
 
 def test_a_single_type_is_treated_equally(say: Any) -> None:
-    state = changed(surface=STATE["surface"] | {"types": ["everybody"]})
+    state = changed(surface=STATE["surface"] | {"user_types": ["everybody"]})
     assert say("fairAnswer", state) == "There is one user type, so all users are treated equally."
 
 
 def test_a_price_has_its_interval_and_is_never_negative(say: Any) -> None:
-    state = changed(fair=fair([0.74, 0.5], [0.74, 0.45], [0.70, 0.495]))
-    state["fair"][2]["price"] = {"m": 0.031, "lo": -0.002, "hi": 0.064}
+    state = changed(treatments=fair([0.74, 0.5], [0.74, 0.45], [0.70, 0.495]))
+    state["treatments"][2]["price"] = {"estimate": 0.031, "low": -0.002, "high": 0.064}
     assert say("priceText", state, 2) == {"shown": "3.1%", "between": "between 0.00% and 6.4%"}
-    state["fair"][2]["price"] = {"m": -1e-9, "lo": -0.1, "hi": 0.1}
+    state["treatments"][2]["price"] = {"estimate": -1e-9, "low": -0.1, "high": 0.1}
     assert say("priceText", state, 2)["shown"] == "0.00%"
 
 
@@ -399,13 +421,13 @@ def test_a_price_has_its_interval_and_is_never_negative(say: Any) -> None:
 
 
 def test_failing_checks_are_counted_and_named(say: Any) -> None:
-    check = {"n": "Store", "v": "1", "d": "", "l": "", "s": "ok", "hour": []}
+    check = {"name": "Store", "value": "1", "description": "", "limit": "", "status": "ok", "last_hour": []}
     assert say("healthyAnswer", changed(health=[check] * 7), 0) == "All 7 checks pass."
-    late = check | {"n": "Feedback delay", "s": "warn"}
+    late = check | {"name": "Feedback delay", "status": "warn"}
     assert say("healthyAnswer", changed(health=[check, late, check]), 0) == (
         "One check needs attention: feedback delay. The other 2 pass."
     )
-    gone = check | {"s": "bad"}
+    gone = check | {"status": "bad"}
     assert say("healthyAnswer", changed(health=[gone, late, check]), 0) == (
         "2 checks need attention: store and feedback delay. The other passes."
     )
@@ -426,12 +448,12 @@ def test_failing_checks_are_counted_and_named(say: Any) -> None:
         ("m.percent(0.995)", ">99%"),
         ("m.percent(0.999)", ">99%"),
         ("m.percent(1)", "100%"),
-        ("m.probability({m: 1, lo: 0.9905})", ">99%"),
-        ("m.probability({m: 1, lo: 0.929})", ">92%"),
-        ("m.probability({m: 0.995, lo: 0.982})", ">98%"),
-        ("m.probability({m: 0.9925, lo: 0.978})", "99%"),
-        ("m.probability({m: 0.66, lo: 0.61})", "66%"),
-        ("m.probability({m: 1, lo: 1})", "100%"),
+        ("m.probability({estimate: 1, low: 0.9905})", ">99%"),
+        ("m.probability({estimate: 1, low: 0.929})", ">92%"),
+        ("m.probability({estimate: 0.995, low: 0.982})", ">98%"),
+        ("m.probability({estimate: 0.9925, low: 0.978})", "99%"),
+        ("m.probability({estimate: 0.66, low: 0.61})", "66%"),
+        ("m.probability({estimate: 1, low: 1})", "100%"),
         ("m.number(-0.0001)", "0.000"),
         ("m.number(-0.25, 2)", "−0.25"),
         ("m.signed(0.25, 2)", "+0.25"),
@@ -456,6 +478,8 @@ def test_formatting(expression: str, words: str, shared_page: Page) -> None:
 def test_rate_intervals_are_wilsons(shared_page: Page) -> None:
     # Brown, Cai and DasGupta's formula, by hand for 10 of 50.
     found = evaluate_module(shared_page, "selectors.js", "m.rateInterval(10, 50)")
-    assert (found["m"], found["lo"], found["hi"]) == pytest.approx((0.2, 0.1124375, 0.3303711), abs=1e-6)
+    assert (found["estimate"], found["low"], found["high"]) == pytest.approx(
+        (0.2, 0.1124375, 0.3303711), abs=1e-6
+    )
     assert evaluate_module(shared_page, "selectors.js", "m.rateInterval(0, 0)") is None
-    assert evaluate_module(shared_page, "selectors.js", "m.rateInterval(5, 5).hi") == 1
+    assert evaluate_module(shared_page, "selectors.js", "m.rateInterval(5, 5).high") == 1

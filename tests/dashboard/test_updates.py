@@ -35,7 +35,7 @@ def shifted(server: Fixture, name: str) -> list[list[dict[str, float]]]:
     rows = deepcopy(server.made[name].dashboard["items"])
     for row in rows:
         for one in row:
-            for end in ("m", "lo", "hi"):
+            for end in ("estimate", "low", "high"):
                 one[end] = min(1.0, one[end] + 0.01)
     return rows
 
@@ -48,7 +48,7 @@ def test_numbers_change_in_chart_and_table(server: Fixture, open_page: OpenPage)
     update(server, page, "ads", items=shifted(server, "ads"))
     assert page.locator("details[data-table=items] tbody").inner_text() != before
     assert page.locator("[data-chart=items] svg").inner_html() != drawing
-    value = server.made["ads"].dashboard["items"][0][0]["m"]
+    value = server.made["ads"].dashboard["items"][0][0]["estimate"]
     assert f"{value:.3f}" in page.locator("details[data-table=items] tbody tr").first.inner_text()
 
 
@@ -129,7 +129,7 @@ def test_input_and_selections_are_kept(server: Fixture, open_page: OpenPage) -> 
     [("items", "Names"), ("ranking=", "Ranking id"), ("ranking={}", "Ranking id")],
 )
 def test_forms_keep_focus_and_input(place: str, label: str, server: Fixture, open_page: OpenPage) -> None:
-    ranking = server.made["ads"].dashboard["recent"][0]["id"]
+    ranking = server.made["ads"].dashboard["latest_rankings"][0]["id"]
     page = open_page(f"{server.page('ads')}#{place.format(ranking)}")
     expect(page.locator(".items, .form").first).to_be_visible()
     if place.endswith("}"):
@@ -157,9 +157,9 @@ def test_the_latest_rankings_are_paused_while_they_are_used(server: Fixture, ope
     link = page.locator(".latest a").nth(2)
     address = link.get_attribute("href")
     link.focus()
-    recent = server.made["ads"].dashboard["recent"]
+    recent = server.made["ads"].dashboard["latest_rankings"]
     fresh = [{**recent[0], "id": f"fresh-ranking-{number}"} for number in range(8)]
-    update(server, page, "ads", recent=fresh)
+    update(server, page, "ads", latest_rankings=fresh)
     expect(link).to_be_focused()
     assert link.get_attribute("href") == address
     assert "paused while you use the table" in page.inner_text("#shown")
@@ -178,10 +178,10 @@ def test_elements_are_updated_and_not_replaced(server: Fixture, open_page: OpenP
 
 SERIES = {
     "start": "2026-03-02T14:00:00Z",
-    "bucket_s": 60,
+    "bucket_seconds": 60,
     "visits": [[1], [2], [3]],
     "regret": [1, 2, 3],
-    "events": [{"at": "2026-03-02T14:01:00Z", "t": "service started"}],
+    "events": [{"at": "2026-03-02T14:01:00Z", "text": "service started"}],
 }
 
 
@@ -193,7 +193,7 @@ def test_closed_buckets_are_merged(server: Fixture, open_page: OpenPage) -> None
 
     later = {
         "start": "2026-03-02T14:02:00Z",
-        "bucket_s": 60,
+        "bucket_seconds": 60,
         "visits": [[7], [8]],
         "regret": [4, 5],
         "events": [],
@@ -214,7 +214,7 @@ def test_closed_buckets_are_merged(server: Fixture, open_page: OpenPage) -> None
     assert joined is not None
     assert joined["visits"] == [[5], [1], [2], [3]]
     assert joined["start"] == first["start"]
-    wider = {**later, "bucket_s": 120}
+    wider = {**later, "bucket_seconds": 120}
     assert merge(wider) == wider
     assert merge(SERIES) == SERIES
 

@@ -78,8 +78,8 @@ def assert_marks_agree_with_the_table(page: Page, key: str, rows: list[list[str]
 @pytest.mark.parametrize("width", [390, 1440])
 def test_estimates(made: Made, width: int, server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page(made.name), width=width))
-    types = made.dashboard["surface"]["types"]
-    truth = made.dashboard["truth"]
+    types = made.dashboard["surface"]["user_types"]
+    truth = made.dashboard["has_true_values"]
     for key, pattern in (("positions", r"[\d.]+%"), ("items", r"[\d.]+")):
         rows = rows_of(page, key)
         decimals = 1 if key == "positions" else 3
@@ -91,7 +91,7 @@ def test_estimates(made: Made, width: int, server: Fixture, open_page: OpenPage)
             for one in [row[index]]
         ]
         for row, one in zip(rows, expected_values, strict=True):
-            expected = [f"{scale * one[name]:.{decimals}f}" for name in ("m", "lo", "hi")]
+            expected = [f"{scale * one[name]:.{decimals}f}" for name in ("estimate", "low", "high")]
             assert re.findall(r"\d+\.\d+", f"{row[1]} {row[2]}") == expected
         said = readouts(page, key)
         for words, row in zip(said, rows, strict=True):
@@ -107,7 +107,7 @@ def test_estimates(made: Made, width: int, server: Fixture, open_page: OpenPage)
 
 def test_charts_of_many_types_have_the_same_scale(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("six")))
-    types = SIX.dashboard["surface"]["types"]
+    types = SIX.dashboard["surface"]["user_types"]
     for key in ("positions", "items"):
         rows = rows_of(page, key)
         scales = set()
@@ -123,15 +123,17 @@ def test_charts_of_many_types_have_the_same_scale(server: Fixture, open_page: Op
 @pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SIX], ids=lambda made: made.name)
 def test_values_under_each_treatment(made: Made, server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page(made.name)))
-    types, fair = made.dashboard["surface"]["types"], made.dashboard["fair"]
+    types, fair = made.dashboard["surface"]["user_types"], made.dashboard["treatments"]
     rows = rows_of(page, "treatments")
     expected_values = [
-        (one["value"][i], one["lo"][i], one["hi"][i]) for one in fair for i in range(len(types))
+        (one["value"][i], one["low"][i], one["high"][i]) for one in fair for i in range(len(types))
     ]
     for row, (value, low, high) in zip(rows, expected_values, strict=True):
         assert row[1:3] == [f"{value:.3f}", f"{low:.3f}–{high:.3f}"]
     by_type = [rows[treatment * len(types) + i] for i in range(len(types)) for treatment in range(len(fair))]
-    assert_marks_agree_with_the_table(page, "treatments", by_type, 5 if made.dashboard["truth"] else None)
+    assert_marks_agree_with_the_table(
+        page, "treatments", by_type, 5 if made.dashboard["has_true_values"] else None
+    )
     for words, row in zip(readouts(page, "treatments"), by_type, strict=True):
         assert words.startswith(f"{row[0]}: {row[1]} ({row[2]})")
 
@@ -158,9 +160,9 @@ def test_clicks(made: Made, who: str, server: Fixture, open_page: OpenPage) -> N
     inside = [i for i, y in enumerate(values) if floor <= y <= top]  # others are cut at the edge
     assert len(inside) > len(rows) / 2
     assert [found["points"][i][1] for i in inside] == pytest.approx([values[i] for i in inside], abs=PIXEL)
-    optimum = [one["m"] for one in made.dashboard["optimum"]]
+    optimum = [one["estimate"] for one in made.dashboard["optimum"]]
     best = np.average(optimum, weights=made.series["visits"][-1]) if who == "All" else optimum[1]
-    words = "optimum" if made.dashboard["truth"] else "estimated optimum"
+    words = "optimum" if made.dashboard["has_true_values"] else "estimated optimum"
     assert f"{words} {best:.3f}" in page.locator("[data-chart=clicks]").text_content()
     assert number_in(rows[-1][5]) == pytest.approx(best, abs=5e-4)
 
@@ -217,7 +219,7 @@ def test_values_in_cards_add_up(server: Fixture, open_page: OpenPage) -> None:
         parts = [float(re.findall(r"= ([\d.]+)", " ".join(row))[0]) for row in cells]
         shown = float(card.locator("tfoot b").inner_text())
         assert sum(parts) == pytest.approx(shown, abs=0.0005 * (len(parts) + 1))
-        assert shown == pytest.approx(TWO.dashboard["now"][number]["value"], abs=0.0005)
+        assert shown == pytest.approx(TWO.dashboard["best_rankings"][number]["value"], abs=0.0005)
 
 
 def test_exposure_is_a_share_of_rankings(server: Fixture, open_page: OpenPage) -> None:
@@ -245,7 +247,7 @@ def test_the_summary_agrees_with_the_sections(server: Fixture, open_page: OpenPa
     visits, clicks = (sum(map(sum, TWO.series[name][-2:])) for name in ("visits", "clicks"))
     assert strip.nth(2).locator(".v").inner_text() == f"{clicks / visits:.3f}"
     assert f"The last hour had {clicks / visits:.3f} clicks per visit." in page.inner_text("#working")
-    price = TWO.dashboard["fair"][1]["price"]["m"]
+    price = TWO.dashboard["treatments"][1]["price"]["estimate"]
     assert strip.nth(3).locator(".v").inner_text() == f"{100 * price:.{1 if price >= 0.01 else 2}f}%"
     assert "would be the price of equality (utilitarian)" in strip.nth(3).inner_text()
     assert strip.nth(4).locator(".v").inner_text() == "1 of 6"

@@ -192,7 +192,7 @@ def test_a_ranking_is_explained_from_the_list(page: Page, server: Fixture) -> No
     page.goto(server.page("shelf"))
     settled(page)
     page.locator(".latest a").nth(1).click()
-    ranking = server.made["shelf"].dashboard["recent"][1]["id"]
+    ranking = server.made["shelf"].dashboard["latest_rankings"][1]["id"]
     expect(page.locator("h1")).to_have_text("Why this ranking?")
     expect(page.locator("main")).to_contain_text(ranking)
     expect(page.locator("main")).to_contain_text(
@@ -211,7 +211,7 @@ def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
     page.get_by_label("Ranking id").fill("made-up")
     page.get_by_role("button", name="Explain").click()
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
-    page.get_by_label("Ranking id").fill(server.made["ads"].dashboard["recent"][0]["id"])
+    page.get_by_label("Ranking id").fill(server.made["ads"].dashboard["latest_rankings"][0]["id"])
     page.get_by_role("button", name="Explain").click()
     expect(page.locator("main")).to_contain_text("used: the ranking was made for this type")
 
@@ -229,7 +229,7 @@ def test_explanations_state_whether_the_user_type_was_used(
     name: str, explanation: Document, words: str, page: Page, server: Fixture
 ) -> None:
     server.explained = explanation
-    page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['recent'][0]['id']}")
+    page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['latest_rankings'][0]['id']}")
     fact = page.locator(".facts-list > div", has_text="User type")
     expect(fact.locator("dd")).to_have_text(words)
 
@@ -237,7 +237,7 @@ def test_explanations_state_whether_the_user_type_was_used(
 def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#ranking=made-up")
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
-    server.made["ads"].dashboard["recent"][0]["id"] = "made-up"
+    server.made["ads"].dashboard["latest_rankings"][0]["id"] = "made-up"
     server.explained = {"outcome": {"state": "open"}}
     page.get_by_label("Ranking id").fill("made-up")
     page.get_by_role("button", name="Explain").click()
@@ -263,4 +263,4 @@ def test_the_data_can_be_downloaded(server: Fixture, open_page: OpenPage) -> Non
     assert downloading.value.suggested_filename == "ads.json"
     content = downloading.value.path().read_text(encoding="utf-8")
     assert '"rounds": 51209' in content
-    assert '"bucket_s": 1800' in content
+    assert '"bucket_seconds": 1800' in content

@@ -88,18 +88,29 @@ def test_the_dashboard_document_agrees_with_the_reports(service: Running) -> Non
     equality = service.ask("GET", "/v1/surfaces/ads/equality").json()
     assert document["version"] == estimates["version"]
     for i, report in enumerate(estimates["user_types"]):
-        assert [one["m"] for one in document["items"][i]] == [one["estimate"] for one in report["items"]]
-        assert [one["lo"] for one in document["positions"][i]] == [one["low"] for one in report["positions"]]
-    assert document["fair"][1]["value"] == [one["equal_value"] for one in equality["user_types"]]
-    assert document["fair"][0]["value"] == [one["personalized_value"] for one in equality["user_types"]]
-    assert [check["n"] for check in document["health"]][:2] == ["Counts age", "Store sync"]
-    assert {check["s"] for check in document["health"]} <= {"ok", "warn", "bad"}
-    explained = service.ask("GET", f"/v1/rankings/{document['recent'][0]['id']}").json()
-    assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
+        assert [one["estimate"] for one in document["items"][i]] == [
+            one["estimate"] for one in report["items"]
+        ]
+        assert [one["low"] for one in document["positions"][i]] == [one["low"] for one in report["positions"]]
+    assert document["treatments"][1]["value"] == [one["equal_value"] for one in equality["user_types"]]
+    assert document["treatments"][0]["value"] == [one["personalized_value"] for one in equality["user_types"]]
+    assert [check["name"] for check in document["health"]][:2] == ["Counts age", "Store sync"]
+    assert {check["status"] for check in document["health"]} <= {"ok", "warn", "bad"}
+    explained = service.ask("GET", f"/v1/rankings/{document['latest_rankings'][0]['id']}").json()
+    assert explained["items"] == [
+        ADS["items"][number] for number in document["latest_rankings"][0]["ranking"]
+    ]
 
 
 def check(name: str, figure: str) -> HealthCheckDocument:
-    return {"n": name, "v": figure, "d": "", "l": "none", "s": "ok", "hour": []}
+    return {
+        "name": name,
+        "value": figure,
+        "description": "",
+        "limit": "none",
+        "status": "ok",
+        "last_hour": [],
+    }
 
 
 def test_the_etag_changes_only_with_the_content(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +151,9 @@ def test_the_series_grows_and_can_start_at_a_time(service: Running) -> None:
         return sum(map(sum, series["visits"])) == 6
 
     wait_until(has_all_visits)
-    end = datetime.fromisoformat(series["start"]).timestamp() + series["bucket_s"] * len(series["visits"])
+    end = datetime.fromisoformat(series["start"]).timestamp() + series["bucket_seconds"] * len(
+        series["visits"]
+    )
     since = datetime.fromtimestamp(end, UTC).isoformat().replace("+00:00", "Z")
     later = service.ask("GET", f"/v1/surfaces/ads/series?since={since}").json()
     assert sum(map(sum, later["visits"])) == 0
@@ -189,8 +202,8 @@ def test_a_stream_and_a_reload_return_the_same_buckets(service: Running) -> None
     whole = service.ask("GET", "/v1/surfaces/ads/series").json()
     begin = datetime.fromisoformat(whole["start"]).timestamp()
     for one in events:
-        at = round((datetime.fromisoformat(one["start"]).timestamp() - begin) / whole["bucket_s"])
-        for name in set(one) - {"start", "bucket_s", "events"}:
+        at = round((datetime.fromisoformat(one["start"]).timestamp() - begin) / whole["bucket_seconds"])
+        for name in set(one) - {"start", "bucket_seconds", "events"}:
             assert one[name] == whole[name][at : at + len(one[name])]
 
 
@@ -199,16 +212,16 @@ def test_buckets_are_sent_once_and_again_after_they_were_merged(service: Running
     play(service, 3)
     wait_until(lambda: len(client.of("series")) >= 3)
     first, *others = client.of("series")
-    end = datetime.fromisoformat(first["start"]).timestamp() + first["bucket_s"] * len(first["visits"])
+    end = datetime.fromisoformat(first["start"]).timestamp() + first["bucket_seconds"] * len(first["visits"])
     for one in others:
         assert datetime.fromisoformat(one["start"]).timestamp() == pytest.approx(end, abs=0.002)
-        end += one["bucket_s"] * len(one["visits"])
+        end += one["bucket_seconds"] * len(one["visits"])
     monitor = service.application.monitors.of(service.application.engine.surface("ads"))
     with monitor._lock:
         monitor._series.fold()
         monitor._series._buckets.widen(int((time.time() + 60) * 1000))
-    wait_until(lambda: client.of("series")[-1]["bucket_s"] > 0.1)
-    wider = next(one for one in client.of("series") if one["bucket_s"] > 0.1)
+    wait_until(lambda: client.of("series")[-1]["bucket_seconds"] > 0.1)
+    wider = next(one for one in client.of("series") if one["bucket_seconds"] > 0.1)
     assert sum(map(sum, wider["visits"])) == 3
     client.leave()
 

@@ -33,7 +33,7 @@ class Monitored:
     monotonic: list[float] = field(default_factory=lambda: [1000.0])
 
     def checks(self) -> dict[str, dict[str, Any]]:
-        return {check["n"]: check for check in self.health_monitor.checks(self.engine.surface("home"))}
+        return {check["name"]: check for check in self.health_monitor.checks(self.engine.surface("home"))}
 
     def surface(self, **settings: Any) -> SurfaceRuntime:
         """Return the surface with other settings."""
@@ -69,16 +69,16 @@ def monitored(monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitored]:
 
 def test_all_checks_pass_at_the_start(monitored: Monitored) -> None:
     checks = monitored.checks()
-    assert {check["s"] for check in checks.values()} == {"ok"}
-    assert all(check["v"] and check["d"] and check["l"] for check in checks.values())
-    assert [checks[name]["l"] for name in ("Dropped", "Failed", "Commits")] == ["0", "0", "no limit"]
+    assert {check["status"] for check in checks.values()} == {"ok"}
+    assert all(check["value"] and check["description"] and check["limit"] for check in checks.values())
+    assert [checks[name]["limit"] for name in ("Dropped", "Failed", "Commits")] == ["0", "0", "no limit"]
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(1000, "ok"), (1300, "warn"), (9000, "bad")])
 def test_store_sync_age(monitored: Monitored, seconds: float, status: str) -> None:
     monitored.monotonic[0] += seconds
     check = monitored.checks()["Store sync"]
-    assert (check["v"], check["l"], check["s"]) == (f"{seconds:,} s", "1,200 s", status)
+    assert (check["value"], check["limit"], check["status"]) == (f"{seconds:,} s", "1,200 s", status)
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,16 @@ def test_requests_of_the_last_minute(
     monitored.pass_minutes(2)
     for request in requests:
         monitored.metrics.record_request(*request)
-    assert (monitored.checks()[check]["v"], monitored.checks()[check]["s"]) == (value, status)
+    assert (monitored.checks()[check]["value"], monitored.checks()[check]["status"]) == (value, status)
     monitored.pass_minutes(2)
-    assert monitored.checks()[check]["s"] == "ok"  # it is over
-    assert max(monitored.checks()[check]["hour"], default=0.0) > 0 or value in ("none", "0.0%")
+    assert monitored.checks()[check]["status"] == "ok"  # it is over
+    assert max(monitored.checks()[check]["last_hour"], default=0.0) > 0 or value in ("none", "0.0%")
 
 
 def test_dropped_impressions(monitored: Monitored) -> None:
     monitored.pass_minutes(1)
     monitored.engine.committer.dropped += 3
-    assert (monitored.checks()["Dropped"]["v"], monitored.checks()["Dropped"]["s"]) == ("3", "bad")
+    assert (monitored.checks()["Dropped"]["value"], monitored.checks()["Dropped"]["status"]) == ("3", "bad")
 
 
 @pytest.mark.parametrize("unreported", ["not-clicked", "discarded"])
@@ -125,20 +125,23 @@ def test_unreported_rankings(monitored: Monitored, unreported: str) -> None:
         monitored.engine.feedback(shown[30], clicked="nothing")
     monitored.pass_minutes(1)
     checks = monitored.checks()
-    assert (checks["Unreported"]["v"], checks["Unreported"]["s"]) == ("none", "ok")  # not known yet
-    assert (checks["Pending"]["v"], checks["Pending"]["d"]) == (
+    assert (checks["Unreported"]["value"], checks["Unreported"]["status"]) == ("none", "ok")  # not known yet
+    assert (checks["Pending"]["value"], checks["Pending"]["description"]) == (
         "10",
         "rankings wait for feedback, the oldest for 31 s",
     )  # to about a second
-    assert (checks["Feedback delay"]["v"], checks["Feedback delay"]["l"]) == ("30 s", "8 min")
+    assert (checks["Feedback delay"]["value"], checks["Feedback delay"]["limit"]) == ("30 s", "8 min")
     monitored.now.now += 600
     wait_until(lambda: live.feedback_tracker.closed == 40)
     checks = monitored.checks()
-    assert (checks["Unreported"]["v"], checks["Unreported"]["s"]) == ("25.0%", "warn")
-    assert checks["Unreported"]["hour"][-1] == 0.25
-    assert checks["Pending"]["v"] == "0"
+    assert (checks["Unreported"]["value"], checks["Unreported"]["status"]) == ("25.0%", "warn")
+    assert checks["Unreported"]["last_hour"][-1] == 0.25
+    assert checks["Pending"]["value"] == "0"
     monitored.pass_minutes(2)
-    assert (monitored.checks()["Unreported"]["v"], monitored.checks()["Unreported"]["s"]) == ("none", "ok")
+    assert (monitored.checks()["Unreported"]["value"], monitored.checks()["Unreported"]["status"]) == (
+        "none",
+        "ok",
+    )
 
 
 def test_late_feedback(monitored: Monitored) -> None:
@@ -150,8 +153,8 @@ def test_late_feedback(monitored: Monitored) -> None:
     for ranking in shown[90:]:
         monitored.engine.feedback(ranking)
     check = monitored.checks()["Feedback delay"]
-    assert (check["v"], check["s"]) == ("8 min", "warn")
-    assert check["d"].endswith("0 s or less for half of it")
+    assert (check["value"], check["status"]) == ("8 min", "warn")
+    assert check["description"].endswith("0 s or less for half of it")
 
 
 def test_feedback_checks_are_omitted_if_other_processes_write(monitored: Monitored) -> None:
@@ -166,16 +169,18 @@ def test_feedback_checks_are_omitted_if_other_processes_write(monitored: Monitor
 
 def test_the_history_covers_one_hour(monitored: Monitored) -> None:
     monitored.pass_minutes(1)
-    assert len(monitored.checks()["Commits"]["hour"]) == 12  # from the beginning it can be seen how it goes
+    assert (
+        len(monitored.checks()["Commits"]["last_hour"]) == 12
+    )  # from the beginning it can be seen how it goes
     monitored.pass_minutes(199)
     (history,) = monitored.health_monitor._histories.values()
     assert 55 * 60 <= history.samples[-1].at - history.samples[0].at <= 65 * 60
-    assert all(len(check["hour"]) == 60 for check in monitored.checks().values())
+    assert all(len(check["last_hour"]) == 60 for check in monitored.checks().values())
     monitored.engine.committer.groups += 120
     monitored.monotonic[0] += 60 - (monitored.monotonic[0] - history.samples[-1].at)
     checks = monitored.checks()
-    assert checks["Commits"]["hour"][-1] == pytest.approx(2.0)
-    assert checks["Commits"]["v"] == "2.0 per second"
+    assert checks["Commits"]["last_hour"][-1] == pytest.approx(2.0)
+    assert checks["Commits"]["value"] == "2.0 per second"
     monitored.engine.delete_surface("home")
     monitored.health_monitor.sample()
     assert not monitored.health_monitor._histories
@@ -188,5 +193,5 @@ def test_the_history_of_a_new_surface_starts_with_its_first_check(monitored: Mon
     monitored.health_monitor.checks(live)
     monitored.monotonic[0] += 10.0
     monitored.engine.committer.groups += 50
-    checks = {check["n"]: check for check in monitored.health_monitor.checks(live)}
-    assert checks["Commits"]["v"] == "5.0 per second"
+    checks = {check["name"]: check for check in monitored.health_monitor.checks(live)}
+    assert checks["Commits"]["value"] == "5.0 per second"

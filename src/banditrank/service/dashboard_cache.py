@@ -152,9 +152,12 @@ class DashboardCache:
                 now=self._engine.now(),
                 counts_age=runtime.staleness_seconds,
             )
-            ages = {key: document[key] for key in ("as_of", "counts_age_s", "health")}
+            ages = {key: document[key] for key in ("as_of", "counts_age_seconds", "health")}
             others = _encode({key: value for key, value in document.items() if key not in ages})
-            health = [(one["s"], "" if one["n"] in AGE_CHECKS else one["v"]) for one in document["health"]]
+            health = [
+                (one["status"], "" if one["name"] in AGE_CHECKS else one["value"])
+                for one in document["health"]
+            ]
             digest = hashlib.blake2s(others + _encode(health), digest_size=12).hexdigest().encode()
             return EncodedDashboard(others[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % digest)
 

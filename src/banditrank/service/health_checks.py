@@ -103,12 +103,14 @@ class HealthCheck:
         """
         value = self.metric(before, samples[-1])
         return {
-            "n": self.name,
-            "v": "none" if value is None else self.format(value),
-            "d": self.description if value or self.idle_description is None else self.idle_description,
-            "l": self.limit,
-            "s": self._status(value or 0.0),
-            "hour": [_rounded(self.metric(*two)) for two in pairwise(samples)],
+            "name": self.name,
+            "value": "none" if value is None else self.format(value),
+            "description": self.description
+            if value or self.idle_description is None
+            else self.idle_description,
+            "limit": self.limit,
+            "status": self._status(value or 0.0),
+            "last_hour": [_rounded(self.metric(*two)) for two in pairwise(samples)],
         }
 
     def _status(self, value: float) -> HealthStatus:

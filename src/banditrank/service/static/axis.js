@@ -18,8 +18,8 @@ export function roundRange(values, count, { floor = -Infinity, ceiling = Infinit
   const steps = ticks(low, high, count);
   const step = steps.length > 1 ? steps[1] - steps[0] : (high - low) / count;
   return {
-    lo: Math.max(floor, Number((Math.floor(low / step + 1e-9) * step).toPrecision(12))),
-    hi: Math.min(ceiling, Number((Math.ceil(high / step - 1e-9) * step).toPrecision(12))),
+    low: Math.max(floor, Number((Math.floor(low / step + 1e-9) * step).toPrecision(12))),
+    high: Math.min(ceiling, Number((Math.ceil(high / step - 1e-9) * step).toPrecision(12))),
   };
 }
 

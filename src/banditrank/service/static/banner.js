@@ -69,7 +69,7 @@ function banner(feed, now = Date.now()) {
 
 // The last restart if it is recent by the clock of the service, and was not dismissed; null otherwise.
 function restart(feed) {
-  const last = feed.series?.events?.findLast((event) => event.t === STARTED);
+  const last = feed.series?.events?.findLast((event) => event.text === STARTED);
   if (!last || last.at === dismissed) return null;
   return Date.parse(feed.state.as_of) - Date.parse(last.at) < 1000 * RESTART_BANNER_SECONDS ? last : null;
 }

@@ -196,4 +196,4 @@ export class Feed {
 
 // The start of the last bucket, which is fetched again because it may not have been closed.
 const sinceParameter = (series, count) =>
-  new Date(Date.parse(series.start) + (count - 1) * series.bucket_s * 1000).toISOString();
+  new Date(Date.parse(series.start) + (count - 1) * series.bucket_seconds * 1000).toISOString();

@@ -26,7 +26,8 @@ export function percent(value, decimals = 0) {
 }
 
 // A probability that is estimated by a share of samples; its lower bound if it rounds to 100%.
-export const probability = ({ m, lo }) => (m < 0.995 || lo === 1 ? percent(m) : `>${Math.floor(lo * 100)}%`);
+export const probability = ({ estimate, low }) =>
+  estimate < 0.995 || low === 1 ? percent(estimate) : `>${Math.floor(low * 100)}%`;
 
 // A share that may be small.
 export const smallShare = (value) => percent(value, Math.abs(value) < 0.01 ? 2 : 1);

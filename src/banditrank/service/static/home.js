@@ -10,7 +10,7 @@ import { apiKey } from "./api-key.js";
 import { SurfaceList } from "./surface-list.js";
 import { morphChildren } from "./morph.js";
 import { emptyState, panelError } from "./section.js";
-import { updateScrollBoxes, scrollBox } from "./tables.js";
+import { scrollBox, updateScrollBoxes } from "./tables.js";
 import { plural, utilityName, whole } from "./format.js";
 
 const SLOW_SECONDS = 10;

@@ -12,12 +12,12 @@ const ROWS = 6;
 let shown = null;
 
 export function latestRankings(state) {
-  const recent = state.recent ?? [];
-  if (!recent.length) return null;
+  const rankings = state.latest_rankings ?? [];
+  if (!rankings.length) return null;
   const box = document.querySelector("[data-key=latest]");
   const isInUse = box?.matches(":hover, :focus-within") ?? false;
   if (!isInUse || !shown || shown.surface !== state.surface.name)
-    shown = { surface: state.surface.name, recent, age: state.counts_age_s };
+    shown = { surface: state.surface.name, rankings, age: state.counts_age_seconds };
   const head = ["Time", "User type", "Shown, position 1 first", "Reason", "Id", "Feedback"];
   return h(
     "div",
@@ -50,7 +50,7 @@ export function latestRankings(state) {
         h(
           "tbody",
           null,
-          shown.recent.slice(0, ROWS).map((one) => latestRow(state, one)),
+          shown.rankings.slice(0, ROWS).map((one) => latestRow(state, one)),
         ),
       ),
     ),
@@ -62,9 +62,9 @@ function latestRow(state, one) {
     "tr",
     { "data-key": `r-${one.id}` },
     h("td", { class: "m nw" }, h("time", { datetime: one.at }, moment(Date.parse(one.at)))),
-    h("td", null, typeName(state, one.type, true)),
+    h("td", null, typeName(state, one.user_type, true)),
     h("td", { class: "w" }, formatRanking(state, one.ranking)),
-    h("td", { class: one.why === "best" ? "m" : null }, reasonText(state, one)),
+    h("td", { class: one.reason === "best" ? "m" : null }, reasonText(state, one)),
     h(
       "td",
       { class: "id" },

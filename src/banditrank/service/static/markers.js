@@ -61,4 +61,4 @@ export const swatch = (type) =>
   );
 
 export const typeName = (state, type, plain = false) =>
-  h("span", { class: plain ? "ty n" : "ty" }, swatch(type), h("span", null, state.surface.types[type]));
+  h("span", { class: plain ? "ty n" : "ty" }, swatch(type), h("span", null, state.surface.user_types[type]));

@@ -18,6 +18,6 @@ export const sameRanking = (a, b) =>
 
 // "Male and Female users"
 export function formatUserTypes(state, types) {
-  if (state.surface.types.length === 1) return "users";
+  if (state.surface.user_types.length === 1) return "users";
   return types.length > MAX_TYPES ? shortList(types, MAX_TYPES) : `${list(types)} users`;
 }

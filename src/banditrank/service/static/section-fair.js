@@ -15,17 +15,17 @@ import {
 } from "./selectors.js";
 import { typeClass, typeName } from "./markers.js";
 import { chosenItems } from "./section-learned.js";
-import { figure, emptyState, note, section } from "./section.js";
-import { fairAnswer, priceText, formatRanking } from "./sentences.js";
+import { emptyState, figure, note, section } from "./section.js";
+import { fairAnswer, formatRanking, priceText } from "./sentences.js";
 import { chartTable, scrollBox } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { shorten, difference, number, percent, utilityName } from "./format.js";
+import { difference, number, percent, shorten, utilityName } from "./format.js";
 
 const TITLE = "Is it fair?";
 const MAX_TYPES_PER_CHART = 3;
 
 export function fairSection(state) {
-  if (isEmpty(state) || !state.fair?.length) {
+  if (isEmpty(state) || !state.treatments?.length) {
     return section(
       "fair",
       TITLE,
@@ -38,14 +38,14 @@ export function fairSection(state) {
     "The price of equality is the share of all clicks that is lost if all users see the same ranking.",
   );
   const exposure = exposureFigure(state);
-  const value = state.surface.types.length > 1 && valueFigure(state);
-  const isFaceted = state.surface.types.length > MAX_TYPES_PER_CHART;
+  const value = state.surface.user_types.length > 1 && valueFigure(state);
+  const isFaceted = state.surface.user_types.length > MAX_TYPES_PER_CHART;
   return section(
     "fair",
     TITLE,
     fairAnswer(state),
     definition,
-    state.surface.types.length > 1 && prices(state),
+    state.surface.user_types.length > 1 && prices(state),
     isFaceted ? [value, exposure] : h("div", { class: "two ba" }, value, exposure),
   );
 }
@@ -84,9 +84,10 @@ function prices(state) {
 function valueFigure(state) {
   const all = treatments(state);
   const current = currentTreatment(state);
-  const { types } = state.surface;
+  const { user_types: types } = state.surface;
   const label = "Value to each user type under each treatment, in clicks per visit";
-  const ends = all.flatMap((one) => [...one.lo, ...one.hi, ...(state.truth ? one.true : [])]);
+  const trueValues = (one) => (state.has_true_values ? one.true_values : []);
+  const ends = all.flatMap((one) => [...one.low, ...one.high, ...trueValues(one)]);
   const spec = {
     key: "treatments",
     label,
@@ -104,10 +105,10 @@ function valueFigure(state) {
         name: treatmentName(one),
         text: `${treatmentName(one)}, ${shorten(name)}`,
         bold: index === current,
-        m: one.value[type],
-        lo: one.lo[type],
-        hi: one.hi[type],
-        t: state.truth ? one.true[type] : undefined,
+        estimate: one.value[type],
+        low: one.low[type],
+        high: one.high[type],
+        trueValue: state.has_true_values ? one.true_values[type] : undefined,
         note: index ? difference(one.value[type] - all[0].value[type]) : "reference",
       })),
     })),
@@ -118,7 +119,7 @@ function valueFigure(state) {
     `${percent(state.level ?? 0.95)} interval`,
     "Against personalized",
     "Significant",
-    ...(state.truth ? ["True"] : []),
+    ...(state.has_true_values ? ["True"] : []),
   ];
   return figure(
     "Value by treatment",
@@ -129,10 +130,10 @@ function valueFigure(state) {
         types.map((name, type) => [
           `${treatmentName(one)}, ${name}`,
           number(one.value[type]),
-          `${number(one.lo[type])}–${number(one.hi[type])}`,
+          `${number(one.low[type])}–${number(one.high[type])}`,
           index ? difference(one.value[type] - all[0].value[type]) : "reference",
           index ? (treatmentEffect(state, index, type).isSignificant ? "yes" : "no") : "–",
-          ...(state.truth ? [number(one.true[type])] : []),
+          ...(state.has_true_values ? [number(one.true_values[type])] : []),
         ]),
       ),
     ),
@@ -141,7 +142,7 @@ function valueFigure(state) {
 
 // A heat map of exposure, as a table.
 function exposureFigure(state) {
-  const { types } = state.surface;
+  const { user_types: types } = state.surface;
   const isFaceted = types.length > MAX_TYPES_PER_CHART;
   const all = types.slice(0, MAX_TYPES).map((_, type) => type);
   const isCompact = !isFaceted && types.length * state.surface.n_positions > 6;
@@ -164,9 +165,11 @@ const heatNote = () => note("All looks: the share of all looks that an item rece
 function heatMap(state, types, caption, isCompact) {
   const { items, n_positions: count } = state.surface;
   const counts = types.map((type) => rankingsOf(state, type));
-  const looks = items.map((_, item) => sum(state.surface.types.map((_, type) => looksOf(state, type, item))));
+  const looks = items.map((_, item) =>
+    sum(state.surface.user_types.map((_, type) => looksOf(state, type, item))),
+  );
   const total = sum(looks) || 1;
-  const isFacet = types.length === 1 && state.surface.types.length > MAX_TYPES_PER_CHART;
+  const isFacet = types.length === 1 && state.surface.user_types.length > MAX_TYPES_PER_CHART;
   const columns = types.flatMap((type) =>
     Array.from({ length: count }, (_, position) => ({ type, position })),
   );
@@ -202,7 +205,7 @@ function heatMap(state, types, caption, isCompact) {
             h(
               "th",
               { scope: "col" },
-              h("span", { class: "vh" }, `${state.surface.types[type]}, position `),
+              h("span", { class: "vh" }, `${state.surface.user_types[type]}, position `),
               position + 1,
             ),
           ),

@@ -48,11 +48,17 @@ export function healthySection(state, silent) {
 function row(check, silent) {
   return h(
     "tr",
-    { "data-key": `check-${check.n}` },
-    h("th", { scope: "row" }, check.n),
-    h("td", { class: "w" }, h("span", { class: "now" }, check.v), " ", h("span", { class: "m" }, check.d)),
-    h("td", { class: "m lim" }, check.l),
-    h("td", { class: "hide" }, sparkline(check.hour)),
+    { "data-key": `check-${check.name}` },
+    h("th", { scope: "row" }, check.name),
+    h(
+      "td",
+      { class: "w" },
+      h("span", { class: "now" }, check.value),
+      " ",
+      h("span", { class: "m" }, check.description),
+    ),
+    h("td", { class: "m lim" }, check.limit),
+    h("td", { class: "hide" }, sparkline(check.last_hour)),
     h("td", { class: "stt" }, checkStatus(check, silent)),
   );
 }

@@ -1,16 +1,16 @@
 // What has been learned: position preferences and item means of each user type, with intervals.
 
 import { roundRange } from "./axis.js";
-import { uiState, updateUiState, MAX_ITEMS, MAX_TYPES } from "./ui-state.js";
+import { MAX_ITEMS, MAX_TYPES, uiState, updateUiState } from "./ui-state.js";
 import { h } from "./element.js";
-import { displaysOf, isEmpty, isRetired, currentItems, sum } from "./selectors.js";
+import { currentItems, displaysOf, isEmpty, isRetired, sum } from "./selectors.js";
 import { line, readout } from "./chart.js";
 import { marker, typeClass, typeName } from "./markers.js";
-import { figure, emptyState, section } from "./section.js";
+import { emptyState, figure, section } from "./section.js";
 import { learnedAnswer } from "./sentences.js";
 import { chartTable } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { amount, shorten, number, percent, whole } from "./format.js";
+import { amount, number, percent, shorten, whole } from "./format.js";
 
 const TITLE = "What has been learned?";
 const MAX_TYPES_PER_CHART = 3; // with more, each type has a chart
@@ -27,7 +27,7 @@ export function learnedSection(state) {
     legend(state),
     h(
       "div",
-      { class: state.surface.types.length > MAX_TYPES_PER_CHART ? "ev" : "two ab" },
+      { class: state.surface.user_types.length > MAX_TYPES_PER_CHART ? "ev" : "two ab" },
       positionsFigure(state),
       itemsFigure(state),
     ),
@@ -35,7 +35,7 @@ export function learnedSection(state) {
 }
 
 function legend(state) {
-  const { types } = state.surface;
+  const { user_types: types } = state.surface;
   const level = percent(state.level ?? 0.95);
   const shownTypes = types.slice(0, 6);
   return h(
@@ -54,7 +54,7 @@ function legend(state) {
         h("span", null, `${name}, ${level} interval`),
       ),
     ),
-    state.truth &&
+    state.has_true_values &&
       h(
         "li",
         null,
@@ -70,11 +70,11 @@ function legend(state) {
   );
 }
 
-const truthOf = (state, estimate) => (state.truth ? estimate.t : undefined);
+const trueValueOf = (state, estimate) => (state.has_true_values ? estimate.true_value : undefined);
 
 const markFor = (state, what, type, index, label) => {
   const estimate = state[what][type][index];
-  const { types } = state.surface;
+  const { user_types: types } = state.surface;
   const text =
     types.length > 1 && types.length <= MAX_TYPES_PER_CHART
       ? `${shorten(label)}, ${shorten(types[type])}`
@@ -83,22 +83,22 @@ const markFor = (state, what, type, index, label) => {
     key: `${what}-${type}-${index}`,
     type,
     text,
-    m: estimate.m,
-    lo: estimate.lo,
-    hi: estimate.hi,
-    t: truthOf(state, estimate),
+    estimate: estimate.estimate,
+    low: estimate.low,
+    high: estimate.high,
+    trueValue: trueValueOf(state, estimate),
   };
 };
 
 // One chart for up to three user types, or one chart per type on the same scale.
 function charts(state, spec, rowsOf) {
-  const types = state.surface.types.map((_, type) => type);
+  const types = state.surface.user_types.map((_, type) => type);
   if (types.length <= MAX_TYPES_PER_CHART) return whiskerChart({ ...spec, rows: rowsOf(types) });
   return h(
     "div",
     { class: "facets" },
     types.slice(0, MAX_TYPES).map((type) => {
-      const label = state.surface.types[type];
+      const label = state.surface.user_types[type];
       const one = {
         ...spec,
         key: `${spec.key}-${type}`,
@@ -121,7 +121,7 @@ const rangeFor = (state, what, indices) =>
     [
       0,
       ...state[what].flatMap((row) =>
-        indices.flatMap((index) => [row[index].hi, truthOf(state, row[index]) ?? 0]),
+        indices.flatMap((index) => [row[index].high, trueValueOf(state, row[index]) ?? 0]),
       ),
     ],
     5,
@@ -149,12 +149,14 @@ function positionsFigure(state) {
     });
   return figure(
     "Position preferences",
-    state.surface.types.length > MAX_TYPES_PER_CHART ? h("span", { class: "m" }, spec.idle) : readout(spec),
+    state.surface.user_types.length > MAX_TYPES_PER_CHART
+      ? h("span", { class: "m" }, spec.idle)
+      : readout(spec),
     charts(state, spec, rowsOf),
     chartTable(
       "positions",
       label,
-      ["Position, type", "Estimate", interval(state), ...(state.truth ? ["True"] : [])],
+      ["Position, type", "Estimate", interval(state), ...(state.has_true_values ? ["True"] : [])],
       () => tableRows(state, "positions", positions, (position) => `Position ${position + 1}`, spec.format),
     ),
   );
@@ -188,10 +190,10 @@ function itemsFigure(state) {
       };
     });
   const all = surface.items.map((_, item) => item);
-  const listed = all.length * surface.types.length <= 3000 ? all : items;
+  const listed = all.length * surface.user_types.length <= 3000 ? all : items;
   return figure(
     "Item means",
-    surface.types.length > MAX_TYPES_PER_CHART ? h("span", { class: "m" }, spec.idle) : readout(spec),
+    surface.user_types.length > MAX_TYPES_PER_CHART ? h("span", { class: "m" }, spec.idle) : readout(spec),
     surface.items.length > MAX_ITEMS && search(state, items),
     charts(state, spec, rowsOf),
     chartTable(
@@ -201,7 +203,7 @@ function itemsFigure(state) {
         "Item, type",
         "Estimate",
         interval(state),
-        ...(state.truth ? ["True"] : []),
+        ...(state.has_true_values ? ["True"] : []),
         "Expected looks",
         "Clicks",
       ],
@@ -247,14 +249,14 @@ function search(state, items) {
 
 function tableRows(state, what, indices, nameOf, format) {
   return indices.flatMap((index) =>
-    state.surface.types.map((name, type) => {
+    state.surface.user_types.map((name, type) => {
       const one = state[what][type][index];
       return [
         `${nameOf(index)}, ${name}`,
-        format(one.m),
-        `${format(one.lo)}–${format(one.hi)}`,
-        ...(state.truth ? [format(one.t)] : []),
-        ...(what === "items" ? [whole(one.n), amount(one.c)] : []),
+        format(one.estimate),
+        `${format(one.low)}–${format(one.high)}`,
+        ...(state.has_true_values ? [format(one.true_value)] : []),
+        ...(what === "items" ? [whole(one.expected_looks), amount(one.clicks)] : []),
       ];
     }),
   );

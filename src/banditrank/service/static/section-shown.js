@@ -4,11 +4,11 @@ import { surfacePath } from "./api.js";
 import { MAX_TYPES } from "./ui-state.js";
 import { curlPost } from "./curl-command.js";
 import { h } from "./element.js";
-import { isEmpty, isEqual, nowOf, sum, valueOf } from "./selectors.js";
+import { bestRankingOf, isEmpty, isEqual, sum, valueOf } from "./selectors.js";
 import { latestRankings } from "./latest-rankings.js";
 import { swatch, typeName } from "./markers.js";
 import { emptyState, note, section } from "./section.js";
-import { shownShareText, shownAnswer, whyShown, whyShownToAll } from "./sentences.js";
+import { shownAnswer, shownShareText, whyShown, whyShownToAll } from "./sentences.js";
 import { scrollBox } from "./tables.js";
 import { number, percent, whole } from "./format.js";
 
@@ -17,7 +17,7 @@ const TITLE = "What is shown now?";
 export function shownSection(state) {
   const latest = latestRankings(state);
   if (isEmpty(state)) {
-    const isWaiting = state.recent?.length;
+    const isWaiting = state.latest_rankings?.length;
     const answer = isWaiting ? "No ranking has been counted yet." : "No ranking has been requested yet.";
     const text = isWaiting
       ? "A ranking is counted when its feedback arrives or its attribution window closes."
@@ -40,12 +40,12 @@ export function shownSection(state) {
 }
 
 const rankCommand = ({ surface }) =>
-  curlPost(surfacePath(surface.name, "/rankings"), { user_type: surface.types[0] });
+  curlPost(surfacePath(surface.name, "/rankings"), { user_type: surface.user_types[0] });
 
 const withEmphasis = (parts) => parts.map((part) => (Array.isArray(part) ? h("b", null, part[0]) : part));
 
 function cards(state) {
-  const { types } = state.surface;
+  const { user_types: types } = state.surface;
   const more = types.length - MAX_TYPES;
   return [
     h(
@@ -59,7 +59,7 @@ function cards(state) {
 
 function card(state, type) {
   const { surface } = state;
-  const { ranking } = nowOf(state, type);
+  const { ranking } = bestRankingOf(state, type);
   const value = valueOf(state, type);
   const head = ["Position", "Item", "Looks", "If seen", "Clicks"];
   return h(
@@ -69,7 +69,7 @@ function card(state, type) {
       "div",
       { class: "ch" },
       h("h3", null, typeName(state, type)),
-      h("span", { class: "m s" }, `${percent(state.arrivals[type])} of visits`),
+      h("span", { class: "m s" }, `${percent(state.arrival_rates[type])} of visits`),
     ),
     h(
       "table",
@@ -77,7 +77,7 @@ function card(state, type) {
       h(
         "caption",
         { class: "vh" },
-        `Ranking shown to ${surface.types[type]} and the expected clicks of each position`,
+        `Ranking shown to ${surface.user_types[type]} and the expected clicks of each position`,
       ),
       h(
         "thead",
@@ -94,7 +94,7 @@ function card(state, type) {
         "tbody",
         null,
         ranking.map((item, position) => {
-          const [looks, mean] = [state.positions[type][position].m, state.items[type][item].m];
+          const [looks, mean] = [state.positions[type][position].estimate, state.items[type][item].estimate];
           return h(
             "tr",
             null,
@@ -114,7 +114,7 @@ function card(state, type) {
           null,
           h("td"),
           h("td", { colspan: 3 }, "Clicks per visit ", h("span", { class: "m nw" }, formatInterval(value))),
-          h("td", { class: "r" }, h("b", null, number(value.m))),
+          h("td", { class: "r" }, h("b", null, number(value.estimate))),
         ),
       ),
     ),
@@ -123,14 +123,15 @@ function card(state, type) {
 }
 
 const formatInterval = (value) =>
-  value.lo === null || value.lo === undefined ? "" : `${number(value.lo)}–${number(value.hi)}`;
+  value.low === null || value.low === undefined ? "" : `${number(value.low)}–${number(value.high)}`;
 
 function equalCard(state) {
-  const { surface, arrivals } = state;
-  const now = state.now[0];
+  const { surface, arrival_rates: arrivalRates } = state;
+  const now = state.best_rankings[0];
   const clicksAt = (type, position) =>
-    state.positions[type][position].m * state.items[type][now.ranking[position]].m;
-  const shownTypes = surface.types.slice(0, MAX_TYPES);
+    state.positions[type][position].estimate * state.items[type][now.ranking[position]].estimate;
+  const total = (valueFor) => sum(arrivalRates.map((rate, type) => rate * valueFor(type)));
+  const shownTypes = surface.user_types.slice(0, MAX_TYPES);
   const cell = (type, content, below) =>
     h("td", { class: "r" }, h("span", { class: "on-narrow" }, swatch(type)), content, below);
   return h(
@@ -169,7 +170,8 @@ function equalCard(state) {
               h("td", null, h("span", { class: "pos" }, position + 1)),
               h("th", { class: "it", scope: "row" }, surface.items[item]),
               shownTypes.map((_, type) => {
-                const [looks, mean] = [state.positions[type][position].m, state.items[type][item].m];
+                const looks = state.positions[type][position].estimate;
+                const mean = state.items[type][item].estimate;
                 return cell(
                   type,
                   number(clicksAt(type, position)),
@@ -180,7 +182,7 @@ function equalCard(state) {
                 "td",
                 { class: "r" },
                 h("span", { class: "on-narrow m" }, "All"),
-                number(sum(surface.types.map((_, type) => arrivals[type] * clicksAt(type, position)))),
+                number(total((type) => clicksAt(type, position))),
               ),
             ),
           ),
@@ -197,7 +199,7 @@ function equalCard(state) {
               const value = valueOf(state, type);
               return cell(
                 type,
-                h("b", null, number(value.m)),
+                h("b", null, number(value.estimate)),
                 h("span", { class: "m sub" }, formatInterval(value)),
               );
             }),
@@ -208,7 +210,7 @@ function equalCard(state) {
               h(
                 "b",
                 null,
-                number(sum(surface.types.map((_, type) => arrivals[type] * valueOf(state, type).m))),
+                number(total((type) => valueOf(state, type).estimate)),
               ),
             ),
           ),

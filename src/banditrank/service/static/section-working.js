@@ -6,7 +6,7 @@ import { uiState, updateUiState } from "./ui-state.js";
 import { h } from "./element.js";
 import { explorationFigure } from "./exploration-figure.js";
 import { isEmpty, isEqual, optimumName, rates, referenceRates, sum } from "./selectors.js";
-import { figure, emptyState, note, panelError, section } from "./section.js";
+import { emptyState, figure, note, panelError, section } from "./section.js";
 import { workingAnswer } from "./sentences.js";
 import { chartTable } from "./tables.js";
 import { formatBucket, segments, timeChart } from "./time-chart.js";
@@ -19,16 +19,16 @@ export function workingSection(state, series, error) {
     return section("working", TITLE, "Not available.", null, panelError(error));
   if (!series) return section("working", TITLE, "Loading…", null, h("div", { class: "none sk" }));
   if (isEmpty(state)) {
-    const window = duration(state.surface.window_s);
+    const window = duration(state.surface.attribution_seconds);
     const text = `A visit is counted when its feedback arrives or its window of ${window} closes.`;
     return section("working", TITLE, "No visits have been counted yet.", null, emptyState(text));
   }
   if (!series.visits.length) {
-    const text = `The first point appears after ${duration(series.bucket_s)}.`;
+    const text = `The first point appears after ${duration(series.bucket_seconds)}.`;
     return section("working", TITLE, workingAnswer(state), null, emptyState(text));
   }
   const definition = note(
-    `Each point covers ${duration(series.bucket_s)}; the band is its 95% interval. No smoothing.`,
+    `Each point covers ${duration(series.bucket_seconds)}; the band is its 95% interval. No smoothing.`,
   );
   return section(
     "working",
@@ -48,7 +48,7 @@ export function workingSection(state, series, error) {
 
 function clickFigure(state, series) {
   const { clickChartType: selected } = uiState;
-  const type = selected !== null && selected < state.surface.types.length ? selected : null;
+  const type = selected !== null && selected < state.surface.user_types.length ? selected : null;
   const buckets = rates(series, type);
   const best = referenceRates(state, series, type);
   const range = clickRange(buckets, best);
@@ -59,7 +59,7 @@ function clickFigure(state, series) {
     above,
     label: `${name} ${number(values.at(-1))}`,
   });
-  const suffix = type === null ? "" : ` of ${state.surface.types[type]}`;
+  const suffix = type === null ? "" : ` of ${state.surface.user_types[type]}`;
   const label = `Click rate${suffix} over time, with the ${optimum} and random order`;
   const spec = {
     key: "clicks",
@@ -70,15 +70,15 @@ function clickFigure(state, series) {
     format: (value, decimals) => number(value, Math.max(2, decimals)),
     values: buckets.map(({ rate, visits }) =>
       rate
-        ? `${number(rate.m)} clicks per visit (${formatInterval(rate)}), ${plural(visits, "visit")}`
+        ? `${number(rate.estimate)} clicks per visit (${formatInterval(rate)}), ${plural(visits, "visit")}`
         : "no visits",
     ),
     references: [
       line(best.optimum, optimum, "op", true),
-      line(best.random, state.truth ? "random" : "estimated random", "rn", false),
+      line(best.random, state.has_true_values ? "random" : "estimated random", "rn", false),
     ],
     events: series.events,
-    point: (bucket) => buckets[bucket].rate?.m ?? null,
+    point: (bucket) => buckets[bucket].rate?.estimate ?? null,
     layers: (x, y, clamp) => clickLayers(buckets, best, x, y, clamp),
   };
   const chart = timeChart(spec);
@@ -89,7 +89,7 @@ function clickFigure(state, series) {
     "Click rate",
     "95% interval",
     "Optimum",
-    ...(best.lo ? ["Optimum interval"] : []),
+    ...(best.low ? ["Optimum interval"] : []),
     "Random order",
   ];
   return h(
@@ -103,30 +103,30 @@ function clickFigure(state, series) {
       typeControl(state, type),
     ),
     chart,
-    best.lo && note(`The lighter band around the dashed line is the interval of the ${optimum}.`),
+    best.low && note(`The lighter band around the dashed line is the interval of the ${optimum}.`),
     chartTable("clicks", label, head, () =>
       buckets.map(({ visits, clicks, rate }, bucket) => [
         formatBucket(series, bucket),
         whole(visits),
         amount(clicks),
-        rate ? number(rate.m) : "–",
+        rate ? number(rate.estimate) : "–",
         rate ? formatInterval(rate) : "–",
         number(best.optimum[bucket]),
-        ...(best.lo ? [formatInterval({ lo: best.lo[bucket], hi: best.hi[bucket] })] : []),
+        ...(best.low ? [formatInterval({ low: best.low[bucket], high: best.high[bucket] })] : []),
         number(best.random[bucket]),
       ]),
     ),
   );
 }
 
-const formatInterval = ({ lo, hi }) => `${number(lo)}–${number(hi)}`;
+const formatInterval = ({ low, high }) => `${number(low)}–${number(high)}`;
 
 // The range of the axis; wide intervals of buckets with few visits are clipped.
 function clickRange(buckets, best) {
   const counts = buckets.map(({ visits }) => visits).sort((a, b) => a - b);
   const threshold = counts[Math.floor(counts.length / 2)] / 2;
   const values = buckets.flatMap(({ rate, visits }) =>
-    rate ? (visits >= threshold ? [rate.lo, rate.hi] : []) : [],
+    rate ? (visits >= threshold ? [rate.low, rate.high] : []) : [],
   );
   return roundRange([...values, best.optimum.at(-1), best.random.at(-1)], 5, { floor: 0, ceiling: 1 });
 }
@@ -140,8 +140,8 @@ function clickLayers(buckets, best, x, y, clamp) {
   const bands = runs
     .filter((run) => run.length > 1)
     .map((run) => {
-      const upper = run.map(([bucket, rate]) => [x(bucket), y(clamp(rate.hi))]);
-      const lower = run.map(([bucket, rate]) => [x(bucket), y(clamp(rate.lo))]).reverse();
+      const upper = run.map(([bucket, rate]) => [x(bucket), y(clamp(rate.high))]);
+      const lower = run.map(([bucket, rate]) => [x(bucket), y(clamp(rate.low))]).reverse();
       return h("path", { class: "bd", d: `${path([...upper, ...lower])}Z` });
     });
   const singlePoints = runs
@@ -151,26 +151,26 @@ function clickLayers(buckets, best, x, y, clamp) {
         class: "lone",
         x1: x(bucket),
         x2: x(bucket),
-        y1: y(clamp(rate.lo)),
-        y2: y(clamp(rate.hi)),
+        y1: y(clamp(rate.low)),
+        y2: y(clamp(rate.high)),
       }),
-      h("circle", { class: "pt", cx: x(bucket), cy: y(clamp(rate.m)), r: 2 }),
+      h("circle", { class: "pt", cx: x(bucket), cy: y(clamp(rate.estimate)), r: 2 }),
     ]);
-  const values = buckets.map(({ rate }) => (rate ? clamp(rate.m) : null));
+  const values = buckets.map(({ rate }) => (rate ? clamp(rate.estimate) : null));
   const lines = segments(values, x, y).map((run) => h("path", { class: "ln", d: path(run) }));
   return [...optimumBand(best, x, y, clamp), ...bands, ...singlePoints, ...lines];
 }
 
 function optimumBand(best, x, y, clamp) {
-  if (!best.lo || best.lo.length < 2) return [];
-  const upper = best.hi.map((value, bucket) => [x(bucket), y(clamp(value))]);
-  const lower = best.lo.map((value, bucket) => [x(bucket), y(clamp(value))]).reverse();
+  if (!best.low || best.low.length < 2) return [];
+  const upper = best.high.map((value, bucket) => [x(bucket), y(clamp(value))]);
+  const lower = best.low.map((value, bucket) => [x(bucket), y(clamp(value))]).reverse();
   return [h("path", { class: "ob", d: `${path([...upper, ...lower])}Z` })];
 }
 
 // The control for the user type: radio buttons, or a list if they do not fit in a line.
 function typeControl(state, type) {
-  const { types } = state.surface;
+  const { user_types: types } = state.surface;
   if (types.length === 1) return null;
   const select = (event) =>
     updateUiState({ clickChartType: event.target.value === "all" ? null : Number(event.target.value) });

@@ -1,31 +1,31 @@
 // Sentences about the cost of equality.
 
-import { treatmentEffect, currentTreatment, priceOf, treatments } from "./selectors.js";
+import { currentTreatment, priceOf, treatmentEffect, treatments } from "./selectors.js";
 import { MAX_TYPES, sameRanking } from "./names.js";
 import { capitalize, magnitude, number, shortList, smallShare, utilityName } from "./format.js";
 
 const utilitarianOf = (all) =>
-  all.findIndex((fair) => fair.treatment === "equal" && fair.utility === "utilitarian");
+  all.findIndex((one) => one.treatment === "equal" && one.utility === "utilitarian");
 
 // Index of the equal treatment whose price is shown: the current one, or the utilitarian one under
 // personalized treatment; -1 if it is unknown.
 export const pricedTreatment = (state) => currentTreatment(state) || utilitarianOf(treatments(state));
 
 export function fairAnswer(state) {
-  const { types } = state.surface;
+  const { user_types: types } = state.surface;
   if (types.length === 1) return "There is one user type, so all users are treated equally.";
   const current = currentTreatment(state);
   const against = pricedTreatment(state);
   if (against < 1) return "The cost of equality is not known yet.";
   const shared = current === 0 ? "one utilitarian ranking for all users" : "one ranking for all users";
   const changes = types.map((name, type) => ({ name, ...treatmentEffect(state, against, type) }));
-  const lower = changes.filter((change) => change.isSignificant && change.m < 0);
-  const uncertain = changes.filter((change) => !change.isSignificant && Math.abs(change.m) >= 5e-5);
+  const lower = changes.filter((change) => change.isSignificant && change.estimate < 0);
+  const uncertain = changes.filter((change) => !change.isSignificant && Math.abs(change.estimate) >= 5e-5);
   const same = changes.length - lower.length - uncertain.length;
   const costs = current === 0 ? "would cost" : "costs";
   const sentences = [];
   if (lower.length) {
-    const lost = lower.map((change) => `${change.name} ${magnitude(change.m)}`);
+    const lost = lower.map((change) => `${change.name} ${magnitude(change.estimate)}`);
     sentences.push(`${capitalize(shared)} ${costs} ${shortList(lost, MAX_TYPES)} clicks per visit.`);
   }
   if (uncertain.length) {
@@ -37,7 +37,7 @@ export function fairAnswer(state) {
     sentences.push(`${subject} the difference is within the uncertainty of the estimates.`);
   }
   if (!lower.length && !uncertain.length) {
-    const maximum = priceOf(state, against).hi;
+    const maximum = priceOf(state, against).high;
     const limit = maximum > 0 ? `; it may cost up to ${smallShare(maximum)} of clicks` : "";
     sentences.push(`By the estimates, ${shared} ${costs} no user type any clicks${limit}.`);
   }
@@ -63,9 +63,9 @@ function tradeOff(state, current) {
 // Both prices are shares of the clicks under personalized treatment.
 function costText(state, name, current, plain) {
   const [own, least] = [priceOf(state, current), priceOf(state, plain)];
-  const share = least.m < 1 ? Math.max(0, (own.m - least.m) / (1 - least.m)) : 0;
+  const share = least.estimate < 1 ? Math.max(0, (own.estimate - least.estimate) / (1 - least.estimate)) : 0;
   const text = `gives up ${smallShare(share)} of all clicks compared with utilitarian`;
-  const isSignificant = own.lo !== null && least.hi !== null && own.lo > least.hi;
+  const isSignificant = own.low !== null && least.high !== null && own.low > least.high;
   return isSignificant
     ? `${name} ${text}.`
     : `By the estimates, ${name} ${text}, which is within their uncertainty.`;
@@ -73,9 +73,9 @@ function costText(state, name, current, plain) {
 
 function benefitText(state, name, own, utilitarian) {
   const worst = utilitarian.value.indexOf(Math.min(...utilitarian.value));
-  if (own.lo[worst] > utilitarian.hi[worst]) {
+  if (own.low[worst] > utilitarian.high[worst]) {
     const [from, to] = [utilitarian.value[worst], own.value[worst]].map((value) => number(value));
-    const type = state.surface.types[worst];
+    const type = state.surface.user_types[worst];
     const status = "which is worst off under utilitarian by the estimates";
     return `${name} lifts ${type}, ${status}, from ${from} to ${to}.`;
   }
@@ -85,10 +85,10 @@ function benefitText(state, name, own, utilitarian) {
 // The price with its interval: "3.1%, between 1.2% and 5.0%".
 export function priceText(state, treatment) {
   const price = priceOf(state, treatment);
-  const shown = smallShare(Math.max(0, price.m));
-  const known = price.lo !== null && price.lo !== undefined;
+  const shown = smallShare(Math.max(0, price.estimate));
+  const known = price.low !== null && price.low !== undefined;
   const between = known
-    ? `between ${smallShare(Math.max(0, price.lo))} and ${smallShare(Math.max(0, price.hi))}`
+    ? `between ${smallShare(Math.max(0, price.low))} and ${smallShare(Math.max(0, price.high))}`
     : "";
   return { shown, between };
 }

@@ -12,5 +12,5 @@ export function healthyAnswer(state, silent) {
   const needs = failed.length === 1 ? "One check needs" : `${failed.length} checks need`;
   const rest = count - failed.length;
   const others = rest ? ` The other ${rest === 1 ? "passes" : `${rest} pass`}.` : "";
-  return `${needs} attention: ${list(failed.map((check) => check.n.toLowerCase()))}.${others}`;
+  return `${needs} attention: ${list(failed.map((check) => check.name.toLowerCase()))}.${others}`;
 }

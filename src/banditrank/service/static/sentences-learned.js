@@ -1,7 +1,7 @@
 // Sentences about the estimates of positions and items.
 
-import { contenders, activeItems, topPosition } from "./selectors.js";
-import { MAX_TYPES, formatUserTypes } from "./names.js";
+import { activeItems, contenders, topPosition } from "./selectors.js";
+import { formatUserTypes, MAX_TYPES } from "./names.js";
 import { capitalize, list, percent, shortList } from "./format.js";
 
 export function learnedAnswer(state) {
@@ -9,12 +9,13 @@ export function learnedAnswer(state) {
 }
 
 function positionsLearned(state) {
-  const { types, n_positions: count } = state.surface;
+  const { user_types: types, n_positions: count } = state.surface;
   if (count === 1) return "";
   const tops = types.map((_, type) => topPosition(state, type));
   if (tops[0] !== null && tops.every((top) => top === tops[0])) {
-    const shares = types.map((name, type) => `${percent(state.positions[type][tops[0]].m)} for ${name}`);
-    const text = types.length === 1 ? percent(state.positions[0][tops[0]].m) : shortList(shares, MAX_TYPES);
+    const looks = types.map((_, type) => percent(state.positions[type][tops[0]].estimate));
+    const shares = types.map((name, type) => `${looks[type]} for ${name}`);
+    const text = types.length === 1 ? looks[0] : shortList(shares, MAX_TYPES);
     return `Position ${tops[0] + 1} gets the most looks: ${text}.`;
   }
   const clauses = [];
@@ -31,7 +32,7 @@ function positionsLearned(state) {
 }
 
 function itemsLearned(state) {
-  const { types, items } = state.surface;
+  const { user_types: types, items } = state.surface;
   const groups = [];
   for (const [type, name] of types.entries()) {
     const active = activeItems(state);

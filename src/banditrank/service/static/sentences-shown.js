@@ -1,15 +1,15 @@
 // Sentences about the current rankings.
 
-import { isEqual, isProbablyBest, nowOf, topPosition } from "./selectors.js";
-import { MAX_TYPES, formatRanking, sameRanking, formatUserTypes } from "./names.js";
+import { bestRankingOf, isEqual, isProbablyBest, topPosition } from "./selectors.js";
+import { formatRanking, formatUserTypes, MAX_TYPES, sameRanking } from "./names.js";
 import {
   capitalize,
   magnitude,
   percent,
   plural,
+  probability,
   shortList,
   signed,
-  probability,
   utilityName,
   whole,
 } from "./format.js";
@@ -19,7 +19,7 @@ export function shownAnswer(state) {
 }
 
 function shownToAll(state) {
-  const now = state.now[0];
+  const now = state.best_rankings[0];
   const ranking = formatRanking(state, now.ranking);
   const value = `${utilityName(state.surface.utility)} value over ${allTypesText(state)}`;
   const share = now.shown?.share;
@@ -29,21 +29,22 @@ function shownToAll(state) {
       : share >= 0.5
         ? "All users mostly see"
         : "The best known ranking for all users is";
-  if (isProbablyBest(now.p_best))
-    return `${subject} ${ranking}. It has the best ${value}, with probability ${probability(now.p_best)}.`;
-  const chance = now.p_best === null ? "" : `, and is the best with probability ${probability(now.p_best)}`;
+  const best = now.probability_best;
+  if (isProbablyBest(best))
+    return `${subject} ${ranking}. It has the best ${value}, with probability ${probability(best)}.`;
+  const chance = best === null ? "" : `, and is the best with probability ${probability(best)}`;
   return `${subject} ${ranking}. It has the best estimated ${value}${chance}.`;
 }
 
 const allTypesText = (state) =>
-  state.surface.types.length === 1
+  state.surface.user_types.length === 1
     ? "the one user type"
-    : `all ${whole(state.surface.types.length)} user types`;
+    : `all ${whole(state.surface.user_types.length)} user types`;
 
 function shownToTypes(state) {
   const groups = [];
-  for (const [type, name] of state.surface.types.entries()) {
-    const now = nowOf(state, type);
+  for (const [type, name] of state.surface.user_types.entries()) {
+    const now = bestRankingOf(state, type);
     const share = now.shown?.share;
     const verb = share >= 0.9 ? "see" : share >= 0.5 ? "mostly see" : null;
     const group = groups.find((one) => one.verb === verb && sameRanking(one.ranking, now.ranking));
@@ -64,12 +65,12 @@ function shownToTypes(state) {
 }
 
 function topPositionText(state) {
-  const tops = state.surface.types.map((_, type) => topPosition(state, type));
+  const tops = state.surface.user_types.map((_, type) => topPosition(state, type));
   if (tops[0] === null || state.surface.n_positions === 1 || tops.some((top) => top !== tops[0])) return "";
   const users = tops.length === 1 ? "" : " of every user type";
-  const hasBestItem = state.surface.types.every((_, type) => {
-    const { ranking } = nowOf(state, type);
-    const means = ranking.map((item) => state.items[type][item].m);
+  const hasBestItem = state.surface.user_types.every((_, type) => {
+    const { ranking } = bestRankingOf(state, type);
+    const means = ranking.map((item) => state.items[type][item].estimate);
     return means[tops[0]] === Math.max(...means);
   });
   const consequence = hasBestItem ? ", so the item with the highest estimate goes there" : "";
@@ -78,11 +79,11 @@ function topPositionText(state) {
 
 // The reasons for the current ranking of a user type: parts of text, those in an array with emphasis.
 export function whyShown(state, type) {
-  const now = nowOf(state, type);
+  const now = bestRankingOf(state, type);
   const top = topPosition(state, type);
   const parts = [];
   if (top !== null && state.surface.n_positions > 1) {
-    const looks = percent(state.positions[type][top].m);
+    const looks = percent(state.positions[type][top].estimate);
     parts.push(
       `Position ${top + 1} gets ${looks} of looks and shows ${state.surface.items[now.ranking[top]]}. `,
     );
@@ -95,7 +96,7 @@ function runnerUpText(state, now) {
   if (!next) return [];
   const other = formatRanking(state, next.ranking);
   const sameItems = next.ranking.every((item) => now.ranking.includes(item));
-  const difference = magnitude(next.delta);
+  const difference = magnitude(next.difference);
   if (isSignificant(now))
     return [`The next best ranking, ${other}, has ${difference} clicks per visit less by the estimates. `];
   return [
@@ -107,24 +108,26 @@ function runnerUpText(state, now) {
 
 // Whether the current ranking is significantly better than the next best: in clicks, or in the utility under
 // equal treatment.
-const isSignificant = (now) => now.runner_up.hi < 0;
+const isSignificant = (now) => now.runner_up.high < 0;
 
 function shareSentence(state, type) {
-  const text = shownShareText(nowOf(state, type));
-  const users = state.surface.types.length === 1 ? "" : ` for ${state.surface.types[type]}`;
+  const text = shownShareText(bestRankingOf(state, type));
+  const users = state.surface.user_types.length === 1 ? "" : ` for ${state.surface.user_types[type]}`;
   return text && `${capitalize(text)}${users}.`;
 }
 
 // "shown in 99% of the last 480 rankings"
 export const shownShareText = ({ shown }) =>
-  shown ? `shown in ${percent(shown.share)} of the last ${plural(shown.of, "ranking")}` : "";
+  shown ? `shown in ${percent(shown.share)} of the last ${plural(shown.n_rankings, "ranking")}` : "";
 
 // The reasons under equal treatment: the effect of the next best ranking on each user type.
 export function whyShownToAll(state) {
-  const now = state.now[0];
+  const now = state.best_rankings[0];
   const next = now.runner_up;
   if (!next) return [];
-  const changes = state.surface.types.map((name, type) => `${name} by ${signed(next.by_type[type])}`);
+  const changes = state.surface.user_types.map(
+    (name, type) => `${name} by ${signed(next.by_user_type[type])}`,
+  );
   const parts = [
     `The next best ranking, ${formatRanking(state, next.ranking)}, ` +
       `would change ${shortList(changes, 6)} clicks per visit. `,
@@ -140,9 +143,9 @@ export function whyShownToAll(state) {
 
 // The reason for one of the latest rankings.
 export function reasonText(state, ranking) {
-  if (ranking.why === "best") return "Best known";
-  if (ranking.why === "order") return "Exploring another order";
-  const other = ranking.tried.map((item) => state.surface.items[item]);
+  if (ranking.reason === "best") return "Best known";
+  if (ranking.reason === "order") return "Exploring another order";
+  const other = ranking.explored_items.map((item) => state.surface.items[item]);
   return other.length ? `Exploring ${shortList(other, 2)}` : "Exploring another item";
 }
 
@@ -150,5 +153,5 @@ export function feedbackText(state, ranking) {
   if (ranking.feedback === "waiting") return "Waiting";
   if (ranking.feedback === "unreported") return "Not reported";
   if (ranking.feedback === "none") return "No click";
-  return `Clicked ${state.surface.items[ranking.item]}`;
+  return `Clicked ${state.surface.items[ranking.clicked]}`;
 }

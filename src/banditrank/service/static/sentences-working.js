@@ -4,12 +4,12 @@ import { isEqual, lastHour } from "./selectors.js";
 import { duration, number, percent } from "./format.js";
 
 export function workingAnswer(state) {
-  if (state.began === null) return "No visits have been counted yet.";
+  if (state.started_at === null) return "No visits have been counted yet.";
   const hour = lastHour(state);
   const span = hour.seconds >= 3600 ? "hour" : duration(hour.seconds);
   if (hour.visits === 0) return `No visits were counted in the last ${span}.`;
   return [
-    `The last ${span} had ${number(hour.rate.m)} clicks per visit.`,
+    `The last ${span} had ${number(hour.rate.estimate)} clicks per visit.`,
     comparison(state, hour),
     explorationText(hour),
   ]
@@ -18,19 +18,19 @@ export function workingAnswer(state) {
 }
 
 function comparison(state, { rate, optimum, random }) {
-  const best = state.optimum_of_all ? "best" : "best known";
+  const best = state.is_optimum_exact ? "best" : "best known";
   const name = `${best} ${isEqual(state) ? "equal ranking" : "possible"}`;
-  const estimated = state.truth ? "" : "estimated to be ";
-  const parts = [`The ${name} is ${estimated}${number(optimum.m)}`];
-  parts.push(`; random order ${state.truth ? "has" : "is estimated to have"} ${number(random)}. `);
+  const estimated = state.has_true_values ? "" : "estimated to be ";
+  const parts = [`The ${name} is ${estimated}${number(optimum.estimate)}`];
+  parts.push(`; random order ${state.has_true_values ? "has" : "is estimated to have"} ${number(random)}. `);
   parts.push(
-    rate.hi < optimum.lo
+    rate.high < optimum.low
       ? `The gap to the ${best} is more than chance.`
-      : rate.lo > optimum.hi
+      : rate.low > optimum.high
         ? `That is above the value of the ${best} ranking by more than chance.`
         : `The gap to the ${best} is within chance.`,
   );
-  if (rate.lo <= random && random <= rate.hi) {
+  if (rate.low <= random && random <= rate.high) {
     parts.push(" So is the gap to random order.");
   }
   return parts.join("");

@@ -31,4 +31,4 @@ export const status = (kind, text) =>
 const LABELS = { ok: "OK", warn: "Warning", bad: "Failing" };
 
 export const checkStatus = (check, silent) =>
-  silent ? status("unknown", "Unknown") : status(check.s, LABELS[check.s] ?? check.s);
+  silent ? status("unknown", "Unknown") : status(check.status, LABELS[check.status] ?? check.status);

@@ -1,11 +1,11 @@
 // The summary at the top: one value per section, each a link to the section.
 
 import { h } from "./element.js";
-import { failingChecks, isEqual, lastHour, nowOf, optimumName, treatments } from "./selectors.js";
+import { bestRankingOf, failingChecks, isEqual, lastHour, optimumName, treatments } from "./selectors.js";
 import { swatch } from "./markers.js";
-import { pricedTreatment, priceText, formatRanking } from "./sentences.js";
+import { formatRanking, pricedTreatment, priceText } from "./sentences.js";
 import { status } from "./status.js";
-import { duration, number, shortList, probability, utilityName } from "./format.js";
+import { duration, number, probability, shortList, utilityName } from "./format.js";
 
 const MAX_TYPES = 3;
 
@@ -41,7 +41,7 @@ export function summary(state, silent) {
 }
 
 const byType = (state, textOf) =>
-  state.surface.types
+  state.surface.user_types
     .slice(0, MAX_TYPES)
     .map((name, type) =>
       h(
@@ -49,20 +49,23 @@ const byType = (state, textOf) =>
         { class: "rk" },
         swatch(type),
         h("span", { class: "vh" }, `${name}: `),
-        h("span", null, textOf(nowOf(state, type))),
+        h("span", null, textOf(bestRankingOf(state, type))),
       ),
     );
 
 function shownNow(state) {
-  const ranking = (now) => formatRanking(state, now.ranking);
-  if (isEqual(state))
-    return ["shown", "Shown now", h("span", { class: "rk" }, ranking(state.now[0])), "to all users"];
-  return ["shown", "Shown now", byType(state, ranking), `to ${shortList(state.surface.types, MAX_TYPES)}`];
+  const ranking = (best) => formatRanking(state, best.ranking);
+  if (isEqual(state)) {
+    const value = h("span", { class: "rk" }, ranking(state.best_rankings[0]));
+    return ["shown", "Shown now", value, "to all users"];
+  }
+  const users = shortList(state.surface.user_types, MAX_TYPES);
+  return ["shown", "Shown now", byType(state, ranking), `to ${users}`];
 }
 
 function learnedSoFar(state) {
-  const chance = (now) => (now.p_best === null ? "unknown" : probability(now.p_best));
-  const value = isEqual(state) ? chance(state.now[0]) : byType(state, chance);
+  const chance = (now) => (now.probability_best === null ? "unknown" : probability(now.probability_best));
+  const value = isEqual(state) ? chance(state.best_rankings[0]) : byType(state, chance);
   return ["learned", "Learned", value, "probability that this is the best ranking"];
 }
 
@@ -70,12 +73,13 @@ function workingNow(state) {
   const hour = lastHour(state);
   if (!hour.visits) return ["working", "Working", "–", "no recent visits"];
   const span = hour.seconds >= 3600 && hour.seconds < 5400 ? "hour" : duration(hour.seconds);
-  const against = `; ${optimumName(state)} ${number(hour.optimum.m)}`;
-  return ["working", "Working", number(hour.rate.m), `clicks per visit in the last ${span}${against}`];
+  const against = `; ${optimumName(state)} ${number(hour.optimum.estimate)}`;
+  return ["working", "Working", number(hour.rate.estimate), `clicks per visit in the last ${span}${against}`];
 }
 
 function fairNow(state) {
-  if (state.surface.types.length === 1) return ["fair", "Fair", "One type", "all users are treated equally"];
+  if (state.surface.user_types.length === 1)
+    return ["fair", "Fair", "One type", "all users are treated equally"];
   const priced = pricedTreatment(state);
   if (priced < 1) return ["fair", "Fair", "–", "the price of equality is not known"];
   const { shown, between } = priceText(state, priced);
@@ -104,6 +108,6 @@ function healthyNow(state, silent) {
     "healthy",
     "Healthy",
     status("ok", "All pass"),
-    `${count} checks; counts ${number(state.counts_age_s ?? 0, 1)} s old`,
+    `${count} checks; counts ${number(state.counts_age_seconds ?? 0, 1)} s old`,
   ];
 }

@@ -5,7 +5,7 @@ import { showStatus, silence } from "./banner.js";
 import { drawCharts } from "./chart.js";
 import { uiState } from "./ui-state.js";
 import { h } from "./element.js";
-import { explainView, clearExplanation } from "./explain-view.js";
+import { clearExplanation, explainView } from "./explain-view.js";
 import { isEmpty, isEqual } from "./selectors.js";
 import { Feed } from "./feed.js";
 import { itemsView } from "./items-view.js";
@@ -99,10 +99,10 @@ function title(state) {
     surface.policy,
     plural(surface.items.length - (surface.retired?.length ?? 0), "item"),
     plural(surface.n_positions, "position"),
-    plural(surface.types.length, "user type"),
-    `${duration(surface.window_s)} attribution window`,
+    plural(surface.user_types.length, "user type"),
+    `${duration(surface.attribution_seconds)} attribution window`,
     `${plural(state.rounds, "visit")} counted`,
-    state.truth && "Demo: true values known",
+    state.has_true_values && "Demo: true values known",
   ].filter(Boolean);
   return h(
     "div",

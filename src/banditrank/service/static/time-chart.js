@@ -1,6 +1,6 @@
 // Charts of a time series: one point per bucket, without smoothing.
 //
-// spec: {key, label, series, height, range: {lo, hi}, format, values, layers(x, y, clamp), point(bucket),
+// spec: {key, label, series, height, range: {low, high}, format, values, layers(x, y, clamp), point(bucket),
 // references, events}
 
 import { decimalPlaces, ticks, timeStep } from "./axis.js";
@@ -27,7 +27,8 @@ export function timeChart(spec) {
     orientation: "horizontal",
     stops,
     near: (stop) => {
-      const bucket = Math.floor((Number(stop) - startOf(spec.series, 0)) / (spec.series.bucket_s * 1000));
+      const { series } = spec;
+      const bucket = Math.floor((Number(stop) - startOf(series, 0)) / (series.bucket_seconds * 1000));
       return bucket >= 0 && bucket < count ? bucket : null;
     },
     draw: (width, at) => draw(spec, width, at),
@@ -40,14 +41,14 @@ export function timeChart(spec) {
 
 // 14:00–14:30
 export function formatBucket(series, bucket) {
-  const fine = series.bucket_s < 60;
+  const fine = series.bucket_seconds < 60;
   const [from, to] = [startOf(series, bucket), startOf(series, bucket + 1)];
-  if (series.bucket_s >= DAY) return `${day(from)}–${day(to)}`;
-  const long = series.bucket_s * series.visits.length > DAY;
+  if (series.bucket_seconds >= DAY) return `${day(from)}–${day(to)}`;
+  const long = series.bucket_seconds * series.visits.length > DAY;
   return `${long ? `${day(from)}, ` : ""}${clock(from, fine)}–${clock(to, fine)}`;
 }
 
-const axisSteps = (spec) => ticks(spec.range.lo, spec.range.hi, spec.height < 200 ? 4 : 5);
+const axisSteps = (spec) => ticks(spec.range.low, spec.range.high, spec.height < 200 ? 4 : 5);
 
 function margins(spec, width) {
   const steps = axisSteps(spec);
@@ -64,12 +65,12 @@ function margins(spec, width) {
 function draw(spec, width, at) {
   const { left, right, narrow } = margins(spec, width);
   const count = spec.values.length;
-  const { lo, hi } = spec.range;
+  const { low, high } = spec.range;
   const end = width - right;
   const floor = spec.height - BOTTOM;
   const x = (bucket) => left + ((bucket + 0.5) / count) * (end - left);
-  const y = (value) => TOP + ((hi - value) / (hi - lo)) * (floor - TOP);
-  const clamp = (value) => Math.max(lo, Math.min(hi, value));
+  const y = (value) => TOP + ((high - value) / (high - low)) * (floor - TOP);
+  const clamp = (value) => Math.max(low, Math.min(high, value));
   const steps = axisSteps(spec);
   const decimals = decimalPlaces(steps);
   const out = steps.flatMap((tick) => [
@@ -90,13 +91,13 @@ function draw(spec, width, at) {
 }
 
 function timeLabels(series, count, x, left, end, height) {
-  const seconds = count * series.bucket_s;
+  const seconds = count * series.bucket_seconds;
   const step = timeStep(seconds, Math.floor((end - left) / 84));
   const format = (time) => (step >= DAY ? day(time) : clock(time, step < 60));
   const first = Math.ceil(startOf(series, 0) / 1000 / step) * step;
   const labels = [];
   for (let time = first; time <= startOf(series, count) / 1000; time += step) {
-    const at = x((time * 1000 - startOf(series, 0)) / 1000 / series.bucket_s - 0.5);
+    const at = x((time * 1000 - startOf(series, 0)) / 1000 / series.bucket_seconds - 0.5);
     const half = textWidth(format(time * 1000), 12) / 2;
     if (at - half < 0 || at + half > end + 8) continue;
     labels.push(
@@ -108,13 +109,13 @@ function timeLabels(series, count, x, left, end, height) {
 }
 
 function eventLine(spec, event, count, x, floor, end) {
-  const bucket = (Date.parse(event.at) - startOf(spec.series, 0)) / 1000 / spec.series.bucket_s;
+  const bucket = (Date.parse(event.at) - startOf(spec.series, 0)) / 1000 / spec.series.bucket_seconds;
   if (!(bucket >= 0 && bucket <= count)) return [];
   const at = x(bucket - 0.5);
-  const before = at + textWidth(event.t, 12) + 8 > end;
+  const before = at + textWidth(event.text, 12) + 8 > end;
   return [
     line(at, TOP + 2, at, floor, "rf"),
-    text(before ? at - 6 : at + 6, TOP + 10, event.t, "halo", before ? "end" : "start"),
+    text(before ? at - 6 : at + 6, TOP + 10, event.text, "halo", before ? "end" : "start"),
   ];
 }
 

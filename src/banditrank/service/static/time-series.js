@@ -5,8 +5,8 @@ const BUCKET_FIELDS = ["visits", "clicks", "other_item", "other_order", "regret"
 // Returns the series with the buckets of another document, or null if there is a gap between them. A document
 // with another width is complete, because the service merges buckets when there are too many.
 export function merge(series, added) {
-  if (!series || added.bucket_s !== series.bucket_s) return added;
-  const offset = (Date.parse(added.start) - Date.parse(series.start)) / 1000 / series.bucket_s;
+  if (!series || added.bucket_seconds !== series.bucket_seconds) return added;
+  const offset = (Date.parse(added.start) - Date.parse(series.start)) / 1000 / series.bucket_seconds;
   const at = Math.round(offset);
   if (Math.abs(offset - at) > 0.01) return added;
   if (at < 0) return merge(added, series) ?? added; // the first buckets arrived after newer ones
@@ -17,11 +17,11 @@ export function merge(series, added) {
     // The added buckets may be older than the last one, because responses can arrive out of order.
     if (old && recent) merged[name] = [...old.slice(0, at), ...recent, ...old.slice(at + recent.length)];
   }
-  const known = new Set((added.events ?? []).map((event) => event.at + event.t));
-  const before = (series.events ?? []).filter((event) => !known.has(event.at + event.t));
+  const known = new Set((added.events ?? []).map((event) => event.at + event.text));
+  const before = (series.events ?? []).filter((event) => !known.has(event.at + event.text));
   merged.events = [...before, ...(added.events ?? [])];
   return merged;
 }
 
 // The start of a bucket in milliseconds.
-export const startOf = (series, bucket) => Date.parse(series.start) + bucket * series.bucket_s * 1000;
+export const startOf = (series, bucket) => Date.parse(series.start) + bucket * series.bucket_seconds * 1000;

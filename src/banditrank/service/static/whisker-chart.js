@@ -1,9 +1,9 @@
 // Charts of estimates with intervals: one lane per mark, with its numbers at the right, in several lines on
 // narrow charts; labels that are too long are above their lanes.
 //
-// spec: {key, label, idle, rows, range: {lo, hi}, format, axisFormat}
+// spec: {key, label, idle, rows, range: {low, high}, format, axisFormat}
 // row: {label, sub, bold, head, reference, marks}; head is a user type whose name is above the lanes
-// mark: {key, type, name, bold, m, lo, hi, t, note, text}
+// mark: {key, type, name, bold, estimate, low, high, trueValue, note, text}
 
 import { ticks } from "./axis.js";
 import { chart, line, svg, text } from "./chart.js";
@@ -31,11 +31,13 @@ export function whiskerChart(spec) {
 }
 
 function stopText(spec, row, one) {
-  const truth = one.t === undefined || one.t === null ? "" : `, true ${spec.format(one.t)}`;
-  return `${one.text ?? row.label}: ${spec.format(one.m)} (${interval(spec, one)})${truth}`;
+  const truth = hasTrueValue(one) ? `, true ${spec.format(one.trueValue)}` : "";
+  return `${one.text ?? row.label}: ${spec.format(one.estimate)} (${interval(spec, one)})${truth}`;
 }
 
-const interval = (spec, one) => `${spec.format(one.lo)}–${spec.format(one.hi)}`;
+const hasTrueValue = (one) => one.trueValue !== undefined && one.trueValue !== null;
+
+const interval = (spec, one) => `${spec.format(one.low)}–${spec.format(one.high)}`;
 
 // Horizontal layout: labels, plot, numbers.
 function layout(spec, width) {
@@ -48,7 +50,7 @@ function layout(spec, width) {
   const labelWidth = Math.max(...labels, ...names) + 16;
   const above = labelWidth > Math.max(72, width * (narrow ? 0.34 : 0.38));
   const left = above ? 8 : labelWidth;
-  const values = Math.max(...marks.map((one) => textWidth(spec.format(one.m), 13)));
+  const values = Math.max(...marks.map((one) => textWidth(spec.format(one.estimate), 13)));
   const bounds = Math.max(...marks.map((one) => textWidth(interval(spec, one), 12)));
   const notes = Math.max(...marks.map((one) => textWidth(one.note ?? "", 12)));
   const right = narrow ? Math.max(values, bounds, notes) : values + 14 + bounds + (notes ? notes + 14 : 0);
@@ -85,10 +87,10 @@ function draw(spec, width, at) {
   const { left, lane } = place;
   const { tops, end } = laneTops(spec, place);
   const plot = Math.max(40, width - left - place.right);
-  const { lo, hi } = spec.range;
-  const x = (value) => left + ((value - lo) / (hi - lo)) * plot;
-  const labelWidth = textWidth(spec.axisFormat(hi), 12) + 12;
-  const steps = ticks(lo, hi, Math.max(1, Math.min(5, Math.floor(plot / labelWidth))));
+  const { low, high } = spec.range;
+  const x = (value) => left + ((value - low) / (high - low)) * plot;
+  const labelWidth = textWidth(spec.axisFormat(high), 12) + 12;
+  const steps = ticks(low, high, Math.max(1, Math.min(5, Math.floor(plot / labelWidth))));
   const out = steps.flatMap((tick) => [
     line(x(tick), 8, x(tick), end, "gl"),
     text(x(tick), end + 16, spec.axisFormat(tick), "", "middle"),
@@ -140,18 +142,18 @@ function laneElements(spec, one, top, place, x, width) {
     const [at, room] = named ? [top + 14, width - 80] : [y + 4, left - 12];
     group.append(text(0, at, fitText(one.name, room, 13, one.bold ? 600 : 400), one.bold ? "lab b" : "lab"));
   }
-  if (one.t !== undefined && one.t !== null) group.append(marker(one.type, x(one.t), y, 6.5, "tr"));
-  group.append(line(x(one.lo), y, x(one.hi), y, "wh"), marker(one.type, x(one.m), y, 4, "mk"));
+  if (hasTrueValue(one)) group.append(marker(one.type, x(one.trueValue), y, 6.5, "tr"));
+  group.append(line(x(one.low), y, x(one.high), y, "wh"), marker(one.type, x(one.estimate), y, 4, "mk"));
   if (narrow) {
     const first = y + 4 - (notes ? 16 : 8);
     group.append(
-      text(width, first, spec.format(one.m), "lab", "end"),
+      text(width, first, spec.format(one.estimate), "lab", "end"),
       text(width, first + 16, interval(spec, one), "", "end"),
     );
     if (one.note) group.append(text(width, first + 32, one.note, "", "end"));
   } else {
     const boundsEnd = width - (notes ? notes + 14 : 0);
-    group.append(text(boundsEnd - bounds - 14, y + 4, spec.format(one.m), "lab", "end"));
+    group.append(text(boundsEnd - bounds - 14, y + 4, spec.format(one.estimate), "lab", "end"));
     group.append(text(boundsEnd, y + 4, interval(spec, one), "", "end"));
     if (one.note) group.append(text(width, y + 4, one.note, "", "end"));
   }
