@@ -6,7 +6,7 @@ from hypothesis import settings
 
 os.environ["RAY_AUTH_MODE"] = "disabled"  # Ray would write a token to the home of whoever runs the tests
 
-pytest_plugins = ["browser", "servers"]
+pytest_plugins = ["helpers.browser", "helpers.servers"]
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("repeatable")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from browser import watch
+from helpers.browser import watch
 from playwright.sync_api import Browser
 
 BROKEN = """<!doctype html><title>Broken</title>

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, run
+from helpers.command_line import check_refusal, run
 
 from banditrank import Policy, Problem, __version__, kdd2012
 from banditrank.policies.base import policy_label

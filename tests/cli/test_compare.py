@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, run
-from small_comparison import shrink
+from helpers.command_line import check_refusal, run
+from helpers.small_comparison import shrink
 
 from banditrank import __version__
 from banditrank.simulation.backends import threads

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from handwritten_log import GOOD, PROFILES, row, write_log
+from helpers.handwritten_log import GOOD, PROFILES, row, write_log
 
 from banditrank import Problem, __version__, kdd2012
 from banditrank.cli.main import main

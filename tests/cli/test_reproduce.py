@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, contents, run
-from handwritten_log import GOOD, write_log
-from small_study import STUDY
+from helpers.command_line import check_refusal, contents, run
+from helpers.handwritten_log import GOOD, write_log
+from helpers.small_study import STUDY
 
 from banditrank import __version__, kdd2012
 from banditrank.experiments import catalog

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numba
 import pytest
-from command_line import check_refusal, contents, run
+from helpers.command_line import check_refusal, contents, run
 
 from banditrank import Problem, __version__, equality_report, frontier, generate, kdd2012, solve
 from banditrank.solvers.branch_and_bound import search

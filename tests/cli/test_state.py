@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, contents, run
-from live import a_ranker, a_surface, play
+from helpers.command_line import check_refusal, contents, run
+from helpers.live import a_ranker, a_surface, play
 
 from banditrank.storage.opening import DEFAULT_STORE, open_store
 

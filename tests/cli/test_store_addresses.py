@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, contents, run
+from helpers.command_line import check_refusal, contents, run
 
 from banditrank.service.settings import Settings
 from banditrank.storage.opening import open_store

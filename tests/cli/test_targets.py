@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, contents, run
+from helpers.command_line import check_refusal, contents, run
 
 from banditrank import kdd2012
 

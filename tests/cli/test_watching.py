@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from command_line import run
+from helpers.command_line import run
 
 from banditrank import generate
 from banditrank.cli.watching import Watch, watched

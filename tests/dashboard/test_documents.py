@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from dashboard_documents import Made, make
+from helpers.dashboard_documents import Made, make
 
 from banditrank.engine.dashboard_document import DashboardDocument, SeriesDocument
 from banditrank.service.models import SurfaceAnswer

@@ -5,10 +5,10 @@ import shlex
 from collections.abc import Iterator
 
 import pytest
-from browser import OpenPage, watch
-from dashboard_documents import Document, make
-from dashboard_page import settled
-from dashboard_server import Fixture, serving
+from helpers.browser import OpenPage, watch
+from helpers.dashboard_documents import Document, make
+from helpers.dashboard_page import settled
+from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Browser, Page, expect
 
 NASTY = """<script>alert("1 & 'it'")</script>"""

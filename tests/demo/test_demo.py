@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from command_line import check_refusal, run
+from helpers.command_line import check_refusal, run
 
 from banditrank import __version__
 from banditrank.demo.account import Account

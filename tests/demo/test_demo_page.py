@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import pytest
-from browser import OpenPage
-from dashboard_page import rows_of, settled
+from helpers.browser import OpenPage
+from helpers.dashboard_page import rows_of, settled
 from playwright.sync_api import Page, expect
 
 from banditrank.client.asynchronous import AsyncClient

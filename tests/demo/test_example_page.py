@@ -7,8 +7,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from browser import OpenPage
-from running_service import Running, running
+from helpers.browser import OpenPage
+from helpers.running_service import Running, running
 
 from banditrank.demo.surfaces import search_ads
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.live import ITEMS, TYPES, Clock, a_ranker, a_surface, play, seeded, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
-from live import ITEMS, TYPES, Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank import Problem
 from banditrank.engine.activity import Activity

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from live import Clock, FailingStore, a_ranker, a_surface, play, wait_until
+from helpers.live import Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
 from banditrank.engine.journal import Answer, Journal
 from banditrank.engine.journal import _taken as taken

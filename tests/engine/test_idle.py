@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, seeded, wait_until
+from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.live_surface import LiveSurface

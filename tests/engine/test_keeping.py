@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, seeded, wait_until
+from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.housekeeping import Housekeeping
 from banditrank.engine.journal import Answer

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from live import a_ranker, a_surface, play, seeded, wait_until
+from helpers.live import a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.ranker import Ranker

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from live import ITEMS, a_ranker, a_surface, play
+from helpers.live import ITEMS, a_ranker, a_surface, play
 
 from banditrank import InvalidInputError, likelihood_estimate, likelihood_intervals
 from banditrank.engine.estimates_report import EstimatesReport

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from live import a_ranker, play, wait_until
+from helpers.live import a_ranker, play, wait_until
 
 from banditrank.storage.sqlite import SqliteStore
 

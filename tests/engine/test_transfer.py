@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import a_ranker, a_surface, play
+from helpers.live import a_ranker, a_surface, play
 
 from banditrank.engine.surface import Surface
 from banditrank.engine.transfer import FORMAT, as_text, export_surface, import_surface, read_document

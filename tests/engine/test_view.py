@@ -1,5 +1,5 @@
 import pytest
-from live import a_surface, seeded
+from helpers.live import a_surface, seeded
 
 from banditrank.engine.view import View
 from banditrank.statistics.counts import Counts

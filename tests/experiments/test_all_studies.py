@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from browser import OpenPage
-from page_measures import overhanging, pictures, scrolls_sideways
+from helpers.browser import OpenPage
+from helpers.page_measures import overhanging, pictures, scrolls_sideways
 
 from banditrank.experiments.catalog import STUDIES, find_studies
 from banditrank.experiments.reproduce import reproduce

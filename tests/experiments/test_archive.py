@@ -8,8 +8,8 @@ from unittest.mock import Mock
 
 import pandas as pd
 import pytest
+from helpers.small_study import NumbersPart
 from pyarrow import parquet
-from small_study import NumbersPart
 
 from banditrank import InvalidInputError
 from banditrank.experiments.archive import Archive

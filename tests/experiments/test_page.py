@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Literal
 from zipfile import ZipFile
 
 import pytest
-from browser import OpenPage
 from flit_core import buildapi
-from page_measures import contrasts, heading_levels, overhanging, pictures, right_edge, scrolls_sideways
+from helpers.browser import OpenPage
+from helpers.page_measures import (
+    contrasts,
+    heading_levels,
+    overhanging,
+    pictures,
+    right_edge,
+    scrolls_sideways,
+)
 from playwright.sync_api import Locator, Page, expect
 
 from banditrank.experiments.page import column_kinds, write_page

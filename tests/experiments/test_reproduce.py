@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_study import STUCK_FILE, STUDY
+from helpers.small_study import STUCK_FILE, STUDY
 
 from banditrank import BanditRankError, InvalidInputError, UCBRank, __version__, kdd2012
 from banditrank.experiments.reproduce import reproduce
@@ -20,7 +20,7 @@ from banditrank.experiments.study import Frames, Reading, Study
 PROGRAM = (
     "import sys\n"
     f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-    "from small_study import STUDY\n"
+    "from helpers.small_study import STUDY\n"
     "from banditrank.cli.main import main\n"
     "from banditrank.experiments import catalog\n"
     "catalog.STUDIES[STUDY.name] = STUDY\n"

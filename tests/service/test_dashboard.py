@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from running_service import Running, running
+from helpers.running_service import Running, running
 
 from banditrank.engine.dashboard_document import CheckDocument
 from banditrank.engine.keys import create_key

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
-from live import LONGEST_WAIT, wait_until
-from raw_requests import connect
-from running_service import running
+from helpers.live import LONGEST_WAIT, wait_until
+from helpers.raw_requests import connect
+from helpers.running_service import running
 
 from banditrank.engine.keys import create_key
 from banditrank.service import pools, reports

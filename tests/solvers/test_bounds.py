@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from helpers.searches import CONCAVE, SMOOTH, closed_form, method_for, search
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from searches import CONCAVE, SMOOTH, closed_form, method_for, search
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, generate
 from banditrank.model.generators import exponential_bonuses

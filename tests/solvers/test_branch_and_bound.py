@@ -7,10 +7,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from helpers.searches import SMOOTH, closed_form, method_for, search
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from searches import SMOOTH, closed_form, method_for, search
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, alpha_fair, custom
 from banditrank.model.generators import FAMILIES

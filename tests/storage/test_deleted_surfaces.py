@@ -4,7 +4,7 @@ import threading
 
 import psycopg
 import pytest
-from servers import PostgresServer
+from helpers.servers import PostgresServer
 
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, Verdict

@@ -2,7 +2,7 @@
 
 import psycopg
 import pytest
-from servers import PASSWORD, PostgresServer
+from helpers.servers import PASSWORD, PostgresServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.opening import open_store

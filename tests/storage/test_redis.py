@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from live import wait_until
-from servers import PASSWORD, RedisServer
+from helpers.live import wait_until
+from helpers.servers import PASSWORD, RedisServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.opening import open_store

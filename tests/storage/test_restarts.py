@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import PASSWORD, DatabaseServer, PostgresServer
+from helpers.servers import PASSWORD, DatabaseServer, PostgresServer
 
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.opening import open_store

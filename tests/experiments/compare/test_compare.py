@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small_comparison import POLICIES, shrink
+from helpers.small_comparison import POLICIES, shrink
 
 from banditrank import InvalidInputError, UnknownNameError
 from banditrank.experiments.compare.compare import SUITE_NAMES, compare

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from browser import OpenPage
-from page_measures import contrasts, heading_levels, overhanging, pictures, scrolls_sideways
-from small_comparison import shrink
+from helpers.browser import OpenPage
+from helpers.page_measures import contrasts, heading_levels, overhanging, pictures, scrolls_sideways
+from helpers.small_comparison import shrink
 
 from banditrank.experiments.compare.compare import compare
 from banditrank.experiments.compare.suites import SUITES

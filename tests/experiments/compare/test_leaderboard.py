@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from made_up_regret import ending_at, timed
+from helpers.made_up_regret import ending_at, timed
 
 from banditrank.experiments.compare import leaderboard, suite_study
 from banditrank.experiments.compare.parts import TIME

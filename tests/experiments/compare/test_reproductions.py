@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_regret import ending_at, made_up
+from helpers.made_up_regret import ending_at, made_up
 
 from banditrank.experiments.compare.reproductions import safety
 from banditrank.experiments.compare.reproductions.cascading import CASCADE_KL_UCB

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from made_up_regret import ending_at
+from helpers.made_up_regret import ending_at
 
 from banditrank.experiments.compare.scores import better_of, final_regret, scores
 

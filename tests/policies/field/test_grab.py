@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from field_play import ByHand
+from helpers.field_play import ByHand
 from numpy.typing import NDArray
 
 from banditrank.model.position_based import PositionBased

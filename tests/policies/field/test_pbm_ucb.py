@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from field_play import EASY
+from helpers.field_play import EASY
 
 from banditrank.errors import InvalidInputError
 from banditrank.policies.catalog import find_policy

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from field_play import ByHand
+from helpers.field_play import ByHand
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.cascade import CASCADE

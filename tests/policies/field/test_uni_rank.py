@@ -2,7 +2,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from field_play import ByHand, play
+from helpers.field_play import ByHand, play
 from numpy.typing import NDArray
 
 from banditrank.model.cascade import CASCADE

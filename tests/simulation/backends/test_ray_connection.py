@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal
+from helpers.command_line import check_refusal
 
 from banditrank.simulation.backends import ray_connection
 

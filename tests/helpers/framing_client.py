@@ -10,7 +10,7 @@ from hashlib import sha256
 from http.client import HTTPConnection
 from typing import Any
 
-from framing_vectors import PROBE, PROBE_PATH, VECTORS, Request, Vector
+from helpers.framing_vectors import PROBE, PROBE_PATH, VECTORS, Request, Vector
 
 Address = tuple[str, int]
 
@@ -211,7 +211,7 @@ def _told(requests: list[Request]) -> str:
     return ", ".join(f"{one.method} {one.path[:40]} ({len(one.body)} bytes)" for one in requests)
 
 
-if __name__ == "__main__":  # framing_client.py HOST PORT, where a server of the recording application listens
+if __name__ == "__main__":  # python -m helpers.framing_client HOST PORT: the recording application's address
     n_failed = 0
     for vector in VECTORS:
         found = violations_by_recorder((sys.argv[1], int(sys.argv[2])), vector)

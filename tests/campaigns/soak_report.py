@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soak_trends import MIN_SAMPLES, Trend, trend
+from campaigns.soak_trends import MIN_SAMPLES, Trend, trend
 
 WARM_UP_MINUTES = 5.0  # or a third of a run, if that is less
 _MIB = 1 << 20

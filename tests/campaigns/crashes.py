@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx
-from crash_clients import Client, surface
-from crash_counts import check, wait_until_settled
-from progress import print_result, show_progress
-from servers import PostgresServer, PrivateServer, RedisServer, private_directory
-from service_process import ServiceProcess
+from helpers.servers import PostgresServer, PrivateServer, RedisServer, private_directory
 
 import banditrank
+from campaigns.crash_clients import Client, surface
+from campaigns.crash_counts import check, wait_until_settled
+from campaigns.progress import print_result, show_progress
+from campaigns.service_process import ServiceProcess
 
 _ORPHAN_SECONDS = 10.0
 _LONGEST_ANSWER = 60.0  # until a feedback is acknowledged when nothing is killed any more

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from browser import watch
-from dashboard_server import Fixture
 from playwright.sync_api import Browser, Page, expect
+
+from helpers.browser import watch
+from helpers.dashboard_server import Fixture
 
 # What ends a request that takes too long goes by the test's clock, too.
 _TIMEOUTS = """

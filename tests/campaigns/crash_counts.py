@@ -5,13 +5,12 @@ import time
 from collections import Counter
 from itertools import chain
 
-from crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
-
 from banditrank.engine.tokens import Signer
 from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.opening import open_store
+from campaigns.crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
 
 _ALWAYS = 1 << 47  # milliseconds since 1970
 _SETTLING_SECONDS = 120.0  # within which all that lapsed must be settled

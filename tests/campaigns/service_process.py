@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import httpx
-from servers import free_port
+from helpers.servers import free_port
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 120.0

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from dashboard_documents import Document, Made, explanation, last_bucket
+from helpers.dashboard_documents import Document, Made, explanation, last_bucket
 
 PAGES = files("banditrank.service") / "pages"
 POLICY = (

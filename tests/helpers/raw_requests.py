@@ -2,7 +2,7 @@
 
 import socket
 
-from running_service import Running
+from helpers.running_service import Running
 
 
 def connect(service: Running) -> socket.socket:

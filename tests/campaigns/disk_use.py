@@ -1,8 +1,8 @@
 """Measure the bytes that a counted ranking takes in each store.
 
-Run as ``python tests/disk_use.py``; it prints a Markdown table. Rankings are committed in groups as by the
-service: each is noted when it is shown, and counted with the next group. Then all of them are pruned and as
-many are written again, which shows whether the space is reused.
+Run as ``PYTHONPATH=tests python -m campaigns.disk_use``; it prints a Markdown table. Rankings are
+committed in groups as by the service: each is noted when it is shown, and counted with the next group.
+Then all of them are pruned and as many are written again, which shows whether the space is reused.
 """
 
 import argparse
@@ -13,8 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import psycopg
-from progress import print_result, show_progress
-from servers import PostgresServer, RedisServer, private_directory
+from helpers.servers import PostgresServer, RedisServer, private_directory
 
 from banditrank import Surface, open_store
 from banditrank.engine.tokens import TAIL_BYTES, new_key
@@ -28,6 +27,7 @@ from banditrank.storage.records import (
     Snapshot,
     pack_ranking,
 )
+from campaigns.progress import print_result, show_progress
 
 N_ITEMS = 20
 USER_TYPES = ("type-1", "type-2", "type-3")

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import httpx
 import uvloop
-from progress import print_result, show_progress
-from service_process import ServiceProcess
-from soak_load import Load, Traffic
-from soak_report import Sample, SoakRun
-from soak_visitors import Visitors
 
 import banditrank
+from campaigns.progress import print_result, show_progress
+from campaigns.service_process import ServiceProcess
+from campaigns.soak_load import Load, Traffic
+from campaigns.soak_report import Sample, SoakRun
+from campaigns.soak_visitors import Visitors
 
 SHARE = 0.5  # of the capacity
 CAPACITY_SECONDS = 10.0

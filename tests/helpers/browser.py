@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-NAMES = (Path(__file__).parents[1] / "tools" / "browser_names").read_text().split()
+NAMES = (Path(__file__).parents[2] / "tools" / "browser_names").read_text().split()
 SECONDS = 30  # for any step: a page that takes longer is broken
 THIS_MACHINE = {None, "", "localhost", "127.0.0.1"}
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from framing_client import RECORDED, RECORDS_PATH, Address, key
-from framing_vectors import Request
+from helpers.framing_client import RECORDED, RECORDS_PATH, Address, key
+from helpers.framing_vectors import Request
 
 Record = dict[str, Any]
 

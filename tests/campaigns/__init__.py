@@ -1,0 +1,1 @@
+"""Long-running checks of a running service, and what they are made of."""

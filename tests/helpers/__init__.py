@@ -1,0 +1,1 @@
+"""Code that tests share: servers, browsers, made-up data."""
