@@ -11,8 +11,8 @@ import typer
 
 from banditrank import simulate, solve
 from banditrank.cli.main import application
-from banditrank.experiments.catalog import STUDIES
 from banditrank.experiments.compare.compare import SUITE_NAMES
+from banditrank.experiments.reproduce import STUDIES
 from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
 from banditrank.policies.catalog import FIELD, ORDERED, POLICY_NAMES

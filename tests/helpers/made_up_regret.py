@@ -1,4 +1,4 @@
-"""Data of runs that nobody ran: regrets that a test makes up."""
+"""Made-up regret curves."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ def made_up(
             for number in range(replications)
             for t in rounds
         ],
-        columns=["world", "replication", "round", "regret", "optimal_rate", "initial_rounds"],
+        columns=["problem", "replication", "round", "regret", "optimal_rate", "initial_rounds"],
     )
 
 
@@ -25,6 +25,8 @@ def ending_at(regret: float, **options: int) -> pd.DataFrame:
     return made_up(lambda t: regret * np.log(t) / np.log(100_000), **options)
 
 
-def timed(microseconds: float, rounds: int = 1_000) -> pd.DataFrame:
-    """Return the data of a part that measures time."""
-    return pd.DataFrame({"rounds": [rounds], "seconds": [microseconds * rounds / 1e6], "machine": ["ours"]})
+def timed(microseconds_per_round: float, rounds: int = 1_000) -> pd.DataFrame:
+    """Return the data of a timing job."""
+    return pd.DataFrame(
+        {"rounds": [rounds], "seconds": [microseconds_per_round * rounds / 1e6], "machine": ["ours"]}
+    )

@@ -1,4 +1,4 @@
-"""What a test measures on a page that is open in a browser."""
+"""Measurements of a page in a browser: contrasts, overflow, images."""
 
 from io import BytesIO
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.image import imread
 from playwright.sync_api import Locator, Page
 
-# Of every element with text of its own: its contrast to what is behind it, as WCAG 2 has it.
+# Contrast of every element with text of its own to its background, as defined by WCAG 2.
 _CONTRASTS = r"""() => {
   const numbers = colour => colour.match(/[\d.]+/g).map(Number);
   const brightness = colour => numbers(colour).slice(0, 3)
@@ -25,7 +25,7 @@ _CONTRASTS = r"""() => {
     });
 }"""
 
-_PICTURES = """() => [...document.images].filter(image => image.checkVisibility()).map(image => {
+_IMAGES = """() => [...document.images].filter(image => image.checkVisibility()).map(image => {
   const place = element => {
     const box = element.getBoundingClientRect();
     return [box.left, box.right, box.height];
@@ -48,12 +48,12 @@ _OVERHANGING = """() => [...document.body.querySelectorAll("*")]
 
 
 def contrasts(page: Page) -> dict[str, float]:
-    """Return the contrast of each element with text of its own to what is behind it, by its beginning."""
+    """Return the contrast of each element with text of its own to its background, by its HTML."""
     return dict(sorted(page.evaluate(_CONTRASTS), key=lambda pair: -pair[1]))
 
 
 def heading_levels(page: Page) -> list[int]:
-    """Return the headings' levels, in order."""
+    """Return the levels of the headings, in document order."""
     return [
         int(name[1])
         for name in page.locator("h1, h2, h3, h4, h5, h6").evaluate_all("all => all.map(h => h.tagName)")
@@ -61,17 +61,17 @@ def heading_levels(page: Page) -> list[int]:
 
 
 def overhanging(page: Page) -> list[str]:
-    """Return what reaches over the right side of the page, but for what scrolls in a box of its own."""
+    """Return elements that overflow the page on the right, without those in a scrolling box."""
     return page.evaluate(_OVERHANGING)
 
 
-def pictures(page: Page) -> list[dict[str, Any]]:
-    """Return what is known of the pictures that are shown: places are left, right and height."""
-    return page.evaluate(_PICTURES)
+def images(page: Page) -> list[dict[str, Any]]:
+    """Return the visible images; ``place`` is left, right and height."""
+    return page.evaluate(_IMAGES)
 
 
 def scrolls_sideways(page: Page) -> bool:
-    """Return whether the page as a whole can be moved sideways."""
+    """Return whether the page as a whole scrolls horizontally."""
     return page.evaluate(
         "() => { scrollTo(10000, 0); const moved = scrollX > 0; scrollTo(0, 0);"
         " return moved || document.documentElement.scrollWidth > innerWidth }"
@@ -79,6 +79,6 @@ def scrolls_sideways(page: Page) -> bool:
 
 
 def right_edge(element: Locator) -> float:
-    """Return how bright an element is inside its right edge, from 0 to 255."""
+    """Return the brightness of an element inside its right edge, from 0 to 255."""
     pixels = imread(BytesIO(element.screenshot()))
     return round(255 * float(np.median(pixels[:, -6:-2, :3])), 1)

@@ -1,15 +1,15 @@
-"""Suites and reproductions that take hardly any rounds, to test what runs, keeps and shows them."""
+"""Small suites and reproductions, to test running, storing and reporting."""
 
 from dataclasses import replace
 
 import pytest
 
 from banditrank.experiments.compare import compare, suites
-from banditrank.experiments.compare.reproductions import catalog, safety
-from banditrank.experiments.compare.reproductions.lagree import PBM_UCB
+from banditrank.experiments.compare.reproductions import catalog, li2019
+from banditrank.experiments.compare.reproductions.lagree2016 import PBM_UCB
 
 POLICIES = ("pbm-ucb", "top-rank", "top-rank-ordered", "comb-ucb1", "random")
-"""Of every kind of knowledge, and quickly compiled."""
+"""Policies of every kind of position knowledge that compile quickly."""
 
 
 def shrink(patch: pytest.MonkeyPatch) -> None:
@@ -20,8 +20,8 @@ def shrink(patch: pytest.MonkeyPatch) -> None:
     }
     for name, suite in small.items():
         patch.setitem(suites.SUITES, name, suite)
-    patch.setattr(safety, "QUICK_ROUNDS", 300)
-    patch.setattr(safety, "QUICK_REPLICATIONS", 2)
-    trial = replace(PBM_UCB, horizon=900, quick_horizon=600, replications=4, quick_replications=3)
-    found = {"pbm-ucb": trial.study(), "bubble-rank": catalog.REPRODUCTIONS["bubble-rank"]}
+    patch.setattr(li2019, "QUICK_ROUNDS", 300)
+    patch.setattr(li2019, "QUICK_REPLICATIONS", 2)
+    small_pbm_ucb = replace(PBM_UCB, horizon=900, quick_horizon=600, replications=4, quick_replications=3)
+    found = {"pbm-ucb": small_pbm_ucb.study(), "bubble-rank": catalog.REPRODUCTIONS["bubble-rank"]}
     patch.setattr(compare, "REPRODUCTIONS", found)

@@ -1,4 +1,4 @@
-"""A study that takes no time, to test what runs, keeps and shows studies."""
+"""Small study, to test running, storing and reporting."""
 
 import os
 import time
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from banditrank.experiments.part import Part
-from banditrank.experiments.simulation_part import SimulationPart
-from banditrank.experiments.study import Check, Frames, Picture, Reading, Study, Table
+from banditrank.experiments.job import Job
+from banditrank.experiments.simulation_job import SimulationJob
+from banditrank.experiments.study import Check, Frames, Study, StudyFigure, StudyResult, Table
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.simulation.backends.base import Backend
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STUCK_FILE = "BANDITRANK_TEST_STUCK_FILE"
-"""The environment variable that names a file to make, and then not to go on, in the part ``second``."""
+"""Environment variable with the name of a file that the job ``second`` creates before it hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumbersPart(Part):
-    """Some numbers, drawn at random."""
+class NumbersJob(Job):
+    """Random numbers."""
 
     seed: int
     timed: bool = False
 
     @property
-    def work(self) -> float:
+    def estimated_seconds(self) -> float:
         return 1.0
 
     @property
-    def measures_time(self) -> bool:
+    def is_timing(self) -> bool:
         return self.timed
 
     def settings(self) -> dict[str, Any]:
@@ -56,12 +56,12 @@ class NumbersPart(Part):
         return pd.DataFrame({"number": np.random.default_rng(self.seed).random(5)})
 
 
-def sweep(seed: int, *, quick: bool) -> list[Part]:
+def sweep(seed: int, *, quick: bool) -> list[Job]:
     return [
-        NumbersPart(name="first", seed=seed),
-        NumbersPart(name="second", seed=seed + 1),
-        NumbersPart(name="clock", seed=seed + 2, timed=True),
-        SimulationPart(
+        NumbersJob(name="first", seed=seed),
+        NumbersJob(name="second", seed=seed + 1),
+        NumbersJob(name="clock", seed=seed + 2, timed=True),
+        SimulationJob(
             name="simulated",
             policy=UCBRank(0.25),
             problems=(kdd2012(),),
@@ -72,15 +72,15 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
     ]
 
 
-def read(frames: Frames) -> Reading:
+def analyse(frames: Frames) -> StudyResult:
     total = frames["first"]["number"].sum() + frames["second"]["number"].sum()
 
     def draw(figure: "Figure") -> None:
         figure.subplots().plot(frames["first"]["number"])
 
-    table = Table("Sums", ["part", "sum"], [["both", f"{total:.3f}"]])
+    table = Table("Sums", ["job", "sum"], [["both", f"{total:.3f}"]])
     check = Check("The sum is positive.", total > 0, f"{total:.3f}")
-    return Reading("It is. So it is.", [check], [Picture("numbers", "Numbers", draw)], [table])
+    return StudyResult("It is. So it is.", [check], [StudyFigure("numbers", "Numbers", draw)], [table])
 
 
-STUDY = Study("small", "A small study", "It is positive. It is.", sweep, read, "everything")
+STUDY = Study("small", "A small study", "It is positive. It is.", sweep, analyse, "everything")

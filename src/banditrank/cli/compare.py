@@ -36,7 +36,7 @@ def compare_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where to write; finished parts that are there are not run again.",
+            help="Where to write; finished jobs there are not run again.",
             show_default="output/comparison, or output/comparison-quick",
         ),
     ] = None,
@@ -45,7 +45,7 @@ def compare_command(
 ) -> None:
     """Compare policies on suites of problems: a leaderboard, data, figures and a page."""
     from banditrank.experiments.compare.compare import compare
-    from banditrank.experiments.report import PAGE_FILE
+    from banditrank.experiments.report import HTML_FILE
 
     directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
     done: list[str] = []
@@ -58,46 +58,51 @@ def compare_command(
                 quick=quick,
                 seed=seed,
                 workers=workers,
-                on_part=lambda name, _: done.append(name),
+                on_job=lambda name, _: done.append(name),
             )
     except KeyboardInterrupt:
-        typer.echo(f"banditrank: interrupted, parts done: {len(done)}; the same command goes on", err=True)
+        typer.echo(
+            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+        )
         raise typer.Exit(130) from None
     _print_report(report)
-    typer.echo(f"page: {directory / PAGE_FILE}")
+    typer.echo(f"report: {directory / HTML_FILE}")
 
 
 def _print_report(report: "Report") -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from banditrank.experiments.page import column_kinds
+    from banditrank.experiments.html_report import column_kinds
 
     console = make_console()
     kind = "a quick run" if report.quick else "a full run"
     console.print(f"Comparing policies: {kind}, seed {report.seed}, banditrank {report.version}")
     if report.overview is not None:
-        for board in report.overview.reading.tables[:-1]:  # the last, by suite, is too wide
+        for board in report.overview.result.tables[:-1]:  # the last, by suite, is too wide
             table = Table(title=board.caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
             for column, kind in zip(board.columns, column_kinds(board), strict=True):
-                table.add_column(column, justify="right" if kind == "figure" else "left")
+                table.add_column(column, justify="right" if kind == "number" else "left")
             table.columns[0].no_wrap = True
             for row in board.rows:
                 table.add_row(*row)
             console.print(table)
         console.print(report.overview.study.claim, style="dim")
-        for check in report.overview.reading.checks:
+        for check in report.overview.result.checks:
             console.print(f"{'yes' if check.holds else 'no'}: {check.statement} {check.evidence}")
-    judged = [study for study in report.studies if study.study.judged]
-    if judged:
+    reproductions = [study for study in report.studies if study.study.has_verdict]
+    if reproductions:
         table = Table(
-            title="What their own papers report", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+            title="Reproductions of the policies' papers",
+            title_justify="left",
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
         )
         for column in ("reproduction", "verdict"):
             table.add_column(column, overflow="fold")
         table.add_column("checks", justify="right", no_wrap=True)
-        for study in judged:
-            answers = [check.holds for check in study.reading.checks]
+        for study in reproductions:
+            answers = [check.holds for check in study.result.checks]
             held = f"{sum(holds is True for holds in answers)} of {len(answers)}"
-            table.add_row(study.study.title, study.reading.verdict, held)
+            table.add_row(study.study.title, study.result.verdict, held)
         console.print(table)

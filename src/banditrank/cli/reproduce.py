@@ -35,7 +35,7 @@ def reproduce_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where to write; finished parts that are there are not run again.",
+            help="Where to write; finished jobs there are not run again.",
             show_default="output/reproduction, or output/reproduction-quick",
         ),
     ] = None,
@@ -54,9 +54,8 @@ def reproduce_command(
     ] = None,
 ) -> None:
     """Reproduce the paper: run its studies and write data, figures and a page."""
-    from banditrank.experiments.catalog import find_studies
-    from banditrank.experiments.report import PAGE_FILE
-    from banditrank.experiments.reproduce import reproduce
+    from banditrank.experiments.report import HTML_FILE
+    from banditrank.experiments.reproduce import find_studies, reproduce
 
     studies = find_studies(names or [], training=training, profiles=profiles)
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
@@ -71,13 +70,15 @@ def reproduce_command(
                 workers=workers,
                 backend=cast("BackendName", backend),
                 address=address,
-                on_part=lambda name, _: done.append(name),
+                on_job=lambda name, _: done.append(name),
             )
     except KeyboardInterrupt:
-        typer.echo(f"banditrank: interrupted, parts done: {len(done)}; the same command goes on", err=True)
+        typer.echo(
+            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+        )
         raise typer.Exit(130) from None
     _print_report(report)
-    typer.echo(f"page: {directory / PAGE_FILE}")
+    typer.echo(f"report: {directory / HTML_FILE}")
 
 
 def _print_report(report: "Report") -> None:
@@ -92,14 +93,12 @@ def _print_report(report: "Report") -> None:
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     for study in report.studies:
-        checks = [check.holds for check in study.reading.checks if check.of == "paper"]
+        checks = [check.holds for check in study.result.checks if check.claimed_by == "paper"]
         held = f"{checks.count(True)} of {len(checks)}"
         if None in checks:
             held += f", {checks.count(None)} not decided"
-        table.add_row(
-            study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}"
-        )
+        table.add_row(study.study.name, study.study.title, study.result.verdict, held, f"{study.seconds:.0f}")
     console = make_console()
     console.print(f"Reproducing the paper: {kind}, seed {report.seed}, banditrank {report.version}")
     console.print(table)
-    console.print("checks: statements of the paper that the data bear out", style="dim")
+    console.print("checks: statements of the paper that the data confirm", style="dim")
