@@ -24,18 +24,18 @@ from interleaving import ROUNDS, interleave
 from isolation import measure_isolation
 from numpy_versions import NumpyUCB
 from policies import measure_policies
+from problems import easy_problem
 from servers import measure_servers
 from service import measure_service
 from solvers import measure_search_loops, measure_solvers
-from worlds import gentle_world
 
 from banditrank import Counts, UCBRank, __version__, kdd2012, simulate
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "output" / "bench.json"
 COEFFICIENT = 1.0
-WORLD = gentle_world(3, 20, 4)
+WORLD = easy_problem(3, 20, 4)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -137,7 +137,7 @@ def measure_memory() -> dict[str, float]:
 
 def measure_calls() -> dict[str, float]:
     """Tell how many rankings a second one call at a time gives."""
-    counts, rng, policy = settled_counts(WORLD), np.random.default_rng(0), UCBRank(COEFFICIENT)
+    counts, rng, policy = dense_counts(WORLD), np.random.default_rng(0), UCBRank(COEFFICIENT)
     empty = Counts.empty_for(WORLD)
     policy.rank(empty, 0, rng=rng)
 

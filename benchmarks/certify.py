@@ -34,7 +34,7 @@ from rich.table import Table
 from banditrank import MAXIMIN, NASH, UTILITARIAN, __version__, alpha_fair, custom
 from banditrank.cli.output import finite
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
-from banditrank.testing.honesty import complaint
+from banditrank.testing.certificates import find_certificate_error
 from banditrank.utilities.utility import Utility, ramp, sigmoid
 
 OUTPUT = Path(__file__).parent.parent / "output" / "certify.json"
@@ -86,7 +86,7 @@ class Tally:
     branched
         How many of all took more than one node.
     wrong
-        Of how many something untrue was said: see `banditrank.testing.honesty.complaint`.
+        Number of wrong certificates, by `banditrank.testing.certificates.find_certificate_error`.
     difference
         The largest |best − value| of a certified answer to the usual gap, as a share of the best.
     slowest
@@ -119,43 +119,43 @@ Tallies = dict[str, Tally]
 def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: Utility) -> None:
     """Solve one instance and compare."""
     rng = np.random.default_rng([seed, number])
-    world = draw(rng)
-    warm_start = rng.permutation(world.n_items)[: world.n_positions] if rng.random() < 0.5 else None
+    problem = draw(rng)
+    warm_start = rng.permutation(problem.n_items)[: problem.n_positions] if rng.random() < 0.5 else None
     luck = rng.random()
     target_gap = float(10.0 ** rng.uniform(-8, -1)) if luck < 0.1 else DEFAULT_GAP
     time_limit = 0.0 if luck > 0.95 else None
     found = solve(
-        world,
+        problem,
         utility,
         solver=solver,
-        bonuses=world.bonuses,
+        bonuses=problem.bonuses,
         warm_start=warm_start,
         target_gap=target_gap,
         time_limit=time_limit,
     )
-    best = float(solve(world, utility, solver="enumeration", bonuses=world.bonuses).value)
-    untrue = complaint(found, world, utility, best=best, target_gap=target_gap)
+    best = float(solve(problem, utility, solver="enumeration", bonuses=problem.bonuses).value)
+    error = find_certificate_error(found, problem, utility, best=best, target_gap=target_gap)
     usual = time_limit is None and target_gap == DEFAULT_GAP
     tally.loose += target_gap != DEFAULT_GAP
     tally.rushed += time_limit is not None
     tally.instances += usual
     tally.certified += bool(usual and found.certified)
     tally.branched += found.nodes > 1
-    tally.wrong += untrue is not None
+    tally.wrong += error is not None
     tally.slowest = max(tally.slowest, found.seconds)
     if usual and found.certified and best > found.value:
         share = float((best - found.value) / abs(best)) if best else math.inf
         tally.difference = max(tally.difference, share)
-    if untrue or (not found.certified and time_limit is None):
+    if error or (not found.certified and time_limit is None):
         tally.findings.append(
             {
                 "number": number,
-                "what": untrue or OPEN,
+                "what": error or OPEN,
                 "utility": str(utility),
-                "arrival_rates": world.arrival_rates.tolist(),
-                "position_preferences": world.position_preferences.tolist(),
-                "item_means": world.item_means.tolist(),
-                "bonuses": None if world.bonuses is None else world.bonuses.tolist(),
+                "arrival_rates": problem.arrival_rates.tolist(),
+                "position_preferences": problem.position_preferences.tolist(),
+                "item_means": problem.item_means.tolist(),
+                "bonuses": None if problem.bonuses is None else problem.bonuses.tolist(),
                 "warm_start": None if warm_start is None else warm_start.tolist(),
                 "target_gap": target_gap,
                 "time_limit": time_limit,

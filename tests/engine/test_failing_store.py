@@ -13,7 +13,7 @@ from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.base import Written
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Change, Entry, Shown, Verdict
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, rounds_of, shown
 
 DONE: Callable[[Answer], None] = lambda _: None  # noqa: E731
 

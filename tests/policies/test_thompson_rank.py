@@ -24,7 +24,7 @@ from banditrank.policies.base import policy_label
 from banditrank.policies.normal import factorise, softmax, solve_upper
 from banditrank.policies.posterior import _spread, start_posterior
 from banditrank.policies.world_draw import caution, draw_means, draw_preferences
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, settled_counts
+from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, dense_counts
 
 POLICIES: dict[str, MakePolicy] = {
     "personalized": lambda _: ThompsonRank(),
@@ -185,7 +185,7 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
 
 
 def test_rewards_are_taken_in_their_unit() -> None:
-    counts = settled_counts(kdd2012())
+    counts = dense_counts(kdd2012())
     paid = Counts.from_arrays(counts.displays, 7.0 * counts.rewards, counts.arrivals, counts.rounds)
     for treatment in ("personalized", "equal"):
         plain = ThompsonRank(treatment=treatment)
@@ -267,7 +267,7 @@ def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
 
 def test_the_world_it_drew_is_told_through_a_policy_that_forgets_too() -> None:
     policy = Forgetful(ThompsonRank(), "window:100")
-    state = policy.start(settled_counts(kdd2012()), None)
+    state = policy.start(dense_counts(kdd2012()), None)
     kernel, ranking = policy.kernel(n_items=5, n_positions=2), np.zeros(2, dtype=np.uintp)
     kernel.rank(state, 0, 1, policy.parameters(np.array([1]))[0], np.random.default_rng(1), ranking)
     drawn = policy.drawn_world(state)

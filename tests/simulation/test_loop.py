@@ -21,7 +21,7 @@ from banditrank import (
 )
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation import run
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 
 class Recomputed(Policy):
@@ -108,7 +108,7 @@ def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver:
 def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type) -> None:
     for family in ("random", "conflict"):
         problem = generate(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
-        counts = settled_counts(problem)
+        counts = dense_counts(problem)
         policy = kind(0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
         _, bonus, delta = policy.parameters(np.array([counts.rounds + 1]))[0]
         known = estimate(counts)

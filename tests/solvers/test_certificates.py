@@ -9,8 +9,8 @@ import pytest
 from banditrank import InvalidInputError, alpha_fair, custom, generate, solve
 from banditrank.solvers.method import Progress
 from banditrank.solvers.solve import DEFAULT_GAP
-from banditrank.testing.honesty import complaint
-from banditrank.testing.worlds import World
+from banditrank.testing.certificates import find_certificate_error
+from banditrank.testing.solver_problems import SolverProblem
 from banditrank.utilities.utility import Utility
 
 BELOW = custom(
@@ -53,7 +53,9 @@ def test_a_utility_that_is_no_number_is_refused() -> None:
         shape="concave",
         name="hole",
     )
-    world = World(np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]]))
+    world = SolverProblem(
+        np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]])
+    )
     with pytest.raises(InvalidInputError, match="must be a number wherever a ranking may be, got nan"):
         solve(world, utility)
 
@@ -77,7 +79,7 @@ def test_a_search_that_is_told_to_stop_says_how_far_it_came() -> None:
 
 
 STEEP_WORLDS = {
-    "few likes": World(
+    "few likes": SolverProblem(
         np.array([0.4, 0.3, 0.3]),
         np.tile([0.4, 0.3, 0.2, 0.1], (3, 1)),
         np.array(
@@ -88,7 +90,7 @@ STEEP_WORLDS = {
             ]
         ),
     ),
-    "one like": World(
+    "one like": SolverProblem(
         np.array([0.6, 0.4]),
         np.array([[0.4, 0.5, 0.1], [0.5, 0.5, 0.0]]),
         np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.3]]),
@@ -96,15 +98,15 @@ STEEP_WORLDS = {
 }
 
 
-def check(world: World, utility: Utility) -> None:
+def check(world: SolverProblem, utility: Utility) -> None:
     solution = solve(world, utility, solver="branch-and-bound", bonuses=world.bonuses)
     best = world.best(utility)
-    assert complaint(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
+    assert find_certificate_error(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
 
 
 @pytest.mark.parametrize("world", STEEP_WORLDS.values(), ids=STEEP_WORLDS)
 @pytest.mark.parametrize("alpha", [3, 5, 10, 20])
-def test_prices_from_steep_slopes_prove_nothing_of_flat_ones(world: World, alpha: float) -> None:
+def test_prices_from_steep_slopes_prove_nothing_of_flat_ones(world: SolverProblem, alpha: float) -> None:
     # Where a type gets almost nothing the slopes are as large as 1e36, and so are the prices found there.
     check(world, alpha_fair(alpha))
 
@@ -118,7 +120,8 @@ def test_no_world_with_many_zeros_is_certified_wrongly_by_a_steep_utility(alpha:
             means = 10.0 ** rng.uniform(-6, 0, (3, 6))
         bonuses = rng.exponential(0.05, 6) if number % 4 == 0 else None
         check(
-            World(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3), means, bonuses), alpha_fair(alpha)
+            SolverProblem(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3), means, bonuses),
+            alpha_fair(alpha),
         )
 
 

@@ -9,7 +9,7 @@ from helpers.servers import PostgresServer
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, Verdict
 from banditrank.storage.sql import SqlStore
-from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_events import CLICK, shown
 
 
 def outcomes_left(address: str) -> int:

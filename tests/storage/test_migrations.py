@@ -16,8 +16,8 @@ from banditrank.storage.records import Entry, KeyRecord, Snapshot
 from banditrank.storage.redis import RedisStore
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.tables import MIGRATIONS
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
-from banditrank.testing.store_sharing import at_once
+from banditrank.testing.store_concurrency import run_in_threads
+from banditrank.testing.store_events import CLICK, rounds_of, shown
 
 
 def set_schema(address: str, number: int) -> None:
@@ -130,6 +130,6 @@ def test_several_may_open_a_new_store_at_once(address: str) -> None:
         with open_store(address) as store:
             found.append(store.secret())
 
-    at_once(*[open_it] * 4)
+    run_in_threads(*[open_it] * 4)
     assert len(found) == 4
     assert len(set(found)) == 1

@@ -9,8 +9,8 @@ from banditrank.storage.opening import open_store
 from banditrank.storage.postgresql import PostgresStore
 from banditrank.storage.records import Entry, Verdict
 from banditrank.storage.tables import MIGRATIONS
-from banditrank.testing.store_entries import CLICK, shown
-from banditrank.testing.store_sharing import at_once
+from banditrank.testing.store_concurrency import run_in_threads
+from banditrank.testing.store_events import CLICK, shown
 
 
 def test_a_statement_that_takes_too_long_is_stopped_by_postgresql(postgresql: PostgresServer) -> None:
@@ -40,7 +40,7 @@ def test_tables_are_brought_up_to_date_however_long_that_takes(
             assert store._read("SELECT value FROM settings WHERE name = 'schema'") == [(str(len(steps)),)]
             assert store._read("SHOW statement_timeout") == [("1s",)]
 
-    at_once(open_it, open_it)  # one of them waits for the other
+    run_in_threads(open_it, open_it)  # one of them waits for the other
 
 
 def test_postgresql_is_told_to_wait_for_its_disk(postgresql: PostgresServer) -> None:

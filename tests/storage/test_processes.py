@@ -5,7 +5,7 @@ import sys
 
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, Verdict
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, rounds_of, shown
 
 # Each process reports the same rankings, in its own order and in groups of its own size, and says what was
 # counted when it is durable.
@@ -13,10 +13,10 @@ WRITE = """
 import sys
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry
-from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_events import CLICK, make_impression
 
 address, surface, size, rankings = sys.argv[1], *map(int, sys.argv[2:])
-entries = [Entry(shown(surface, number), CLICK) for number in range(rankings)]
+entries = [Entry(make_impression(surface, number), CLICK) for number in range(rankings)]
 if size % 2:
     entries.reverse()
 store = open_store(address)

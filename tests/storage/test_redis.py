@@ -9,7 +9,7 @@ from helpers.servers import PASSWORD, RedisServer
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, Verdict
-from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_events import CLICK, shown
 
 
 @pytest.mark.parametrize(

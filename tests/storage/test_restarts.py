@@ -15,7 +15,7 @@ from banditrank.storage.opening import open_store
 from banditrank.storage.postgresql import PostgresStore
 from banditrank.storage.records import Entry, Verdict
 from banditrank.storage.redis import RedisStore
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, rounds_of, shown
 
 
 @pytest.fixture(params=["postgresql", "redis"])

@@ -16,7 +16,7 @@ from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableErr
 from banditrank.storage.opening import open_store
 from banditrank.storage.records import Entry, Verdict
 from banditrank.storage.sqlite import SqliteStore
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, rounds_of, shown
 
 HOLD_THE_LOCK = """
 import sqlite3, sys

@@ -1,4 +1,4 @@
-"""What every store must satisfy. A new store proves itself by going through `STORE_CHECKS`.
+"""Conformance suite for stores: every store must pass all `STORE_CHECKS`.
 
 >>> from banditrank.storage.memory import MemoryStore
 >>> for check in STORE_CHECKS:
@@ -17,14 +17,14 @@ from banditrank.storage.records import (
     KeyRecord,
     Versions,
 )
-from banditrank.testing.store_counting import COUNTING_CHECKS
-from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
-from banditrank.testing.store_forgetting import FORGETTING_CHECKS
-from banditrank.testing.store_sharing import SHARING_CHECKS
+from banditrank.testing.store_commits import COMMIT_CHECKS
+from banditrank.testing.store_concurrency import CONCURRENCY_CHECKS
+from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
+from banditrank.testing.store_retention import RETENTION_CHECKS
 
 
-def check_surfaces_are_kept(open_store: OpenStore) -> None:
-    """What is created, changed and deleted is so for everybody; numbers are not used again."""
+def check_surface_lifecycle(open_store: OpenStore) -> None:
+    """All processes see creations, updates and deletions; surface ids are not reused."""
     store = open_store()
     first = store.create_surface("home", '{"a": "ä"}')
     other = store.create_surface("about", "{}")
@@ -44,8 +44,8 @@ def check_surfaces_are_kept(open_store: OpenStore) -> None:
     assert again.number not in (first.number, other.number)
 
 
-def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
-    """Cells that a surface is created with are its first change; versions go on from there."""
+def check_surface_with_initial_counts(open_store: OpenStore) -> None:
+    """Initial counts of a surface are its first change; versions continue from there."""
     store = open_store()
     source = store.create_surface("source", "{}").number
     store.commit([Entry(shown(source, 1), CLICK), Entry(shown(source, 2), NOT_CLICKED)])
@@ -62,11 +62,11 @@ def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
     except NameTakenError:
         assert rounds_of(store, copy) == 3
     else:
-        raise AssertionError("a name was given twice")
+        raise AssertionError("a duplicate name was accepted")
 
 
-def check_names_are_taken_once(open_store: OpenStore) -> None:
-    """A second surface of the same name is refused, and the first stays as it is."""
+def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
+    """A second surface of the same name is rejected, and the first is unchanged."""
     store = open_store()
     first = store.create_surface("home", "{}")
     try:
@@ -74,11 +74,11 @@ def check_names_are_taken_once(open_store: OpenStore) -> None:
     except NameTakenError:
         assert store.find_surface("home") == first
     else:
-        raise AssertionError("a name was given twice")
+        raise AssertionError("a duplicate name was accepted")
 
 
-def check_only_the_latest_revision_is_changed(open_store: OpenStore) -> None:
-    """Of two changes made from the same revision the second is refused, and so is one of another surface."""
+def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
+    """An update of an old revision or of a deleted surface is rejected."""
     store = open_store()
     record = store.create_surface("home", "{}")
     assert store.update_surface(record, "1") is not None
@@ -89,12 +89,14 @@ def check_only_the_latest_revision_is_changed(open_store: OpenStore) -> None:
     assert store.delete_surface("home")
     assert store.update_surface(found, "3") is None
     another = store.create_surface("home", "{}")
-    assert store.update_surface(record, "4") is None, "it has the same name and revision, and is another"
+    assert store.update_surface(record, "4") is None, (
+        "another surface of the same name and revision was updated"
+    )
     assert store.find_surface("home") == another
 
 
-def check_keys_are_kept(open_store: OpenStore) -> None:
-    """API keys are kept in the order of their making, and are revoked once."""
+def check_api_keys_are_stored(open_store: OpenStore) -> None:
+    """API keys are stored in order of creation, and are revoked once."""
     store = open_store()
     one = KeyRecord("k1", "page", ("rank",), b"\x00\xff", 5)
     two = KeyRecord("k2", "ops", ("read", "administer"), b"\x01", 6)
@@ -108,8 +110,8 @@ def check_keys_are_kept(open_store: OpenStore) -> None:
     assert [key.revoked for key in open_store().api_keys()] == [9, None]
 
 
-def check_expiry_and_surfaces_of_keys_are_kept(open_store: OpenStore) -> None:
-    """The expiry and the surfaces of an API key are stored, also after it is revoked."""
+def check_key_expiry_and_surfaces_are_stored(open_store: OpenStore) -> None:
+    """Expiry and surfaces of an API key are stored, also after it is revoked."""
     store = open_store()
     scoped = KeyRecord(
         "k1", "page", ("rank",), b"\x00", 5, expires_at_ms=(1 << 41) + 1, surfaces=("home", "a.b-c_d")
@@ -123,8 +125,8 @@ def check_expiry_and_surfaces_of_keys_are_kept(open_store: OpenStore) -> None:
     assert open_store().api_keys()[0] == replace(scoped, revoked=10)
 
 
-def check_text_that_no_store_can_hold_is_not_found(open_store: OpenStore) -> None:
-    """A look-up by a string with NUL or a lone surrogate finds nothing, and does not raise."""
+def check_unstorable_names_are_not_found(open_store: OpenStore) -> None:
+    """A look-up by a string with NUL or a lone surrogate finds nothing and does not raise."""
     store = open_store()
     store.create_surface("home", "{}")
     store.add_key(KeyRecord("k1", "page", ("rank",), b"\x00", 5))
@@ -137,31 +139,31 @@ def check_text_that_no_store_can_hold_is_not_found(open_store: OpenStore) -> Non
     assert [key.revoked for key in store.api_keys()] == [None]
 
 
-def check_the_secret_is_shared(open_store: OpenStore) -> None:
-    """All who open a store have the same secret."""
+def check_secret_is_shared(open_store: OpenStore) -> None:
+    """All processes that open a store read the same secret."""
     secret = open_store().secret()
     assert len(secret) == 32
     assert open_store().secret() == secret
 
 
-def check_a_store_at_work_is_well(open_store: OpenStore) -> None:
-    """A store that can be written to says so, and nothing changes."""
+def check_health_check_passes(open_store: OpenStore) -> None:
+    """The health check of a working store passes and changes nothing."""
     store = open_store()
     store.check()
     assert store.surfaces() == []
 
 
 STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
-    check_surfaces_are_kept,
-    check_a_surface_may_begin_with_counts,
-    check_names_are_taken_once,
-    check_only_the_latest_revision_is_changed,
-    check_keys_are_kept,
-    check_expiry_and_surfaces_of_keys_are_kept,
-    check_text_that_no_store_can_hold_is_not_found,
-    check_the_secret_is_shared,
-    check_a_store_at_work_is_well,
-    *COUNTING_CHECKS,
-    *FORGETTING_CHECKS,
-    *SHARING_CHECKS,
+    check_surface_lifecycle,
+    check_surface_with_initial_counts,
+    check_duplicate_names_are_rejected,
+    check_stale_updates_are_rejected,
+    check_api_keys_are_stored,
+    check_key_expiry_and_surfaces_are_stored,
+    check_unstorable_names_are_not_found,
+    check_secret_is_shared,
+    check_health_check_passes,
+    *COMMIT_CHECKS,
+    *RETENTION_CHECKS,
+    *CONCURRENCY_CHECKS,
 )

@@ -1,4 +1,4 @@
-"""What every store must satisfy while several write and read at once."""
+"""Conformance checks of concurrent reads and commits."""
 
 import threading
 from collections import Counter
@@ -7,23 +7,23 @@ from itertools import count
 
 from banditrank.storage.base import Store
 from banditrank.storage.records import NOT_CLICKED, Entry, Snapshot, Verdict
-from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
+from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
 
 _THREADS = 4
 _ROUNDS = 25
 
 
-def at_once(*jobs: Callable[[], None]) -> None:
-    """Run jobs in threads, and raise what any of them raised."""
+def run_in_threads(*calls: Callable[[], None]) -> None:
+    """Call functions in parallel threads, and raise the first error of any of them."""
     failures: list[BaseException] = []
 
-    def run(job: Callable[[], None]) -> None:
+    def run(call: Callable[[], None]) -> None:
         try:
-            job()
-        except BaseException as error:  # noqa: BLE001 - told below
+            call()
+        except BaseException as error:  # noqa: BLE001 - raised below
             failures.append(error)
 
-    threads = [threading.Thread(target=run, args=[job]) for job in jobs]
+    threads = [threading.Thread(target=run, args=[call]) for call in calls]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -32,8 +32,8 @@ def at_once(*jobs: Callable[[], None]) -> None:
         raise failures[0]
 
 
-def check_threads_write_together(open_store: OpenStore) -> None:
-    """Threads, and others that opened the store, lose nothing and count nothing twice."""
+def check_concurrent_commits(open_store: OpenStore) -> None:
+    """Commits of parallel threads and processes are neither lost nor counted twice."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     numbers = count()
@@ -46,14 +46,14 @@ def check_threads_write_together(open_store: OpenStore) -> None:
 
         return write
 
-    at_once(*(writing(store if number % 2 else open_store()) for number in range(_THREADS)))
+    run_in_threads(*(writing(store if number % 2 else open_store()) for number in range(_THREADS)))
     assert rounds_of(store, surface) == _THREADS * _ROUNDS
     versions = [change.version for change in store.changes(surface, after=0, limit=10_000)]
     assert versions == list(range(1, len(versions) + 1))
 
 
-def check_one_of_many_settles(open_store: OpenStore) -> None:
-    """Of several who report the same rankings at once one is counted, and the others are told so."""
+def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
+    """Of parallel feedback for the same impression exactly one counts."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     verdicts: list[list[Verdict]] = []
@@ -72,15 +72,15 @@ def check_one_of_many_settles(open_store: OpenStore) -> None:
 
         return write
 
-    at_once(*(writing(open_store(), number) for number in range(_THREADS)))
+    run_in_threads(*(writing(open_store(), number) for number in range(_THREADS)))
     for given in zip(*verdicts, strict=True):
         of_kind = Counter(given)
         assert of_kind == {Verdict.COUNTED: 1, Verdict.REPEATED: 1, Verdict.CONTRADICTED: 2}, given
     assert rounds_of(store, surface) == _ROUNDS
 
 
-def check_readers_miss_nothing(open_store: OpenStore) -> None:
-    """Whoever reads changes while others write sees them without a gap, and in the end all."""
+def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
+    """A reader that runs in parallel to commits sees all changes without gaps."""
     store, reader = open_store(), open_store()
     surface = store.create_surface("home", "{}").number
     seen: list[int] = []
@@ -96,23 +96,23 @@ def check_readers_miss_nothing(open_store: OpenStore) -> None:
     def read() -> None:
         finished = False
         while not finished:
-            finished = done.is_set()  # before reading: what was written until then must be seen
+            finished = done.is_set()  # before reading, so that all earlier commits must be seen
             changes = reader.changes(surface, after=len(seen))
             seen.extend(change.version for change in changes)
             assert seen == list(range(1, len(seen) + 1))
 
     def write_all() -> None:
         try:
-            at_once(writing(store, 1), writing(open_store(), 2))
+            run_in_threads(writing(store, 1), writing(open_store(), 2))
         finally:
             done.set()
 
-    at_once(read, write_all)
+    run_in_threads(read, write_all)
     assert len(seen) == 2 * _ROUNDS
 
 
-def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
-    """Groups of the same surfaces in different orders, forgetting and new definitions get along."""
+def check_no_deadlocks(open_store: OpenStore) -> None:
+    """Groups of the same surfaces in different orders, pruning and updates do not deadlock."""
     store = open_store()
     surfaces = [store.create_surface(name, "{}").number for name in ("one", "two")]
 
@@ -125,7 +125,7 @@ def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
 
         return write
 
-    def tend() -> None:
+    def maintain() -> None:
         own = open_store()
         for revision in range(1, _ROUNDS + 1):
             before = own.find_surface("two")
@@ -138,14 +138,14 @@ def check_nobody_waits_for_each_other(open_store: OpenStore) -> None:
                 own.forget(surface, before=revision)
             own.check()
 
-    at_once(tend, *(writing(open_store(), number) for number in (1, 2, 3)))
+    run_in_threads(maintain, *(writing(open_store(), number) for number in (1, 2, 3)))
     for surface in surfaces:
         assert rounds_of(store, surface) == 4 * _ROUNDS
 
 
-SHARING_CHECKS = (
-    check_threads_write_together,
-    check_one_of_many_settles,
-    check_readers_miss_nothing,
-    check_nobody_waits_for_each_other,
+CONCURRENCY_CHECKS = (
+    check_concurrent_commits,
+    check_concurrent_feedback_counts_once,
+    check_concurrent_readers_see_every_change,
+    check_no_deadlocks,
 )

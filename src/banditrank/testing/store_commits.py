@@ -1,4 +1,4 @@
-"""What every store must satisfy when it counts what was shown and clicked."""
+"""Conformance checks of commits: outcomes, counts, changes and versions."""
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from banditrank.storage.records import (
     Verdict,
     Versions,
 )
-from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
+from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
 
 
 def check_outcomes_count_once(open_store: OpenStore) -> None:
-    """The first outcome settles a ranking; the same again is repeated, another contradicts."""
+    """The first outcome of an impression counts; the same one again is repeated, another contradicts it."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     one, two = shown(surface, 1), shown(surface, 2)
@@ -35,8 +35,8 @@ def check_outcomes_count_once(open_store: OpenStore) -> None:
     assert counts.rewards[1].tolist() == [[0, 0], [0, 0], [0, 0], [1, 0]]
 
 
-def check_a_group_may_repeat_itself(open_store: OpenStore) -> None:
-    """Within one group, too, a ranking counts once."""
+def check_duplicates_in_a_group_count_once(open_store: OpenStore) -> None:
+    """An impression counts once within a group, too."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     one = shown(surface, 1)
@@ -46,13 +46,13 @@ def check_a_group_may_repeat_itself(open_store: OpenStore) -> None:
     assert rounds_of(store, surface) == 1
 
 
-def check_an_empty_group_is_nothing(open_store: OpenStore) -> None:
-    """Whoever commits nothing is told nothing."""
+def check_empty_group(open_store: OpenStore) -> None:
+    """An empty group has no statuses and no changes."""
     assert open_store().commit([]) == ([], [])
 
 
-def check_what_is_settled_stays_so(open_store: OpenStore) -> None:
-    """A note that a ranking was shown does not open it again if it comes after the outcome."""
+def check_late_impressions_do_not_reopen(open_store: OpenStore) -> None:
+    """An impression that arrives after its outcome is not opened again."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     store.commit([Entry(shown(surface, 1), CLICK)])
@@ -65,16 +65,16 @@ def check_what_is_settled_stays_so(open_store: OpenStore) -> None:
     assert rounds_of(store, surface) == 2
 
 
-def check_rewards_may_be_graded(open_store: OpenStore) -> None:
-    """A reward is kept to a millionth."""
+def check_graded_rewards(open_store: OpenStore) -> None:
+    """A reward is stored to a millionth."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     store.commit([Entry(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
     assert totals_of(store, surface).counts(range(4)).rewards[1, 1, 1] == 0.25
 
 
-def check_discarded_rankings_count_for_nothing(open_store: OpenStore) -> None:
-    """A discarded ranking is settled, and adds no change."""
+def check_discarded_impressions_add_no_counts(open_store: OpenStore) -> None:
+    """A discarded impression is closed, and adds no change."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     assert store.commit([Entry(shown(surface, 1), DISCARDED)]) == ([Verdict.COUNTED], [])
@@ -82,8 +82,8 @@ def check_discarded_rankings_count_for_nothing(open_store: OpenStore) -> None:
     assert rounds_of(store, surface) == 0
 
 
-def check_a_group_counts_as_a_whole_or_not_at_all(open_store: OpenStore) -> None:
-    """A group of which one entry cannot be counted changes nothing, whatever else is in it."""
+def check_commits_are_atomic(open_store: OpenStore) -> None:
+    """A group with one invalid event changes nothing."""
     store = open_store()
     one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
     no_position = Outcome(7, REWARD_UNITS)
@@ -101,8 +101,8 @@ def check_a_group_counts_as_a_whole_or_not_at_all(open_store: OpenStore) -> None
     assert store.commit(good).verdicts == [Verdict.COUNTED, Verdict.NOTED, Verdict.COUNTED]
 
 
-def check_surfaces_learn_apart(open_store: OpenStore) -> None:
-    """A group may be of several surfaces; those that are gone are told."""
+def check_commit_of_several_surfaces(open_store: OpenStore) -> None:
+    """A group may contain several surfaces; deleted ones are reported."""
     store = open_store()
     one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
     receipt = store.commit(
@@ -114,8 +114,8 @@ def check_surfaces_learn_apart(open_store: OpenStore) -> None:
     assert rounds_of(store, two) == 1
 
 
-def check_changes_come_in_order(open_store: OpenStore) -> None:
-    """Changes are numbered without a gap, and are read from any version on."""
+def check_changes_are_ordered(open_store: OpenStore) -> None:
+    """Changes are numbered without gaps, and can be read from any version."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     for number in range(5):
@@ -126,8 +126,8 @@ def check_changes_come_in_order(open_store: OpenStore) -> None:
     assert store.changes(surface, after=5) == []
 
 
-def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
-    """Every commit that counts and every new definition is seen in the versions, and nothing else is."""
+def check_versions(open_store: OpenStore) -> None:
+    """Versions change with every counted commit and every new definition, and with nothing else."""
     store = open_store()
     record = store.create_surface("home", "{}")
     surface = record.number
@@ -138,8 +138,8 @@ def check_versions_tell_who_is_behind(open_store: OpenStore) -> None:
     assert open_store().versions() == {surface: Versions(2, 1)}
 
 
-def check_open_rankings_are_found(open_store: OpenStore) -> None:
-    """Rankings without an outcome are found by when they lapse."""
+def check_open_impressions(open_store: OpenStore) -> None:
+    """Impressions without an outcome are found by their expiry."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     entries = [Entry(shown(surface, number, lapses=1000 * number), None) for number in (3, 1, 2, 4)]
@@ -153,8 +153,8 @@ def check_open_rankings_are_found(open_store: OpenStore) -> None:
     assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
 
 
-def check_the_first_open_rankings_are_found(open_store: OpenStore) -> None:
-    """Whoever asks for some is given those that lapse first, in whatever groups and order they came."""
+def check_open_impressions_are_ordered_by_expiry(open_store: OpenStore) -> None:
+    """With a limit, the impressions that expire first are returned, whatever the order of their commits."""
     rng = np.random.default_rng(5)
     store = open_store()
     surface = store.create_surface("home", "{}").number
@@ -169,8 +169,8 @@ def check_the_first_open_rankings_are_found(open_store: OpenStore) -> None:
     assert len(store.open_entries(surface, since=0, until=5000)) == len(still_open)
 
 
-def check_times_are_kept(open_store: OpenStore) -> None:
-    """A change says when it was made, unless it came with the surface."""
+def check_change_times(open_store: OpenStore) -> None:
+    """A change has the time of its commit; that of initial counts is 0."""
     store = open_store()
     surface = store.create_surface("home", "{}", cells=bytes(22)).number
     told = store.commit([Entry(shown(surface, 1), CLICK)], at=1_700_000_000_123).changes
@@ -178,8 +178,8 @@ def check_times_are_kept(open_store: OpenStore) -> None:
     assert [change.at for change in open_store().changes(surface, after=0)] == [0, 1_700_000_000_123]
 
 
-def check_cells_add_up(open_store: OpenStore) -> None:
-    """The counts are those of the rounds that were committed, whatever the groups."""
+def check_counts_add_up(open_store: OpenStore) -> None:
+    """The counts are those of the committed rounds, whatever the groups."""
     rng = np.random.default_rng(4)
     store = open_store()
     surface = store.create_surface("home", "{}").number
@@ -200,19 +200,19 @@ def check_cells_add_up(open_store: OpenStore) -> None:
     assert (counts.rewards == rewards).all()
 
 
-COUNTING_CHECKS = (
+COMMIT_CHECKS = (
     check_outcomes_count_once,
-    check_a_group_may_repeat_itself,
-    check_an_empty_group_is_nothing,
-    check_what_is_settled_stays_so,
-    check_rewards_may_be_graded,
-    check_discarded_rankings_count_for_nothing,
-    check_a_group_counts_as_a_whole_or_not_at_all,
-    check_surfaces_learn_apart,
-    check_changes_come_in_order,
-    check_versions_tell_who_is_behind,
-    check_open_rankings_are_found,
-    check_the_first_open_rankings_are_found,
-    check_times_are_kept,
-    check_cells_add_up,
+    check_duplicates_in_a_group_count_once,
+    check_empty_group,
+    check_late_impressions_do_not_reopen,
+    check_graded_rewards,
+    check_discarded_impressions_add_no_counts,
+    check_commits_are_atomic,
+    check_commit_of_several_surfaces,
+    check_changes_are_ordered,
+    check_versions,
+    check_open_impressions,
+    check_open_impressions_are_ordered_by_expiry,
+    check_change_times,
+    check_counts_add_up,
 )

@@ -1,15 +1,15 @@
-"""What every store must satisfy when it sums up, forgets and deletes."""
+"""Conformance checks of snapshots, pruning and purging."""
 
 from functools import partial
 
 from banditrank.storage.base import Store
 from banditrank.storage.records import NOT_CLICKED, NOTHING, Entry, Snapshot, Verdict
-from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
-from banditrank.testing.store_sharing import at_once
+from banditrank.testing.store_concurrency import run_in_threads
+from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
 
 
-def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
-    """What a snapshot sums up can be forgotten; versions go on."""
+def check_snapshots_replace_changes(open_store: OpenStore) -> None:
+    """Changes up to a snapshot can be pruned; versions continue."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     assert store.snapshot(surface) == NOTHING
@@ -27,13 +27,13 @@ def check_snapshots_stand_for_changes(open_store: OpenStore) -> None:
     assert rounds_of(store, surface) == 4
     assert store.commit([Entry(shown(surface, 9), CLICK)]).changes[0].version == 5
     later = store.commit([Entry(shown(surface, 3, lapses=30), CLICK)])
-    assert later.verdicts == [Verdict.REPEATED], "a ranking that lapses later was forgotten"
+    assert later.verdicts == [Verdict.REPEATED], "an impression that expires later was pruned"
     earlier = store.commit([Entry(shown(surface, 1, lapses=10), CLICK)])
-    assert earlier.verdicts == [Verdict.FORGOTTEN], "an old ranking may be counted twice"
+    assert earlier.verdicts == [Verdict.FORGOTTEN], "a pruned impression was counted twice"
 
 
-def check_snapshots_are_kept_once(open_store: OpenStore) -> None:
-    """The first snapshot of a version stays; an older one may come later."""
+def check_snapshots_are_written_once(open_store: OpenStore) -> None:
+    """The first snapshot of a version stays; one of an older version may be saved later."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     store.save_snapshot(surface, Snapshot(5, b"five", 50, b"how it came"))
@@ -44,8 +44,8 @@ def check_snapshots_are_kept_once(open_store: OpenStore) -> None:
     assert store.snapshot(surface, up_to=2) == NOTHING
 
 
-def check_who_is_behind_sees_a_gap(open_store: OpenStore) -> None:
-    """Whoever asks for changes that were forgotten is given later ones, also if nothing came since."""
+def check_pruned_changes_leave_a_gap(open_store: OpenStore) -> None:
+    """Reading from a pruned version returns later changes, also if there were none since."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     for number in range(3):
@@ -59,8 +59,8 @@ def check_who_is_behind_sees_a_gap(open_store: OpenStore) -> None:
     assert store.commit([Entry(shown(surface, 4), CLICK)]).changes[0].version == 4
 
 
-def check_much_is_forgotten(open_store: OpenStore) -> None:
-    """However much there is that is old, all of it goes, and nothing that is not."""
+def check_pruning_of_many_impressions(open_store: OpenStore) -> None:
+    """All old impressions are pruned, however many, and no others."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     entries = [
@@ -77,8 +77,8 @@ def check_much_is_forgotten(open_store: OpenStore) -> None:
     assert still_open == [entry for entry in left if entry.outcome is None]
 
 
-def check_what_is_forgotten_is_not_counted_again(open_store: OpenStore) -> None:
-    """Feedback for a ranking that is forgotten counts for nothing, whoever brings it, beside what counts."""
+def check_pruned_impressions_are_not_counted_again(open_store: OpenStore) -> None:
+    """Feedback for a pruned impression does not count, whichever process commits it."""
     store, other = open_store(), open_store()
     surface = store.create_surface("home", "{}").number
     old, new = shown(surface, 1, lapses=1000), shown(surface, 2, lapses=3000)
@@ -91,8 +91,8 @@ def check_what_is_forgotten_is_not_counted_again(open_store: OpenStore) -> None:
     assert rounds_of(other, surface) == 2
 
 
-def check_nothing_is_left_of_a_deleted_surface(open_store: OpenStore) -> None:
-    """What was known of a surface goes with it, whoever writes to it later."""
+def check_deleted_surfaces_are_purged(open_store: OpenStore) -> None:
+    """All data of a deleted surface are purged, also those that are written after the deletion."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
     store.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
@@ -108,8 +108,8 @@ def check_nothing_is_left_of_a_deleted_surface(open_store: OpenStore) -> None:
     assert store.versions() == {}
 
 
-def check_much_is_deleted_by_and_by(open_store: OpenStore) -> None:
-    """However much was learned of a surface, all of it goes, whoever tidies, and nothing of another does."""
+def check_large_surfaces_are_purged_in_steps(open_store: OpenStore) -> None:
+    """All data of a large deleted surface are purged by any process, and none of another surface."""
     store, other = open_store(), open_store()
     large, small = store.create_surface("large", "{}").number, store.create_surface("small", "{}").number
     kept = [Entry(shown(small, 1), CLICK), Entry(shown(small, 2), None)]
@@ -119,28 +119,28 @@ def check_much_is_deleted_by_and_by(open_store: OpenStore) -> None:
     assert store.delete_surface("large")
     assert not other.delete_surface("large")
     again = other.create_surface("large", "{}").number
-    open_store()  # which does not wait for what is left
+    open_store()  # does not wait for the purge
     tidy_up(store, other)
     assert_nothing_is_left(store, large)
     assert store.versions().keys() == {small, again}
     assert rounds_of(store, small) == 1
     assert store.open_entries(small, since=0, until=10_000) == kept[1:]
     assert store.definition(small, revision=1) == "{}"
-    assert not other.tidy(), "there is nothing left to be done"
+    assert not other.tidy(), "nothing is left to purge"
 
 
 def tidy_up(*stores: Store) -> None:
-    """Throw away all that is left of deleted surfaces, several at once."""
+    """Purge all data of deleted surfaces, in several threads."""
 
     def tidy(store: Store) -> None:
         while store.tidy():
             pass
 
-    at_once(*(partial(tidy, store) for store in stores))
+    run_in_threads(*(partial(tidy, store) for store in stores))
 
 
 def assert_nothing_is_left(store: Store, surface: int) -> None:
-    """Check that nothing is known of a surface any more."""
+    """Assert that no data of a surface are left."""
     assert store.snapshot(surface) == NOTHING
     assert store.changes(surface, after=0) == []
     assert store.open_entries(surface, since=0, until=10_000) == []
@@ -148,12 +148,12 @@ def assert_nothing_is_left(store: Store, surface: int) -> None:
     assert store.definition(surface, revision=1) is None
 
 
-FORGETTING_CHECKS = (
-    check_snapshots_stand_for_changes,
-    check_snapshots_are_kept_once,
-    check_who_is_behind_sees_a_gap,
-    check_much_is_forgotten,
-    check_what_is_forgotten_is_not_counted_again,
-    check_nothing_is_left_of_a_deleted_surface,
-    check_much_is_deleted_by_and_by,
+RETENTION_CHECKS = (
+    check_snapshots_replace_changes,
+    check_snapshots_are_written_once,
+    check_pruned_changes_leave_a_gap,
+    check_pruning_of_many_impressions,
+    check_pruned_impressions_are_not_counted_again,
+    check_deleted_surfaces_are_purged,
+    check_large_surfaces_are_purged_in_steps,
 )

@@ -1,12 +1,12 @@
-"""Worlds with a short initial phase, so that what is measured is the policy at work."""
+"""Problems with a short initial phase, so that benchmarks measure learning."""
 
 import numpy as np
 
 from banditrank import Problem
 
 
-def gentle_world(n_user_types: int, n_items: int, n_positions: int) -> Problem:
-    """Draw a world in which every position is looked at and every item liked, at least a little."""
+def easy_problem(n_user_types: int, n_items: int, n_positions: int) -> Problem:
+    """Return a random problem without small preferences or means."""
     rng = np.random.default_rng(0)
     return Problem(
         rng.dirichlet(np.full(n_user_types, 5.0)),

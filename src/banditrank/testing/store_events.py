@@ -1,4 +1,4 @@
-"""What checks of stores are made of: rankings that are told from others by a number, and what was counted."""
+"""Test data for store checks: numbered impressions, and the stored counts."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -8,18 +8,18 @@ from banditrank.storage.cells import Totals
 from banditrank.storage.records import REWARD_UNITS, Outcome, Shown, first_key, pack_ranking
 
 OpenStore: TypeAlias = Callable[[], Store]
-"""Opens the store under test, empty at first; called again, the same one as another process would."""
+"""Opens the store under test, empty at first; further calls open it as another process would."""
 
 CLICK = Outcome(0, REWARD_UNITS)
 
 
 def shown(surface: int, number: int, *, lapses: int = 1000, items: tuple[int, ...] = (3, 1)) -> Shown:
-    """Return a ranking that is told from others by a number."""
+    """Return an impression identified by a number."""
     return Shown(surface, first_key(lapses)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
 
 
 def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals:
-    """Return the counts of a surface of two user types, four items and two positions."""
+    """Return the stored counts of a surface of two user types, four items and two positions."""
     totals = Totals(n_user_types=2, n_items=4, n_positions=2)
     snapshot = store.snapshot(surface, up_to=up_to)
     totals.add(snapshot.cells)
@@ -30,5 +30,5 @@ def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals
 
 
 def rounds_of(store: Store, surface: int) -> int:
-    """Return how many rankings were counted."""
+    """Return the number of counted impressions."""
     return totals_of(store, surface).counts(range(4)).rounds
