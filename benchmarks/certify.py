@@ -32,7 +32,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, __version__, alpha_fair, custom
-from banditrank.cli.output import finite
+from banditrank.cli.output import finite_or_none
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.certificates import find_certificate_error
 from banditrank.utilities.utility import Utility, ramp, sigmoid
@@ -159,9 +159,9 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
                 "warm_start": None if warm_start is None else warm_start.tolist(),
                 "target_gap": target_gap,
                 "time_limit": time_limit,
-                "best": finite(best),
-                "value": finite(found.value),
-                "upper_bound": finite(found.upper_bound),
+                "best": finite_or_none(best),
+                "value": finite_or_none(found.value),
+                "upper_bound": finite_or_none(found.upper_bound),
             }
         )
 
@@ -255,7 +255,7 @@ def main() -> int:
                 "wrong": wrong,
                 "open": open_,
                 "utilities": {
-                    name: {**asdict(tally), "difference": finite(tally.difference)}
+                    name: {**asdict(tally), "difference": finite_or_none(tally.difference)}
                     for name, tally in tallies.items()
                 },
             },

@@ -62,7 +62,7 @@ def test_the_problem_is_written_and_can_be_used(
     path = tmp_path / "problem.toml"
     status, output, _ = run(capsys, *command(log, "--output", str(path), "--estimator", estimator))
     assert status == 0
-    assert f"problem.toml: the problem by the estimator {estimator}" in output
+    assert f"problem.toml: problem estimated by {estimator}" in output
     diagnosis = diagnose(extract(log.training, log.profiles))
     assert Problem.load(path) == getattr(diagnosis, estimator).problem
     assert run(capsys, "solve", str(path))[0] == 0
@@ -86,7 +86,7 @@ def test_json_on_standard_output_is_alone_and_complete(
     assert not list(tmp_path.iterdir())
 
 
-def test_empty_cells_are_told(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+def test_empty_cells_are_reported(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     written = write_log(tmp_path, [line for line in GOOD if line != row(2, 2, 1)])
     status, output, _ = run(capsys, *command(written, "--ads", "2"))
     assert status == 0
@@ -134,8 +134,8 @@ BAD = [
     (["--output", "a.toml", "--json", "./a.toml"], "--json must not be the file of --output, got 'a.toml'"),
     (["--output", "none/p.toml"], "--output must be a file in a directory that exists, got 'none/p.toml'"),
     (["--output", "."], "--output must be a file in a directory that exists, got '.'"),
-    (["--output", "training.txt"], "--output must not be a file that is read, got 'training.txt'"),
-    (["--json", "./userid_profile.txt"], "--json must not be a file that is read"),
+    (["--output", "training.txt"], "--output must not be an input file, got 'training.txt'"),
+    (["--json", "./userid_profile.txt"], "--json must not be an input file"),
     (["--json", "none/x.json"], "--json must be a file in a directory that exists"),
 ]
 

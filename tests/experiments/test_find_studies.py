@@ -48,7 +48,7 @@ def test_job_names_are_unique_and_digests_depend_on_seed_and_quick(study: object
     for seed, quick in ((0, False), (0, True), (1, False)):
         jobs = study.sweep(seed, quick=quick)
         assert len({job.name for job in jobs}) == len(jobs)
-        assert all(job.estimated_seconds > 0 and job.steps >= 1 for job in jobs)
+        assert all(job.estimated_seconds > 0 and job.n_steps >= 1 for job in jobs)
         digests[seed, quick] = [job.digest() for job in jobs]
     assert digests[0, False] == [job.digest() for job in study.sweep(0, quick=False)]
     for other in ((0, True), (1, False)):

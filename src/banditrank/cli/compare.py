@@ -1,4 +1,4 @@
-"""``banditrank compare``: a leaderboard of policies over suites of problems, and a page to show it."""
+"""``banditrank compare``: compare policies on suites of problems."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from banditrank.cli.command import split_names
-from banditrank.cli.output import WorkersOption, make_console, told_of_long_compiling
+from banditrank.cli.output import SeedOption, WorkersOption, announce_compilation, make_console
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import Report
@@ -16,41 +16,49 @@ def compare_command(
     suite: Annotated[
         list[str] | None,
         typer.Option(
-            help="table1, table1-equal, table1-nash, synthetic, graded, low-clicks, many-items, conflict, "
-            "conflict-nash, position-based, cascade, item-jumps, item-drift, turnover, or reproductions (of "
-            "figures of the policies' own papers); repeat it or put commas.",
+            help="Suites to run: table1, table1-equal, table1-nash, synthetic, graded, low-clicks, "
+            "many-items, conflict, conflict-nash, position-based, cascade, item-jumps, item-drift, "
+            "turnover, or reproductions (of the policies' own papers). Repeat or separate with commas.",
             show_default="all",
         ),
     ] = None,
     policies: Annotated[
         list[str] | None,
-        typer.Option(help="Names of policies, with commas between them.", show_default="all but the oracle"),
+        typer.Option(
+            help="Policies to compare, as for banditrank simulate; repeat or separate with commas.",
+            show_default="all but the oracle",
+        ),
     ] = None,
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Run less of each suite, in a minute or two; the page says what is cut."
+            "--quick",
+            help="Run a smaller version of each suite, in a minute or two; the report states its size.",
         ),
     ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where to write; finished jobs there are not run again.",
+            help="Directory to write to; finished jobs in it are not run again.",
             show_default="output/comparison, or output/comparison-quick",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
+    seed: SeedOption = 0,
     workers: WorkersOption = None,
 ) -> None:
-    """Compare policies on suites of problems: a leaderboard, data, figures and a page."""
+    """Compare policies on suites of problems.
+
+    Writes data, figures, a summary (JSON) and an HTML report with a leaderboard, and checks what the
+    policies' own papers report. Rerun the same command to resume after an interruption.
+    """
     from banditrank.experiments.compare.compare import compare
     from banditrank.experiments.report import HTML_FILE
 
     directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
     done: list[str] = []
     try:
-        with told_of_long_compiling("simulation", "loops"):
+        with announce_compilation("simulation", "simulation"):
             report = compare(
                 split_names(suite),
                 split_names(policies),
@@ -79,7 +87,7 @@ def _print_report(report: "Report") -> None:
     kind = "a quick run" if report.quick else "a full run"
     console.print(f"Comparing policies: {kind}, seed {report.seed}, banditrank {report.version}")
     if report.overview is not None:
-        for board in report.overview.result.tables[:-1]:  # the last, by suite, is too wide
+        for board in report.overview.result.tables[:-1]:  # the last table, by suite, is too wide
             table = Table(title=board.caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
             for column, kind in zip(board.columns, column_kinds(board), strict=True):
                 table.add_column(column, justify="right" if kind == "number" else "left")

@@ -1,4 +1,4 @@
-"""``banditrank reproduce``: the paper's figures, tables, lemmas and theorems, and a page to show them."""
+"""``banditrank reproduce``: reproduce the paper's figures, tables, lemmas and theorems."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -8,9 +8,10 @@ import typer
 from banditrank.cli.output import (
     AddressOption,
     BackendOption,
+    SeedOption,
     WorkersOption,
+    announce_compilation,
     make_console,
-    told_of_long_compiling,
 )
 
 if TYPE_CHECKING:
@@ -22,38 +23,44 @@ def reproduce_command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
-            help="synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, or all.",
+            metavar="NAME",
+            help="Studies to run: synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, or all.",
             show_default="all",
         ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Run less of each study, in about a minute; the page says what is cut."),
+        typer.Option(
+            "--quick",
+            help="Run a smaller version of each study, in about a minute; the report states its size.",
+        ),
     ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where to write; finished jobs there are not run again.",
+            help="Directory to write to; finished jobs in it are not run again.",
             show_default="output/reproduction, or output/reproduction-quick",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
+    seed: SeedOption = 0,
     workers: WorkersOption = None,
     backend: BackendOption = "joblib",
     address: AddressOption = None,
     training: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="For table1: training.txt of KDD Cup 2012 track 2, if you have it."
-        ),
+        typer.Option(metavar="FILE", help="For table1: training.txt of KDD Cup 2012 track 2 (optional)."),
     ] = None,
     profiles: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For table1: userid_profile.txt, with --training.")
+        Path | None,
+        typer.Option(metavar="FILE", help="For table1: userid_profile.txt, together with --training."),
     ] = None,
 ) -> None:
-    """Reproduce the paper: run its studies and write data, figures and a page."""
+    """Reproduce the paper's figures, tables, lemmas and theorems.
+
+    Writes data, figures, a summary (JSON) and an HTML report that shows the paper's claims beside the
+    findings. Rerun the same command to resume after an interruption.
+    """
     from banditrank.experiments.report import HTML_FILE
     from banditrank.experiments.reproduce import find_studies, reproduce
 
@@ -61,7 +68,7 @@ def reproduce_command(
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
     done: list[str] = []
     try:
-        with told_of_long_compiling(), told_of_long_compiling("simulation", "loops"):
+        with announce_compilation(), announce_compilation("simulation", "simulation"):
             report = reproduce(
                 studies,
                 directory,

@@ -151,9 +151,9 @@ class SimulationResult:
             "regret": {
                 "mean": self.mean.tolist(),
                 "median": self.median.tolist(),
-                "sd": self.sd.tolist(),
-                "q10": self.quantile(0.1).tolist(),
-                "q90": self.quantile(0.9).tolist(),
+                "standard_deviation": self.sd.tolist(),
+                "percentile_10": self.quantile(0.1).tolist(),
+                "percentile_90": self.quantile(0.9).tolist(),
             },
             "final_regret": self.final_regret.tolist(),
             "optimal_rate": self.optimal_rate[:, -1].tolist(),

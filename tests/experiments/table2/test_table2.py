@@ -109,6 +109,6 @@ def test_every_row_is_timed_for_either_number_of_rounds(monkeypatch: pytest.Monk
     made: list[int] = []
     data = job.run(workers=None, advance=made.append)
     assert job.is_timing
-    assert sum(made) == job.steps == 2 * len(ROWS) * 600
+    assert sum(made) == job.n_steps == 2 * len(ROWS) * 600
     assert (data["seconds"] > 0).all()
     assert data.groupby(["row", "rounds"]).size().tolist() == [2] * 8

@@ -1,4 +1,4 @@
-"""Connections of the demo's users are kept, and made anew when the service closed them."""
+"""The transport reuses connections, and opens new ones after the service closed them."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from banditrank.client.asynchronous import AsyncClient
 from banditrank.client.attempts import ServiceError
-from banditrank.demo.connections import KeptConnections
+from banditrank.demo.transport import KeepAliveTransport
 
 ANSWER = b'{"surfaces": []}'
 RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
@@ -15,8 +15,8 @@ RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length
 )
 
 
-async def _ask_twice(*, closing: bool) -> int:
-    """Ask a server two things; return on how many connections they came."""
+async def _request_twice(*, closing: bool) -> int:
+    """Send two requests to a server; return the number of connections."""
     connections, ended = [], []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -32,22 +32,22 @@ async def _ask_twice(*, closing: bool) -> int:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        async with AsyncClient(f"http://127.0.0.1:{port}", transport=KeptConnections()) as client:
+        async with AsyncClient(f"http://127.0.0.1:{port}", transport=KeepAliveTransport()) as client:
             assert await client.surfaces() == []
             if closing:
                 await connections[0].wait_closed()
-                await asyncio.sleep(0)  # what was closed there is seen here
+                await asyncio.sleep(0)  # the client sees the closed connection
             assert await client.surfaces() == []
         await asyncio.gather(*ended)
     return len(connections)
 
 
 @pytest.mark.parametrize(("closing", "connections"), [(False, 1), (True, 2)])
-def test_a_connection_is_kept_until_it_is_closed(closing: bool, connections: int) -> None:  # noqa: FBT001
-    assert asyncio.run(_ask_twice(closing=closing)) == connections
+def test_a_connection_is_reused_until_it_is_closed(closing: bool, connections: int) -> None:  # noqa: FBT001
+    assert asyncio.run(_request_twice(closing=closing)) == connections
 
 
-def test_a_service_that_does_not_answer_is_given_up() -> None:
+def test_a_service_without_a_response_is_a_timeout() -> None:
     ended = []
 
     async def only_listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -59,7 +59,9 @@ def test_a_service_that_does_not_answer_is_given_up() -> None:
     async def ask() -> None:
         async with await asyncio.start_server(only_listen, "127.0.0.1", 0) as server:
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with AsyncClient(address, timeout=0.05, retries=0, transport=KeptConnections()) as client:
+            async with AsyncClient(
+                address, timeout=0.05, retries=0, transport=KeepAliveTransport()
+            ) as client:
                 with pytest.raises(ServiceError, match=r"cannot be reached: no answer within 0\.05 s"):
                     await client.surfaces()
             await asyncio.gather(*ended)
@@ -67,9 +69,9 @@ def test_a_service_that_does_not_answer_is_given_up() -> None:
     asyncio.run(ask())
 
 
-def test_a_service_that_is_not_there_is_an_error_as_any() -> None:
+def test_an_unreachable_service_is_an_error() -> None:
     async def ask() -> None:
-        async with AsyncClient("http://127.0.0.1:9", retries=0, transport=KeptConnections()) as client:
+        async with AsyncClient("http://127.0.0.1:9", retries=0, transport=KeepAliveTransport()) as client:
             await client.surfaces()
 
     with pytest.raises(ServiceError, match="the service cannot be reached"):

@@ -1,4 +1,4 @@
-"""Results are written whole, where they are wanted, and nowhere else."""
+"""Output files are checked before the computation, and written completely or not at all."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ QUICK = ["--policy", "oracle", "--horizon", "100", "--replications", "1"]
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    kdd2012().save("world.toml")
+    kdd2012().save("problem.toml")
 
 
 @pytest.mark.parametrize(
@@ -32,30 +32,30 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             ["frontier", "kdd2012", "--json", "a.svg", "--plot", "a.svg"],
             "--json must not be the file of --plot",
         ),
-        (["simulate", "world.toml", "--json", "world.toml"], "--json must not be a file that is read, got"),
-        (["solve", "./world.toml", "--json", "world.toml"], "--json must not be a file that is read, got"),
-        (["frontier", "world.toml", "--json", "link.json"], "--json must not be a file that is read, got"),
+        (["simulate", "problem.toml", "--json", "problem.toml"], "--json must not be an input file, got"),
+        (["solve", "./problem.toml", "--json", "problem.toml"], "--json must not be an input file, got"),
+        (["frontier", "problem.toml", "--json", "link.json"], "--json must not be an input file, got"),
         (["solve", "kdd2012", "--json", "none/a.json"], "--json must be a file in a directory that exists"),
         (["problem", "generate", "random", "-o", "."], "--output must be a file in a directory that exists"),
         (["problem", "generate", "random", "-o", ""], "-o must not be empty, got ''"),
         (["solve", ""], "argument must not be empty, got ''"),
     ],
 )
-def test_targets_that_would_do_harm_are_refused_before_the_work(
+def test_bad_output_files_are_refused_before_the_computation(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture
 ) -> None:
-    Path("link.json").symlink_to("world.toml")
+    Path("link.json").symlink_to("problem.toml")
     check_refusal(capsys, arguments, message)
 
 
-def test_a_directory_that_cannot_be_written_to_is_refused_before_the_work(
+def test_an_unwritable_directory_is_refused_before_the_computation(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
     check_refusal(capsys, ["solve", "kdd2012", "--json", "a.json"], "--json must be writable, got 'a.json'")
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -64,10 +64,10 @@ def test_a_directory_that_cannot_be_written_to_is_refused_before_the_work(
         (["problem", "generate", "random", "-o", "a"], "problem file"),
     ],
 )
-def test_a_full_disk_leaves_what_was_there(
+def test_a_full_disk_leaves_existing_files_unchanged(
     arguments: list[str],
     field: str,
-    there: bool,  # noqa: FBT001
+    exists: bool,  # noqa: FBT001
     capsys: pytest.CaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -77,7 +77,7 @@ def test_a_full_disk_leaves_what_was_there(
         write(path, text[: len(text) // 2], **settings)
         raise OSError(errno.ENOSPC, "Full")
 
-    if there:
+    if exists:
         Path("a").write_text("mine")
     before = contents()
     monkeypatch.setattr(Path, "write_text", fill)
@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_what_was_there(
     assert contents() == before
 
 
-def test_a_plot_is_written_whole_or_not_at_all(
+def test_a_plot_is_written_completely_or_not_at_all(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("a.png").write_text("mine")
@@ -102,7 +102,7 @@ def test_a_plot_is_written_whole_or_not_at_all(
     assert "plot file must be writable (no space left on device)" in complaint
 
 
-def test_json_can_go_through_a_pipe(tmp_path: Path) -> None:
+def test_json_can_be_written_to_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     program = "from banditrank.cli.main import main; main(['solve', 'kdd2012', '--json', 'pipe'])"
     with subprocess.Popen(
@@ -118,7 +118,7 @@ def test_ctrl_c_at_any_time_is_one_line(
     def interrupt(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("banditrank.experiments.catalog.find_studies", interrupt)
+    monkeypatch.setattr("banditrank.experiments.reproduce.find_studies", interrupt)
     monkeypatch.setattr("banditrank.model.catalog.find_problem", interrupt)
     for command in (["reproduce"], ["solve", "kdd2012"], ["problem", "show", "kdd2012"]):
         assert run(capsys, *command) == (130, "", "banditrank: interrupted\n")
