@@ -1,1 +1,1 @@
-"""Long-running checks of a running service, and what they are made of."""
+"""Long-running campaigns against a service: crashes, soak and disk use."""

@@ -1,4 +1,4 @@
-"""Clients of services that are killed: they remember what they were told."""
+"""Clients of services that are killed, which record all acknowledgements."""
 
 import random
 import threading
@@ -10,13 +10,13 @@ import httpx
 USER_TYPES = ("new", "old")
 ITEMS = tuple(f"item-{number}" for number in range(6))
 N_POSITIONS = 3
-WINDOW = 2.0  # seconds, where rankings lapse
-_SILENT = 0.2  # of rankings that may lapse, the share that is never reported
-_LATE = 0.2  # and the share that is reported about when it lapses
+WINDOW = 2.0  # seconds until impressions expire
+_SILENT = 0.2  # share of expiring impressions without feedback
+_LATE = 0.2  # share of expiring impressions with feedback near their expiry
 
 
 def surface(*, lapsing: bool) -> dict:
-    """Return the surface that clients rank: what is counted is what was reported, or also what lapsed."""
+    """Return the surface of the clients; expired impressions count or are discarded."""
     shape = {"name": "crash", "items": ITEMS, "n_positions": N_POSITIONS, "user_types": USER_TYPES}
     if lapsing:
         return {**shape, "unreported": "not-clicked", "attribution_seconds": WINDOW}
@@ -25,7 +25,7 @@ def surface(*, lapsing: bool) -> dict:
 
 @dataclass
 class Ranking:
-    """A ranking that a client was given, and what it knows of it."""
+    """Ranking that a client received, with the state of its feedback."""
 
     id: str
     user_type: str
@@ -36,22 +36,22 @@ class Ranking:
 
 
 class Client(threading.Thread):
-    """Ranks and reports, again and again; a feedback is repeated until it is acknowledged or too late."""
+    """Client that ranks and reports in a loop; feedback is retried until it is acknowledged or expired."""
 
     def __init__(self, addresses: list[str], seed: int, *, lapsing: bool) -> None:
         super().__init__(daemon=True)
         self.addresses = addresses
         self.random = random.Random(seed)  # noqa: S311 - no secret
         self.lapsing = lapsing
-        self.finished = threading.Event()  # begin nothing more
-        self.aborted = threading.Event()  # do not even wait for what was begun
-        self.asked = 0  # for rankings, answered or not
+        self.finished = threading.Event()  # start no new requests
+        self.aborted = threading.Event()  # do not wait for pending requests
+        self.asked = 0  # requested rankings, with or without a response
         self.rankings: list[Ranking] = []
         self.repeated = 0  # acknowledged as counted before: the first acknowledgement was lost
         self.refusals: list[str] = []
 
     def run(self) -> None:
-        """Go on until the run is over."""
+        """Rank and report until the run ends."""
         late: list[Ranking] = []
         with httpx.Client(timeout=5) as http:
             while not (self.finished.is_set() or self.aborted.is_set() or self.refusals):
@@ -69,7 +69,7 @@ class Client(threading.Thread):
                     self.report(http, late.pop(0))
 
     def rank(self, http: httpx.Client) -> Ranking | None:
-        """Ask for a ranking."""
+        """Request a ranking."""
         user_type = self.random.choice(USER_TYPES)
         self.asked += 1
         shown = self.ask(http, "/v1/surfaces/crash/rankings", {"user_type": user_type})
@@ -79,7 +79,7 @@ class Client(threading.Thread):
         return Ranking(shown["id"], user_type, items, self.random.choice((None, *items)))
 
     def report(self, http: httpx.Client, ranking: Ranking) -> None:
-        """Report until that is acknowledged, or there is no more use in it."""
+        """Send feedback until it is acknowledged or expired."""
         feedback = {"ranking": ranking.id, "clicked": ranking.clicked}
         told = None
         while told is None and not self.aborted.is_set() and not self.refusals:
@@ -89,7 +89,7 @@ class Client(threading.Thread):
             self.repeated += told["status"] == "repeated"
 
     def ask(self, http: httpx.Client, path: str, body: dict) -> dict | None:
-        """Return an answer, None if there is none."""
+        """Return the response, or None if there is none."""
         try:
             response = http.post(self.random.choice(self.addresses) + path, json=body)
         except httpx.TransportError:
@@ -97,7 +97,7 @@ class Client(threading.Thread):
             return None
         if response.status_code == 503:
             return None
-        if self.lapsing and response.status_code in {409, 410}:  # it was settled without a click, or will be
+        if self.lapsing and response.status_code in {409, 410}:  # expired: counted without a click
             return {}
         if response.status_code != 200:
             self.refusals.append(response.text)

@@ -1,4 +1,4 @@
-"""What a store holds after services were killed, against what their clients were told."""
+"""Comparison of a store with the acknowledgements of its clients."""
 
 import json
 import time
@@ -13,12 +13,12 @@ from banditrank.storage.opening import open_store
 from campaigns.crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
 
 _ALWAYS = 1 << 47  # milliseconds since 1970
-_SETTLING_SECONDS = 120.0  # within which all that lapsed must be settled
+_SETTLING_SECONDS = 120.0  # until all expired impressions are counted
 
 
 def wait_until_settled(address: str) -> None:
-    """Wait until services have settled all rankings without feedback, and check that they do."""
-    time.sleep(WINDOW)  # until when rankings of the last moment are noted
+    """Wait until services have counted all expired impressions; fail after a timeout."""
+    time.sleep(WINDOW)  # until the last impressions expire
     until = time.monotonic() + _SETTLING_SECONDS
     with open_store(address) as store:
         surface = number_of(store)
@@ -28,7 +28,7 @@ def wait_until_settled(address: str) -> None:
 
 
 def check(address: str, clients: list[Client], *, lapsing: bool) -> None:
-    """Check that the store holds what clients were told, and nothing that nobody asked for."""
+    """Assert that the store holds exactly the acknowledged feedback."""
     displays: Counter[tuple[str, str, int]] = Counter()
     clicks: Counter[tuple[str, str, int]] = Counter()
     rankings = list(chain(*(client.rankings for client in clients)))
@@ -60,7 +60,7 @@ def check(address: str, clients: list[Client], *, lapsing: bool) -> None:
 
 
 def number_of(store: Store) -> int:
-    """Return the surface's number."""
+    """Return the id of the surface."""
     surface = store.find_surface("crash")
     assert surface is not None
     assert json.loads(surface.definition)["items"] == list(ITEMS)
@@ -68,7 +68,7 @@ def number_of(store: Store) -> int:
 
 
 def counts_of(store: Store) -> Counts:
-    """Return what was counted, and check that no version is missing."""
+    """Return the counts, and assert that no version is missing."""
     surface = number_of(store)
     totals = Totals(n_user_types=len(USER_TYPES), n_items=len(ITEMS), n_positions=N_POSITIONS)
     snapshot = store.snapshot(surface)

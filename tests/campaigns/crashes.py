@@ -1,10 +1,10 @@
-"""Kills services at random moments while clients rank and report, and counts what is left.
+"""Crash campaign: kill services at random moments while clients rank and report, then check the counts.
 
-Every client repeats a feedback until it is acknowledged, so in the end the store must hold exactly what was
-acknowledged; where rankings expire, also those that were shown and not reported.
+Every client retries feedback until it is acknowledged, so at the end the store must hold exactly the
+acknowledged feedback; where impressions expire, also those without feedback.
 
-``make crash KILLS=200`` runs this for long: so many kills on SQLite, divided among its set-ups, and a quarter
-of them on PostgreSQL and on Redis, whose servers are killed, too. The tests run it briefly.
+``make crash KILLS=200`` makes 200 kills on SQLite, divided among its set-ups, and a quarter of them each on
+PostgreSQL and on Redis, whose servers are killed, too. The tests run it briefly.
 """
 
 import argparse
@@ -29,19 +29,19 @@ from campaigns.progress import print_result, show_progress
 from campaigns.service_process import ServiceProcess
 
 _ORPHAN_SECONDS = 10.0
-_LONGEST_ANSWER = 60.0  # until a feedback is acknowledged when nothing is killed any more
+_MAX_RESPONSE_SECONDS = 60.0  # until feedback is acknowledged after the last kill
 
 
 @dataclass
 class Outcome:
-    """What a run came to."""
+    """Result of a run."""
 
     kills: int
     server_kills: int  # of these, of the store's server
     shown: int
     acknowledged: int
     repeated: int  # acknowledged as counted before: the first acknowledgement was lost
-    seconds: float  # that the kills took, with all restarts
+    seconds: float  # duration of the kills with all restarts
 
 
 def crash(
@@ -55,7 +55,7 @@ def crash(
     seed: int = 0,
     killed: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
-    """Run services and clients, kill so many times, and check what the store holds.
+    """Run services and clients, kill some of them, and check the store.
 
     Parameters
     ----------
@@ -115,17 +115,17 @@ def crash(
 
 
 def end(threads: list[Client]) -> None:
-    """Let clients finish what they began."""
+    """Wait for pending requests of clients."""
     for thread in threads:
         thread.finished.set()
-    until = time.monotonic() + _LONGEST_ANSWER
+    until = time.monotonic() + _MAX_RESPONSE_SECONDS
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     assert not any(thread.is_alive() for thread in threads), "a feedback is never acknowledged"
 
 
 class SetUp(NamedTuple):
-    """What runs while services are killed."""
+    """Set-up of services and store for a run."""
 
     store: str
     services: int
@@ -133,19 +133,19 @@ class SetUp(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The set-up, for the report."""
+        """Name of the set-up in the report."""
         return (
             f"{self.store}, {self.services} service{'s' * (self.services > 1)}{', expiring' * self.expiring}"
         )
 
 
 STORES = ("SQLite", "PostgreSQL", "Redis")
-FORMS = ((1, False), (2, False), (2, True))  # services, and whether rankings expire
+FORMS = ((1, False), (2, False), (2, True))  # services, and whether impressions expire
 SET_UPS = tuple(SetUp(store, *form) for store in STORES for form in FORMS)
 
 
 def kills_of(set_up: SetUp, kills: int) -> int:
-    """Return the share of a set-up: all kills are divided on SQLite, a quarter of them on each server.
+    """Return the number of kills of a set-up: all are divided on SQLite, a quarter on each server.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def kills_of(set_up: SetUp, kills: int) -> int:
 
 
 def run_all(kills: int, seed: int) -> None:
-    """Run all set-ups one after the other, and print what came of each as a row of a Markdown table."""
+    """Run all set-ups and print the result of each as a row of a Markdown table."""
     with (
         private_directory() as directory,
         private_directory() as for_postgresql,
@@ -195,7 +195,7 @@ def _run(set_up: SetUp, store: str, server: PrivateServer | None, kills: int, se
 
 
 def check_nothing_runs(directories: list[Path]) -> None:
-    """Check that no process is left: what a killed server started ends by itself, a moment later."""
+    """Assert that no process is left; children of a killed server end after a moment."""
     until = time.monotonic() + _ORPHAN_SECONDS
     while (left := left_running(directories)) and time.monotonic() < until:
         time.sleep(0.1)
@@ -203,11 +203,11 @@ def check_nothing_runs(directories: list[Path]) -> None:
 
 
 def left_running(directories: list[Path]) -> list[str]:
-    """Return the processes that this one started, or that work in one of some directories."""
+    """Return child processes, and processes that work in one of some directories."""
     places = tuple(map(str, directories))
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has ended
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
             if parent == os.getpid() or str((process / "cwd").readlink()).startswith(places):
                 found.append((process / "cmdline").read_text().replace("\0", " ") or process.name)
@@ -215,7 +215,7 @@ def left_running(directories: list[Path]) -> list[str]:
 
 
 def main() -> None:
-    """Run all set-ups, and exit with 1 if one of them lost or doubled something."""
+    """Run all set-ups; exit with 1 if feedback was lost or counted twice."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -33,13 +33,13 @@ N_ITEMS = 20
 USER_TYPES = ("type-1", "type-2", "type-3")
 START = 1_800_000_000_000  # milliseconds since 1970
 WINDOW = 1_800_000  # milliseconds, as of a surface by default
-RATE = 1  # rankings a millisecond
+RATE = 1  # rankings per millisecond
 CLICKED = 0.3
-MAX_COMMITS = 5_000  # each is synchronised with the disk
+MAX_COMMITS = 5_000  # each is synchronised to disk
 
 
 def rankings(surface: int, number: int, n_positions: int, start: int, seed: int) -> Iterator[Entry]:
-    """Return counted rankings of random items, in the order of time."""
+    """Return counted rankings of random items, in order of time."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     for place in range(number):
         key = new_key(start + WINDOW + place // RATE, chance.randbytes(TAIL_BYTES))

@@ -4,7 +4,7 @@ import sys
 
 
 def show_progress(line: str) -> None:
-    """Show a line in the place of the one before; below it where the output is not a terminal."""
+    """Show a progress line, which replaces the previous one on a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{line}")
     elif line:
@@ -13,7 +13,7 @@ def show_progress(line: str) -> None:
 
 
 def print_result(line: str) -> None:
-    """Print a line on standard output, where progress does not disturb it."""
+    """Print a result line to standard output."""
     show_progress("")
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

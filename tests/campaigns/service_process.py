@@ -1,4 +1,4 @@
-"""A `banditrank serve` process for campaigns: started, measured, killed and stopped."""
+"""`banditrank serve` process of a campaign."""
 
 import os
 import signal
@@ -41,10 +41,10 @@ class ServiceProcess:
         with (self.log or Path(os.devnull)).open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", program, *arguments],
-                env={**os.environ, "BANDITRANK_STORE": self.store},  # there may be a password in it
+                env={**os.environ, "BANDITRANK_STORE": self.store},  # may contain a password
                 stdout=subprocess.DEVNULL,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for the campaign, which stops the service itself
+                start_new_session=True,  # Ctrl-C reaches only the campaign, which stops the service
             )
         until = time.monotonic() + _START_SECONDS
         while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Soak test: hold a share of the service's capacity for long, and report what grows.
+"""Soak campaign: hold a share of the service's capacity for a long time and report growth.
 
 ``make soak MINUTES=30`` runs a service on SQLite with four surfaces, rankings that are never reported, items
 that come and go, and open dashboards. It exits with 1 if memory, file descriptors or threads grow faster than
@@ -31,9 +31,9 @@ CAPACITY_SECONDS = 10.0
 CONNECTIONS = 32
 STREAMS = 2  # for each surface, beside a dashboard that polls
 MAX_SAMPLES = 180
-_RSS_SECONDS = 0.25  # between two readings; a sample holds the least
-_COMPILE_SECONDS = 600.0  # within which a surface is created
-_COMPILE_RANKINGS = 300  # on each surface, so that a dashboard has something to show
+_RSS_SECONDS = 0.25  # between two readings; a sample holds the minimum
+_COMPILE_SECONDS = 600.0  # until a surface is created
+_COMPILE_RANKINGS = 300  # on each surface, so that dashboards have data
 
 USER_TYPES = ("type-1", "type-2", "type-3")
 SPARE_ITEMS = ("spare-1", "spare-2", "spare-3")
@@ -50,12 +50,12 @@ class SoakSurface(NamedTuple):
 
     @property
     def items(self) -> list[str]:
-        """The items that are shown first."""
+        """Initial items."""
         return [f"item-{number}" for number in range(self.n_items)]
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The surface as it is created; windows close within the warm-up, so that memory is level after."""
+        """Definition of the surface; windows close within the warm-up, so that memory then is constant."""
         shape = {"items": self.items, "n_positions": self.n_positions, "user_types": USER_TYPES}
         return {"name": self.name, **shape, "attribution_seconds": 60.0, **self.settings}
 
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _compile(store: str) -> None:
-    """Let a service of its own compile all that the measured one runs: the compiler needs much memory."""
+    """Compile all code in another service first, because the compiler needs much memory."""
     with ServiceProcess(store) as service, httpx.Client(timeout=_COMPILE_SECONDS) as http:
         _create_surfaces(service, http)
         for items in ((), SPARE_ITEMS):
@@ -124,7 +124,7 @@ async def _rank(service: ServiceProcess, surface: SoakSurface) -> None:
 
 
 async def soak(service: ServiceProcess, database: Path, run: SoakRun, *, seed: int) -> None:
-    """Measure the capacity, then hold a share of it and sample. SIGINT and SIGTERM cancel it."""
+    """Measure the capacity, then hold a share of it and take samples; SIGINT and SIGTERM cancel."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -164,7 +164,7 @@ async def _hold(
                 rss.append(service.rss())
                 await asyncio.sleep(_RSS_SECONDS)
             if sending.done():
-                break  # this window was not under load to its end
+                break  # the load ended within this window
             seconds, latencies = time.monotonic() - begun, sorted(load.latencies) or [float("nan")]
             run.samples.append(
                 Sample(
@@ -197,7 +197,7 @@ def _size(path: Path) -> int:
 
 
 def _report(run: SoakRun, error: Exception | None) -> int:
-    """Print what was measured, and return the exit code."""
+    """Print the report and return the exit code."""
     done = run.samples[-1].minutes if run.samples else 0.0
     print_result(
         f"capacity {run.capacity:,.0f} requests a second with all dashboards open, {run.rate:,.0f} sent "

@@ -36,7 +36,7 @@ class _Connection(asyncio.Protocol):
         self.load = load
         self.buffer = b""
         self.due = 0.0
-        self.is_reported = False  # whether the ranking under way is to be reported
+        self.is_reported = False  # whether the current ranking gets feedback
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -74,7 +74,7 @@ class _Connection(asyncio.Protocol):
 
 
 class Load:
-    """Requests over a number of connections, and what they measured.
+    """Requests over a number of connections, with their latencies.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Load:
         self.latencies: list[float] = []  # seconds, since they were last cleared
         self.failures: Counter[str] = Counter()
         self._rate: float | None = None
-        self._left = 0.0  # rankings that may still be requested
+        self._left = 0.0  # remaining number of rankings to request
         self._started = 0.0
         self._asked = 0
 
@@ -128,7 +128,7 @@ class Load:
         await self._settle()
 
     async def run_seconds(self, seconds: float, *, rate: float | None = None) -> float:
-        """Send requests for some seconds; return the number of responses a second.
+        """Send requests for some seconds; return the number of responses per second.
 
         Parameters
         ----------

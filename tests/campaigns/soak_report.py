@@ -12,10 +12,10 @@ _MIB = 1 << 20
 
 
 class Sample(NamedTuple):
-    """What was measured at the end of a window, and of the requests within it."""
+    """Measurements at the end of a window, and of the requests within it."""
 
     minutes: float  # since the load began
-    rss: int  # bytes, the least within the window
+    rss: int  # bytes, the minimum within the window
     file_descriptors: int
     threads: int
     wal: int  # bytes
@@ -32,11 +32,11 @@ class Measure(NamedTuple):
     name: str
     value: Callable[[Sample], float]
     digits: int
-    limit: float | None = None  # of growth a minute
+    limit: float | None = None  # of growth per minute
 
 
-# Pools of connections to the store, of two file descriptors each, and of threads fill slowly, up to 16 and 6:
-# limits on these tell a leak from that in runs of a quarter of an hour.
+# Connection pools (two file descriptors per connection) and thread pools fill slowly, up to 16 and 6: these
+# limits distinguish a leak from that in runs of 15 minutes.
 MEASURES = (
     Measure("RSS, MiB", lambda sample: sample.rss / _MIB, 2, limit=0.05),
     Measure("file descriptors", lambda sample: sample.file_descriptors, 0, limit=2.0),
@@ -50,11 +50,11 @@ MEASURES = (
 
 @dataclass
 class SoakRun:
-    """What a soak run measured so far."""
+    """Measurements of a soak run so far."""
 
-    minutes: float  # that it was meant to take
-    capacity: float = 0.0  # requests a second
-    rate: float = 0.0  # requests a second that are sent
+    minutes: float  # planned duration
+    capacity: float = 0.0  # requests per second
+    rate: float = 0.0  # requests per second that are sent
     samples: list[Sample] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -69,17 +69,17 @@ class SoakRun:
         return [sample for sample in self.samples if sample.minutes >= self.warm_up_minutes]
 
     def trend(self, measure: Measure) -> Trend:
-        """Return the growth of a measure a minute, after the warm-up."""
+        """Return the growth of a measure per minute, after the warm-up."""
         measured = self.measured
         return trend([sample.minutes for sample in measured], [measure.value(sample) for sample in measured])
 
     def bytes_per_ranking(self) -> Trend:
-        """Return the growth of the database file for every counted ranking, after the warm-up."""
+        """Return the growth of the database file per counted ranking, after the warm-up."""
         measured = self.measured
         return trend([sample.counted for sample in measured], [sample.database for sample in measured])
 
     def violations(self) -> list[str]:
-        """Return what must not be, a sentence each."""
+        """Return the violated limits, one sentence each."""
         found = []
         if len(self.measured) >= MIN_SAMPLES:
             for measure in MEASURES:

@@ -1,4 +1,4 @@
-"""Robust trends of what a soak run measures."""
+"""Robust trends of the measurements of a soak run."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Trend(NamedTuple):
 
 
 def trend(x: Sequence[float], y: Sequence[float]) -> Trend:
-    """Return the Theil–Sen slope of y over x: the median slope of all pairs, which outliers do not move.
+    """Return the Theil–Sen slope of y over x: the median slope of all pairs, which is robust to outliers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What goes on beside rankings in a soak run: open dashboards, and items that come and go."""
+"""Background activity of a soak run: open dashboards, metrics and changing items."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ import httpx
 
 _POLL_SECONDS = 2.0
 _SCRAPE_SECONDS = 15.0
-_REOPEN_SECONDS = 20.0  # after which a stream is closed and another one opened: pages are left, too
+_REOPEN_SECONDS = 20.0  # after which a stream is closed and another one opened, like pages
 _ROTATE_SECONDS = 5.0
 _CHUNK_BYTES = 1 << 16
 
@@ -37,7 +37,7 @@ class Visitors:
             self._start(self._stream(surface, closes=number == 0))
 
     def rotate_items(self, surface: str, shown: Sequence[str], spare: Sequence[str]) -> None:
-        """Retire the longest-shown item and show a spare one in its place, again and again.
+        """Replace the oldest item by a spare one, in a loop.
 
         Names come back: new ones for ever would grow the counts, as they should.
         """
@@ -86,13 +86,13 @@ class Visitors:
                 async with asyncio.timeout(_REOPEN_SECONDS if closes else None):
                     await self._read_stream(surface)
             except TimeoutError:
-                continue  # this page is closed, and another one opened
+                continue  # this page is closed and another one opened
             except (OSError, asyncio.IncompleteReadError) as error:
                 self.failures[f"stream: {error!r}"] += 1
             await asyncio.sleep(1)
 
     async def _read_stream(self, surface: str) -> None:
-        """Read a stream for as long as the service sends it."""
+        """Read a stream until the service ends it."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
             writer.write(f"GET /v1/surfaces/{surface}/events HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())

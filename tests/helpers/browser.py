@@ -1,4 +1,4 @@
-"""A real browser for tests: the system's Chromium or Chrome, which `make browser` installs."""
+"""Browser fixtures with the system's Chromium or Chrome, which `make browser` installs."""
 
 import os
 import shutil
@@ -11,38 +11,39 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 NAMES = (Path(__file__).parents[2] / "tools" / "browser_names").read_text().split()
-SECONDS = 30  # for any step: a page that takes longer is broken
+TIMEOUT_SECONDS = 30  # of any step
 THIS_MACHINE = {None, "", "localhost", "127.0.0.1"}
 
 OpenPage = Callable[..., Page]
 
 
-# Of a module and not of the session: while the browser runs, so does an event loop in this thread, and no
-# other test could start one.
+# Scope is the module: the browser runs an event loop in this thread, so other tests could not start one.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Start a browser for the tests of a module."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
-        pytest.fail("there is no browser: run `make browser`")
-    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox refuses to run as root
+        pytest.fail("browser not found: run `make browser`")
+    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox does not run as root
     arguments = ["--disable-dev-shm-usage"]  # containers often have too little shared memory for a page
     if as_root:
         arguments.append("--no-sandbox")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=arguments, timeout=1000 * SECONDS)
+        started = playwright.chromium.launch(
+            executable_path=program, args=arguments, timeout=1000 * TIMEOUT_SECONDS
+        )
         yield started
         started.close()
 
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[OpenPage]:
-    """Give a function that opens an address; the test fails if a page complained about anything.
+    """Yield a function that opens an address; the test fails on any error of a page.
 
     ``open_page(path.as_uri(), width=390, scheme="dark")`` returns Playwright's page.
     """
     contexts: list[BrowserContext] = []
-    complaints: list[str] = []
+    failures: list[str] = []
 
     def open_address(
         address: str, *, width: int = 1440, height: int = 900, scheme: Literal["light", "dark"] = "light"
@@ -51,37 +52,38 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
             viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
         )
         contexts.append(context)
-        context.set_default_timeout(1000 * SECONDS)
+        context.set_default_timeout(1000 * TIMEOUT_SECONDS)
         page = context.new_page()
-        watch(page, complaints)
+        collect_failures(page, failures)
         page.goto(address, wait_until="load")
         return page
 
     yield open_address
     for context in contexts:
         context.close()
-    assert not complaints, "\n".join(complaints)
+    assert not failures, "\n".join(failures)
 
 
-def watch(page: Page, complaints: list[str]) -> None:
-    """Note what goes wrong on a page, and every request to another machine."""
+def collect_failures(page: Page, failures: list[str]) -> None:
+    """Record errors of a page, and requests to other machines."""
 
-    def note(complaint: str, *, so: bool = True) -> None:
-        if so:
-            complaints.append(complaint[:300])
+    def record(failure: str, *, is_failure: bool = True) -> None:
+        if is_failure:
+            failures.append(failure[:300])
 
     page.on(
-        "console", lambda message: note(f"console: {message.text}", so=message.type in {"error", "warning"})
+        "console",
+        lambda message: record(f"console: {message.text}", is_failure=message.type in {"error", "warning"}),
     )
-    page.on("pageerror", lambda error: note(f"script: {error}"))
-    # A page may end its own requests, such as a stream of events when it is paused.
+    page.on("pageerror", lambda error: record(f"script: {error}"))
+    # A page may abort its own requests, such as an event stream when it is paused.
     page.on(
         "requestfailed",
-        lambda request: note(f"failed: {request.url}", so=request.failure != "net::ERR_ABORTED"),
+        lambda request: record(f"failed: {request.url}", is_failure=request.failure != "net::ERR_ABORTED"),
     )
     page.on(
         "request",
-        lambda request: note(
-            f"another machine: {request.url}", so=urlsplit(request.url).hostname not in THIS_MACHINE
+        lambda request: record(
+            f"another machine: {request.url}", is_failure=urlsplit(request.url).hostname not in THIS_MACHINE
         ),
     )

@@ -1,4 +1,4 @@
-"""Running the command line within a test."""
+"""Runs the command line within a test."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from banditrank.cli.main import main
 
 
 def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
-    """Run a command; return its status and what it wrote to standard output and standard error."""
+    """Run a command; return its exit status, standard output and standard error."""
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     streams = capsys.readouterr()
@@ -17,7 +17,7 @@ def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
 
 
 def check_refusal(capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:
-    """Check that a command ends with status 2 and one line, and changes no file where it runs."""
+    """Assert that a command fails with status 2 and one line, and changes no file."""
     before = contents()
     status, output, complaint = run(capsys, *arguments)
     assert status == 2
@@ -29,5 +29,5 @@ def check_refusal(capsys: pytest.CaptureFixture, arguments: list[str], message: 
 
 
 def contents() -> dict[Path, bytes | None]:
-    """Return all files and directories below the current one, with what the files hold."""
+    """Return all files and directories below the current one, with the content of files."""
     return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}

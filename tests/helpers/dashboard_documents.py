@@ -1,6 +1,6 @@
-"""Made-up documents of the dashboard's API, of any size: what the page is shown in tests.
+"""Made-up documents of the dashboard's API, of any size.
 
-They are of the types of `banditrank.engine.dashboard_document`; a test sees to that.
+They have the types of `banditrank.engine.dashboard_document`, which a test checks.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Made:
-    """A surface that was made up, and what the service says of it."""
+    """Documents of a made-up surface."""
 
     dashboard: Document
     series: Document
@@ -44,7 +44,7 @@ def make(
     retired: tuple[str, ...] = (),
     seed: int = 3,
 ) -> Made:
-    """Make up a world, estimates near it and a day of visits; without rounds nothing is known."""
+    """Make up a problem, estimates near it and a day of visits; without rounds there are no estimates."""
     rng = np.random.default_rng(seed)
     n = len(types)
     preferences = np.sort(rng.dirichlet(np.full(n_positions, 4.0), size=n), axis=1)

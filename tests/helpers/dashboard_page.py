@@ -1,4 +1,4 @@
-"""What tests do on the dashboard's page."""
+"""Actions and waits on the dashboard's page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,10 +6,10 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from helpers.browser import watch
+from helpers.browser import collect_failures
 from helpers.dashboard_server import Fixture
 
-# What ends a request that takes too long goes by the test's clock, too.
+# Request timeouts use the test's clock, too.
 _TIMEOUTS = """
   AbortSignal.timeout = (delay) => {
     const ending = new AbortController();
@@ -21,41 +21,41 @@ _TIMEOUTS = """
 
 @contextmanager
 def clocked_page(browser: Browser, server: Fixture) -> Iterator[Page]:
-    """Give a page whose time passes when the test says so.
+    """Yield a page whose clock is controlled by the test.
 
-    It may complain of what the service does, and of no more.
+    Failed requests to the service are allowed; other errors fail the test.
     """
-    complaints: list[str] = []
+    failures: list[str] = []
     with browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce") as context:
         page = context.new_page()
-        watch(page, complaints)
+        collect_failures(page, failures)
         page.clock.install(time=1_773_000_000)
         page.add_init_script(_TIMEOUTS)
         yield page
-    away = (f"failed: {server.address}/v1/", "console: Failed to load resource:")
-    assert [complaint for complaint in complaints if not complaint.startswith(away)] == []
+    allowed = (f"failed: {server.address}/v1/", "console: Failed to load resource:")
+    assert [failure for failure in failures if not failure.startswith(allowed)] == []
 
 
 def settled(page: Page) -> Page:
-    """Return the page of a surface once it shows what it was told."""
+    """Return the page of a surface once it shows its data."""
     expect(page.locator("#updated")).to_contain_text("Live")
     expect(page.locator("#working .a")).not_to_have_text("Loading…")
     return page
 
 
 def drawn(page: Page) -> None:
-    """Wait until what was asked for is on the page."""
+    """Wait until pending changes are drawn."""
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def pass_time(page: Page, seconds: int) -> None:
-    """Let time pass in steps, so that answers to what a timer asked arrive before the next one."""
+    """Advance the clock in steps, so that responses arrive before the next timer."""
     for _ in range(seconds):
         page.clock.run_for(1000)
 
 
 def rows_of(page: Page, key: str) -> list[list[str]]:
-    """Return the rows of the table behind a chart, which is opened for that."""
+    """Open the table of a chart and return its rows."""
     behind = page.locator(f"details[data-table={key}]")
     if not behind.evaluate("details => details.open"):
         behind.locator("summary").click()
@@ -67,7 +67,7 @@ def rows_of(page: Page, key: str) -> list[list[str]]:
 
 
 def readouts(page: Page, key: str) -> list[str]:
-    """Return what a chart says at each place of its cursor, from the first to the last."""
+    """Return the text of a chart at each cursor position, from first to last."""
     chart = page.locator(f"[data-chart={key}]")
     chart.focus()
     page.keyboard.press("Home")
@@ -81,6 +81,6 @@ def readouts(page: Page, key: str) -> list[str]:
 
 
 def evaluate_module(page: Page, module: str, expression: str, argument: Any = None) -> Any:
-    """Evaluate an expression with a module of the page, which it calls ``m``, and an argument, ``a``."""
+    """Evaluate an expression of a module of the page, ``m``, and an argument, ``a``."""
     function = f"async ([file, a]) => {{ const m = await import(file); return {expression}; }}"
     return page.evaluate(function, [f"/assets/{module}", argument])

@@ -1,4 +1,4 @@
-"""A server of the dashboard's page and of made-up documents, which can be stopped and made to fail."""
+"""Server of the dashboard's page with made-up documents, which can stop and fail."""
 
 import contextlib
 import json
@@ -30,24 +30,24 @@ ALL_RIGHTS = ("rank", "read", "administer")
 
 @dataclass
 class Fixture:
-    """What is served, and how well.
+    """State of the server.
 
     Attributes
     ----------
     made
-        The surfaces, by name.
+        Surfaces by name.
     rights
-        Of each key; None if keys are not demanded.
+        Rights by key; None if keys are not required.
     streams
         Whether there are server-sent events.
     broken_series, broken_events
-        Whether the series, or what the stream says, fail.
+        Whether requests of the series, or the events, fail.
     held
-        Paths whose answers are made and kept back, until the test lets them go.
+        Paths whose responses are held back until the test releases them.
     explained
-        What explanations say instead of what they would.
+        Fields that replace those of explanations.
     asked
-        Every request, as method and path.
+        All requests, as method and path.
     """
 
     made: dict[str, Made]
@@ -57,7 +57,7 @@ class Fixture:
     broken_events: bool = False
     held: set[str] = field(default_factory=set)
     explained: Document = field(default_factory=dict)
-    slow: threading.Event = field(default_factory=threading.Event)  # set: the dashboard is never told
+    slow: threading.Event = field(default_factory=threading.Event)  # set: the dashboard gets no response
     asked: list[str] = field(default_factory=list)
     port: int = 0
     version: int = 0
@@ -74,7 +74,7 @@ class Fixture:
         return f"{self.address}/surfaces/{name}"
 
     def start(self) -> None:
-        """Listen, at the same port as before if there was one."""
+        """Listen, on the same port as before if there was one."""
         fixture = self
 
         class Bound(_Handler):
@@ -87,7 +87,7 @@ class Fixture:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening, and end all streams."""
+        """Stop listening and close all streams."""
         server, self._server = self._server, None
         with self.changed:
             self.changed.notify_all()
@@ -101,7 +101,7 @@ class Fixture:
         return self._server is not None
 
     def change(self, name: str, **changes: Any) -> None:
-        """Change a surface's dashboard, and tell those who listen."""
+        """Change a surface's dashboard and notify open streams."""
         made = self.made[name]
         with self.changed:
             made.dashboard.update(changes)
@@ -109,7 +109,7 @@ class Fixture:
             self.changed.notify_all()
 
     def close_bucket(self, name: str) -> None:
-        """Add a bucket like the last one to a surface's series, and tell those who listen."""
+        """Append a copy of the last bucket to a surface's series and notify open streams."""
         series = self.made[name].series
         count = len(series["visits"])
         with self.changed:

@@ -1,4 +1,4 @@
-"""Field policies at play, by hand or in the simulator, with a state that tests can look into."""
+"""Runs baselines in the simulator or round by round, with access to their state."""
 
 from copy import copy
 from typing import Any, NamedTuple
@@ -12,15 +12,15 @@ from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.simulate import simulate
 from banditrank.statistics.counts import Counts
 
-# The synthetic experiment of Lagrée, Vernade and Cappé (2016), κ = (.9, .6, .3) scaled to the single look of
-# a user here, and positions in another order than they are looked at.
+# The synthetic experiment of Lagrée, Vernade and Cappé (2016), κ = (.9, .6, .3) scaled to the single-look
+# model, with positions in another order than they are examined.
 EXAMINED = Problem([1.0], [[1 / 6, 1 / 2, 1 / 3]], [[0.15, 0.45, 0.05, 0.35, 0.25]])
 
-EASY = Problem([1.0], [[0.2, 0.8]], [[0.05, 0.95, 0.5]])  # its gaps are wide: regret is soon logarithmic
+EASY = Problem([1.0], [[0.2, 0.8]], [[0.05, 0.95, 0.5]])  # large gaps: regret is soon logarithmic
 
 
 class Played(NamedTuple):
-    """What a policy is left with."""
+    """Final state and counts of a policy."""
 
     state: Any
     counts: Counts
@@ -34,20 +34,20 @@ def play(
     click_model: ClickModel = SINGLE_LOOK,
     seed: int = 0,
 ) -> Played:
-    """Let the simulator play a policy."""
-    watched, made = copy(policy), []
+    """Simulate one replication of a policy and return its final state."""
+    observed, made = copy(policy), []
 
     def start(counts: Counts, scratch: Any) -> Any:
         made.append(Played(policy.start(counts, scratch), counts))
         return made[-1].state
 
-    vars(watched)["start"] = start
-    simulate(watched, problem, rounds, replications=1, workers=1, seed=seed, click_model=click_model)
+    vars(observed)["start"] = start
+    simulate(observed, problem, rounds, replications=1, workers=1, seed=seed, click_model=click_model)
     return made[-1]
 
 
 class ByHand:
-    """A policy that knows one kind of user, played by hand."""
+    """Policy with one user type that a test runs round by round."""
 
     def __init__(
         self,
@@ -67,18 +67,18 @@ class ByHand:
         self.t = 1
 
     def rank(self) -> NDArray[np.uintp]:
-        """Return a copy of what is shown now."""
+        """Return the next ranking."""
         parameters = self.policy.parameters(np.array([self.t]))[0]
         self.kernel.rank(self.state, 0, self.t, parameters, self.rng, self.ranking)
         return self.ranking.copy()
 
     def observe(self, rewards: ArrayLike, ranking: ArrayLike | None = None) -> None:
-        """Tell what the last ranking earned, or another one."""
+        """Observe the rewards of the last ranking, or of another one."""
         if ranking is not None:
             self.ranking[:] = ranking
         self.kernel.observe(self.state, 0, self.t, self.ranking, np.asarray(rewards, dtype=np.float64))
         self.t += 1
 
     def shown(self, draws: int = 60) -> set[tuple[int, ...]]:
-        """Return all rankings that it may show now; one of probability p is missed with (1 − p)^draws."""
+        """Return the possible rankings; one of probability p is missed with probability (1 − p)^draws."""
         return {tuple(self.rank().tolist()) for _ in range(draws)}

@@ -1,4 +1,4 @@
-"""Sends framing vectors to a server, and checks that no request is served that was not sent as one."""
+"""Client that sends framing vectors and checks that the server serves only the requests they contain."""
 
 import json
 import socket
@@ -14,11 +14,11 @@ from helpers.framing_vectors import PROBE, PROBE_PATH, VECTORS, Request, Vector
 
 Address = tuple[str, int]
 
-TIMEOUT_SECONDS = 20.0  # only a server that neither answers nor closes takes as long
+TIMEOUT_SECONDS = 20.0  # of a server that neither responds nor closes
 PAUSE_SECONDS = 0.005  # between packets, for the server to read them one by one
-RECORDS_PATH = "/records"  # of the recording application: what reached it since it was last asked
-RECORDED = "x-recorded"  # header of its answers: the `key` of the request
-HEALTHY = b'"status":"ok"'  # in the answer of the service to `PROBE`
+RECORDS_PATH = "/records"  # of the recording application: requests since the last call
+RECORDED = "x-recorded"  # header of its responses: the `key` of the request
+HEALTHY = b'"status":"ok"'  # in the service's response to `PROBE`
 PROBE_REQUEST = Request("GET", PROBE_PATH)
 
 
@@ -33,15 +33,15 @@ class Response:
 
 @dataclass
 class Conversation:
-    """What a server sent on one connection."""
+    """Responses on one connection."""
 
     responses: list[Response] = field(default_factory=list)
-    rest: bytes = b""  # behind the last complete response
+    rest: bytes = b""  # after the last complete response
     timed_out: bool = False
 
 
 def converse(address: Address, vector: Vector) -> Conversation:
-    """Send a vector and then `PROBE`, and return what comes back until the server closes."""
+    """Send a vector and then `PROBE`, and return all responses until the server closes."""
     received = bytearray()
     timed_out = False
     with socket.create_connection(address, timeout=TIMEOUT_SECONDS) as connection:
@@ -55,7 +55,7 @@ def converse(address: Address, vector: Vector) -> Conversation:
             else:
                 connection.sendall(PROBE)
         except OSError:
-            pass  # the server has closed: its responses are still there to be read
+            pass  # the server has closed; its responses can still be read
         try:
             while part := connection.recv(1 << 16):
                 received += part

@@ -1,4 +1,4 @@
-"""Hostile and legitimate byte sequences for an HTTP/1.1 server, with the requests that each of them holds.
+"""Hostile and legitimate byte sequences for an HTTP/1.1 server, with the requests that each contains.
 
 A vector lists the requests that were *sent as such* under RFC 9112. Bytes inside a body, behind an ambiguous
 head or behind an upgrade are not requests, even if they look like one: most vectors hide `CANARY` there.
@@ -30,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Vector:
-    """Bytes to send on one connection and what may come of them.
+    """Bytes to send on one connection, and the allowed reactions.
 
     Parameters
     ----------

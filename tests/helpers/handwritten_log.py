@@ -1,4 +1,4 @@
-"""KDD Cup 2012 logs of a few lines, written by hand."""
+"""Handwritten KDD Cup 2012 logs of a few lines."""
 
 from collections.abc import Sequence
 from pathlib import Path

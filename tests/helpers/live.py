@@ -1,4 +1,4 @@
-"""What tests of the engine share: a clock that is set by hand, seeded ids, stores that fail on demand."""
+"""Test doubles of the engine: a manual clock, seeded ids and a failing store."""
 
 import random
 import time
@@ -14,11 +14,11 @@ from banditrank.storage.records import Change, Entry
 
 ITEMS = ("a", "b", "c", "d", "e")
 TYPES = ("new", "old")
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 
 
 class Clock:
-    """Seconds since 1970, as told."""
+    """Manual clock, in seconds since 1970."""
 
     def __init__(self, now: float = 1e9) -> None:
         self.now = now
@@ -28,7 +28,7 @@ class Clock:
 
 
 class FailingStore(MemoryStore):
-    """A memory store that can be switched off, before or just after a commit is done."""
+    """Memory store that can fail before or just after a commit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,25 +56,25 @@ class FailingStore(MemoryStore):
 
 
 def a_surface(**settings: Any) -> Surface:
-    """Return a surface that follows its counts at once."""
+    """Return a surface that refreshes at once."""
     values = {"items": ITEMS, "n_positions": 2, "user_types": TYPES, "refresh_seconds": 0.0, **settings}
     return Surface("home", **values)
 
 
 def seeded(seed: int) -> Callable[[int], bytes]:
-    """Return a source of bytes that are the same for the same seed."""
-    return random.Random(seed).randbytes  # noqa: S311 - to be repeatable, not secret
+    """Return a reproducible source of random bytes."""
+    return random.Random(seed).randbytes  # noqa: S311 - reproducible, not secret
 
 
 def a_ranker(surface: Surface | None = None, store: Store | None = None, **settings: Any) -> Ranker:
-    """Return a ranker whose ids are seeded."""
+    """Return a ranker with seeded ids."""
     return Ranker(
         a_surface() if surface is None else surface, store, **{"random_bytes": seeded(1), **settings}
     )
 
 
 def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
-    """Show rankings to random users who click at random; return the rankings' ids."""
+    """Rank for random users who click at random; return the ranking ids."""
     rng = random.Random(seed)  # noqa: S311
     ids = []
     for _ in range(rounds):
@@ -87,8 +87,8 @@ def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for what other threads bring about; a minute is never needed, and no test passes by it."""
-    end = time.monotonic() + LONGEST_WAIT
+    """Wait until a condition that other threads change holds; fail after a minute."""
+    end = time.monotonic() + MAX_WAIT_SECONDS
     while not holds():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "condition did not hold in time"
         time.sleep(0.005)

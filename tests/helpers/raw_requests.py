@@ -1,4 +1,4 @@
-"""Connections on which tests send requests byte by byte."""
+"""Raw connections to a service."""
 
 import socket
 
@@ -12,8 +12,8 @@ def connect(service: Running) -> socket.socket:
 
 
 def received(connection: socket.socket) -> bytes:
-    """Return what comes until the other side closes."""
-    parts = []
-    while part := connection.recv(65536):
-        parts.append(part)
-    return b"".join(parts)
+    """Return all bytes until the other side closes."""
+    chunks = []
+    while chunk := connection.recv(65536):
+        chunks.append(chunk)
+    return b"".join(chunks)

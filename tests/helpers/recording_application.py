@@ -1,4 +1,4 @@
-"""An ASGI application that records every request which reaches it."""
+"""ASGI application that records every request it receives."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 class RecordingApplication:
-    """Answers every request with its `key`, and `RECORDS_PATH` with the records since it was last asked."""
+    """Responds to requests with their `key`, and to `RECORDS_PATH` with the records since the last call."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
@@ -40,8 +40,8 @@ class RecordingApplication:
         record["headers"] = _headers(scope)  # a server may have added trailers to them
         if message["type"] == "http.request":
             record["complete"] = True
-            told = key(Request(record["method"], path, bytes(body)))
-            await _answer(send, b'{"answer": true}', {RECORDED: told})
+            recorded = key(Request(record["method"], path, bytes(body)))
+            await _answer(send, b'{"answer": true}', {RECORDED: recorded})
 
 
 def _headers(scope: Any) -> list[tuple[str, str]]:
@@ -55,15 +55,15 @@ async def _live(receive: Any, send: Any) -> None:
 
 
 async def _answer(send: Any, body: bytes, headers: dict[str, str]) -> None:
-    told = {"content-type": "application/json", "content-length": str(len(body)), **headers}
-    lines = [(name.encode(), value.encode()) for name, value in told.items()]
+    fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+    lines = [(name.encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": 200, "headers": lines})
     await send({"type": "http.response.body", "body": body})
 
 
 @contextmanager
 def recording() -> Iterator[Address]:
-    """Serve a recording application as the service is served, until the block ends."""
+    """Serve a recording application with the service's server until the block ends."""
     import uvicorn  # here: other servers run the application without it
 
     from banditrank.service.server import bind, server_config

@@ -1,7 +1,7 @@
-"""The paper's Algorithms 1 to 3 written a second time, plainly, to check the fast ones against.
+"""Independent, naive implementation of the paper's Algorithms 1 to 3.
 
-Everything is computed from the counts in every round, in the paper's own order and with its indices; nothing
-is shared with the package but the problem. Compiled, because plain Python would take hours.
+Everything is computed from the counts in every round, in the paper's own order and with its indices; only
+the problem is shared with the package. Compiled, because plain Python would take hours.
 """
 
 from itertools import permutations
@@ -15,7 +15,7 @@ from banditrank import Problem
 def reference_runs(
     problem: Problem, *, greedy: bool, equal: bool, nash: bool = False, c: float, horizon: int, seeds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return final regrets and lengths of the initial phase, one a seed."""
+    """Return final regrets and durations of the initial phase, shape (seeds,) each."""
     everything = list(permutations(range(problem.n_items), problem.n_positions))
     arguments = (
         problem.arrival_rates,

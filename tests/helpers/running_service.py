@@ -1,4 +1,4 @@
-"""A service that runs for a test, in a thread of its own, at a free port of the loopback address."""
+"""Service that runs for a test, in a thread, at a free port of the loopback address."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from banditrank.service.settings import Settings
 
 @dataclass
 class Running:
-    """Where the service is, and what it is made of."""
+    """Running service with its address and application."""
 
     address: str
     application: Application
@@ -46,7 +46,7 @@ def running(**settings: Any) -> Iterator[Running]:
         while not server.started:
             assert thread.is_alive(), "the service did not start"
             thread.join(0.01)
-        with httpx.Client(timeout=30, verify=False) as client:  # noqa: S501 - nothing to be verified
+        with httpx.Client(timeout=30, verify=False) as client:  # noqa: S501 - no TLS
             yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application, client, server)
     finally:
         server.should_exit = True

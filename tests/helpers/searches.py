@@ -1,4 +1,4 @@
-"""Searches with the method for each utility, and what utilities are in closed form."""
+"""Solver method for each utility, and closed forms of utilities."""
 
 import math
 from collections.abc import Callable
@@ -26,9 +26,9 @@ METHOD_FOR: dict[str, SolverName] = {
 }
 
 
-def search(known: object, utility: Utility, **options: object) -> Solution:
-    """Solve by the method for the utility's shape: ``auto`` would try all rankings of small worlds."""
-    return solve(known, utility, solver=METHOD_FOR[utility.shape], **options)
+def search(problem: object, utility: Utility, **options: object) -> Solution:
+    """Solve by the method for the utility's shape; ``auto`` would enumerate small problems."""
+    return solve(problem, utility, solver=METHOD_FOR[utility.shape], **options)
 
 
 def method_for(utility: Utility, target_gap: float = DEFAULT_GAP) -> SolverUnderTest:

@@ -1,6 +1,6 @@
-"""Real servers for tests, which `make servers` installs: a private PostgreSQL, Redis and nginx.
+"""Private PostgreSQL, Redis and nginx servers, which `make servers` installs.
 
-The databases write durably, and can be killed and started again on what they have written.
+The databases write durably, and can be killed and restarted on their data.
 """
 
 import os
@@ -23,18 +23,15 @@ import psycopg
 import pytest
 from redis import Redis, RedisError
 
-PASSWORD = "not-to-be-shown"  # noqa: S105 - of servers that live as long as the tests
-SECONDS = 60.0  # until a server answers: one that takes longer is broken
-PORTS = (
-    15_000,
-    30_000,
-)  # below those that the system gives to clients, which could take one while it is free
+PASSWORD = "not-to-be-shown"  # noqa: S105 - of servers that run during tests only
+TIMEOUT_SECONDS = 60.0
+PORTS = (15_000, 30_000)  # below the ephemeral ports of clients
 
 
 class PrivateServer(ABC):
-    """A server of our own, that keeps its data in a directory and listens on this machine only."""
+    """Server with its data in a directory that listens on the loopback address."""
 
-    AT_ONCE = signal.SIGKILL
+    STOP_SIGNAL = signal.SIGKILL
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -43,7 +40,7 @@ class PrivateServer(ABC):
 
     @abstractmethod
     def _command(self) -> list[str]:
-        """Return how the server is called, to run in the foreground."""
+        """Return the command that runs the server in the foreground."""
 
     @abstractmethod
     def _answers(self) -> bool:
@@ -51,13 +48,13 @@ class PrivateServer(ABC):
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + TIMEOUT_SECONDS
         while not (self._is_running() and self._answers()):
             if time.monotonic() > end:
                 log = (self.directory / "log").read_text(errors="replace")
                 self.stop()
-                pytest.fail(f"{type(self).__name__} does not start:\n{log[-2000:]}")
-            # What is left of a server that was killed can keep the next from starting for a moment.
+                pytest.fail(f"{type(self).__name__} did not start:\n{log[-2000:]}")
+            # Remains of a killed server can prevent a start for a moment.
             if not self._is_running():
                 self._process = self._run(self._command())
             time.sleep(0.02)
@@ -73,21 +70,21 @@ class PrivateServer(ABC):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                **_SOMEBODY_ELSE,
+                **_UNPRIVILEGED,
             )
 
     def _end(self, by: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(by)
-            self._process.wait(SECONDS)
+            self._process.wait(TIMEOUT_SECONDS)
             self._process = None
 
     def kill(self) -> None:
-        """End the server as a loss of power to it would: kill -9."""
+        """Kill the server with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End the server in peace, which ends all connections."""
+        """Stop the server, which closes all connections."""
         self._end(signal.SIGINT)
 
     def __enter__(self) -> Self:
@@ -95,16 +92,16 @@ class PrivateServer(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end(self.AT_ONCE)  # nobody needs the data any more
+        self._end(self.STOP_SIGNAL)  # the data are not needed any more
 
     def restart(self) -> None:
-        """Kill the server and start it again on the same data."""
+        """Kill the server and restart it on the same data."""
         self.kill()
         self.start()
 
 
 class DatabaseServer(PrivateServer):
-    """A server of stores."""
+    """Database server with any number of empty stores."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -112,13 +109,13 @@ class DatabaseServer(PrivateServer):
 
     @abstractmethod
     def address(self) -> str:
-        """Return the address of a store that is empty."""
+        """Return the address of an empty store."""
 
 
 class PostgresServer(DatabaseServer):
-    """PostgreSQL, with data that are on disk before a commit is acknowledged."""
+    """PostgreSQL with durable commits."""
 
-    AT_ONCE = signal.SIGQUIT  # with all of its processes
+    STOP_SIGNAL = signal.SIGQUIT  # with all of its processes
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -127,16 +124,16 @@ class PostgresServer(DatabaseServer):
         (directory / "password").chmod(0o644)
         initdb = [str(self._programs / "initdb"), "--pgdata=data", "--username=tester", "--pwfile=password"]
         initdb += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]
-        if self._run(initdb).wait(SECONDS):
+        if self._run(initdb).wait(TIMEOUT_SECONDS):
             pytest.fail((directory / "log").read_text())
 
     def address(self) -> str:
-        """Return the address of a schema that does not exist."""
+        """Return the address of a new schema."""
         return f"{self.database}?schema=test_{next(self._numbers)}"
 
     @property
     def database(self) -> str:
-        """The address as libpq takes it."""
+        """Address for libpq."""
         return f"postgresql://tester:{PASSWORD}@127.0.0.1:{self.port}/postgres"
 
     def _command(self) -> list[str]:
@@ -154,28 +151,28 @@ class PostgresServer(DatabaseServer):
 
 
 class RedisServer(DatabaseServer):
-    """Redis, with data that are on disk before a command is answered."""
+    """Redis with durable commands."""
 
     def address(self) -> str:
-        """Return the address of a prefix that nothing begins with."""
+        """Return the address of an unused prefix."""
         return f"{self.database}?prefix=test{next(self._numbers)}:"
 
     @property
     def database(self) -> str:
-        """The address as redis-py takes it."""
+        """Address for redis-py."""
         return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
 
     def _command(self) -> list[str]:
         program = shutil.which("redis-server")
         if program is None:
-            pytest.fail("there is no redis-server: run `make servers`")
+            pytest.fail("redis-server not found: run `make servers`")
         settings = {"bind": "127.0.0.1", "port": self.port, "requirepass": PASSWORD, "save": ""}
         settings |= {"appendonly": "yes", "appendfsync": "always"}
         options = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         return [program, *options]
 
     def client(self) -> Redis:
-        """Return a connection to do what a store does not."""
+        """Return a client for direct access."""
         return Redis.from_url(self.database)
 
     def _answers(self) -> bool:
@@ -206,7 +203,7 @@ http {
 
 
 class NginxServer(PrivateServer):
-    """A reverse proxy that keeps all of its files in its directory.
+    """nginx with all files in its directory.
 
     Parameters
     ----------
@@ -218,7 +215,7 @@ class NginxServer(PrivateServer):
         Ports on which the configuration listens.
     """
 
-    AT_ONCE = signal.SIGTERM  # with its worker process
+    STOP_SIGNAL = signal.SIGTERM  # with its worker process
 
     def __init__(self, directory: Path, configuration: str, ports: Collection[int] = ()) -> None:
         super().__init__(directory)
@@ -227,24 +224,24 @@ class NginxServer(PrivateServer):
 
     def check(self) -> str:
         """Return the errors in the configuration, as `nginx -t` prints them; empty if there are none."""
-        is_wrong = self._run([*self._command(), "-t"]).wait(SECONDS)
+        is_wrong = self._run([*self._command(), "-t"]).wait(TIMEOUT_SECONDS)
         return (self.directory / "log").read_text() if is_wrong else ""
 
     def forwarded(self) -> list[str]:
-        """Return method and path of every request that was sent upstream, as far as they are logged."""
+        """Return method and path of all logged requests that were sent upstream."""
         lines = (self.directory / "access.log").read_text().splitlines()
         return [
             request for request, _, upstream in (line.rpartition(" ") for line in lines) if upstream != "-"
         ]
 
     def finish(self) -> None:
-        """Stop once all requests under way are answered and logged."""
+        """Stop after all open requests are answered and logged."""
         self._end(signal.SIGQUIT)
 
     def _command(self) -> list[str]:
         program = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
         if program is None:
-            pytest.fail("there is no nginx: run `make servers`")
+            pytest.fail("nginx not found: run `make servers`")
         return [program, "-p", str(self.directory), "-e", "stderr", "-c", "nginx.conf"]
 
     def _answers(self) -> bool:
@@ -270,27 +267,27 @@ def _postgresql_programs() -> Path:
     if program:
         found.append(Path(program).resolve())
     if not found:
-        pytest.fail("there is no PostgreSQL: run `make servers`")
+        pytest.fail("PostgreSQL not found: run `make servers`")
     return found[-1].parent
 
 
-def _somebody_else() -> dict[str, Any]:
-    """Return how to run as somebody else if we are root, whom PostgreSQL refuses."""
+def _unprivileged_user() -> dict[str, Any]:
+    """Return arguments of Popen to run as another user if this is root, which PostgreSQL rejects."""
     if os.geteuid() != 0:
         return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    user = pwd.getpwuid(65534)  # the overflow user, without rights
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-_SOMEBODY_ELSE = _somebody_else()
+_UNPRIVILEGED = _unprivileged_user()
 
 
 @contextmanager
 def private_directory() -> Iterator[Path]:
-    """Make a directory for a server; pytest's own are closed to whoever runs it."""
+    """Create a directory that the server's user can access; pytest's are private to the test's user."""
     with tempfile.TemporaryDirectory(prefix="banditrank-") as name:
-        if _SOMEBODY_ELSE:
-            os.chown(name, _SOMEBODY_ELSE["user"], _SOMEBODY_ELSE["group"])
+        if _UNPRIVILEGED:
+            os.chown(name, _UNPRIVILEGED["user"], _UNPRIVILEGED["group"])
         yield Path(name)
 
 

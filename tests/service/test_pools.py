@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from helpers.live import LONGEST_WAIT, wait_until
+from helpers.live import MAX_WAIT_SECONDS, wait_until
 from helpers.raw_requests import connect
 from helpers.running_service import running
 
@@ -31,7 +31,7 @@ class Gate:
 
     def __call__(self, *_: object, **__: object) -> dict[str, Any]:
         self.calls += 1
-        assert self.opened.wait(LONGEST_WAIT)
+        assert self.opened.wait(MAX_WAIT_SECONDS)
         return {}
 
 
