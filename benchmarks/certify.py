@@ -113,7 +113,7 @@ class Tally:
         self.findings = sorted(self.findings + other.findings, key=lambda finding: finding["number"])
 
 
-Tallies = dict[str, Tally]
+CountArrays = dict[str, Tally]
 
 
 def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: Utility) -> None:
@@ -166,9 +166,9 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
         )
 
 
-def examine_all(numbers: Iterable[int], seed: int) -> Tallies:
+def examine_all(numbers: Iterable[int], seed: int) -> CountArrays:
     """Solve some instances; the number of an instance decides its utility."""
-    tallies: Tallies = {}
+    tallies: CountArrays = {}
     for number in numbers:
         solver, utility = TASKS[number % len(TASKS)]
         examine(number, seed, tallies.setdefault(str(utility), Tally(solver)), solver, utility)
@@ -181,7 +181,7 @@ def prepare(seed: int) -> None:
     examine_all(range(len(TASKS)), seed)
 
 
-def run(instances: int, seed: int, workers: int) -> Tallies:
+def run(instances: int, seed: int, workers: int) -> CountArrays:
     """Solve all instances on some processes; return early, with what there is, when interrupted."""
     tallies = {str(utility): Tally(solver) for solver, utility in TASKS}
     console = Console(stderr=True)
@@ -207,7 +207,7 @@ def run(instances: int, seed: int, workers: int) -> Tallies:
     return tallies
 
 
-def show(tallies: Tallies) -> None:
+def show(tallies: CountArrays) -> None:
     """Print the table and the findings."""
     table = Table("utility", "solver", "instances", "certified", "loose", "rushed", "branched")
     for title in ("wrong", "largest difference", "slowest"):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from interleaving import interleave
 from problems import easy_problem
 
-from banditrank import find_policy, simulate
-from banditrank.policies.catalog import FIELD, WITH_COEFFICIENT
+from banditrank import make_policy, simulate
+from banditrank.policies.catalog import BASELINES, COEFFICIENT_POLICIES
 from banditrank.policies.thompson_rank import ThompsonRank
 
 HORIZON = 50_000
@@ -17,15 +17,15 @@ WORLD = easy_problem(3, 20, 4)
 
 def measure_policies() -> Iterator[dict[str, float]]:
     """Measure all policies, taking turns."""
-    names = (ThompsonRank.name, *WITH_COEFFICIENT, *FIELD)
+    names = (ThompsonRank.name, *COEFFICIENT_POLICIES, *BASELINES)
     speeds = interleave({name: _rounds_per_second(name) for name in names})
     for name in names:
         least = " (at least 500,000)" if name == ThompsonRank.name else " (at least 100,000)"
-        bar = "" if name in SAMPLERS or name in WITH_COEFFICIENT else least
+        bar = "" if name in SAMPLERS or name in COEFFICIENT_POLICIES else least
         yield {f"{name}, rounds a second{bar}": statistics.median(speeds[name])}
 
 
 def _rounds_per_second(name: str) -> Callable[[], float]:
-    policy = find_policy(name, WORLD, horizon=HORIZON)
+    policy = make_policy(name, WORLD, horizon=HORIZON)
     settings = {"horizon": HORIZON, "replications": 1, "seed": 1, "workers": 1}
     return lambda: simulate(policy, WORLD, **settings).rounds_per_second

@@ -12,13 +12,13 @@ from problems import easy_problem
 from banditrank import (
     MAXIMIN,
     NASH,
-    Beta,
+    BetaRewards,
     Problem,
     Solution,
     UCBRank,
     Utility,
     alpha_fair,
-    generate,
+    make_problem,
     simulate,
 )
 from banditrank.solvers.solve import SolverName, solve
@@ -67,7 +67,7 @@ ROWS = (
 def draw(family: str, size: Size, seed: int) -> Problem:
     """Draw a problem."""
     n, m, k = size
-    return generate(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    return make_problem(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
 
 
 def measure_solvers() -> Iterator[dict[str, float]]:
@@ -186,7 +186,7 @@ def _measure_loop(loop: Loop) -> dict[str, float]:
     def run(utility: str, horizon: int) -> tuple[float, int]:
         policy = UCBRank(1.0, treatment="equal", utility=utility)
         settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
-        result = simulate(policy, loop.problem, **settings, rewards=Beta())
+        result = simulate(policy, loop.problem, **settings, rewards=BetaRewards())
         return result.seconds, int(result.initial_rounds[0])
 
     horizon = initial = 1000

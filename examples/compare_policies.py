@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from banditrank import GreedyRank, UCBRank, generate, save_plot, simulate
+from banditrank import GreedyRank, UCBRank, make_problem, save_plot, simulate
 
-world = generate("conflict", n_user_types=2, n_items=6, n_positions=2, seed=1)
+world = make_problem("conflict", n_user_types=2, n_items=6, n_positions=2, seed=1)
 results = [
     simulate(policy, world, horizon=20_000, replications=8, seed=7)
     for policy in (UCBRank(0.5), GreedyRank(0.5), UCBRank(0.5, treatment="equal", utility="nash"))

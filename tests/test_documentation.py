@@ -78,11 +78,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_policy_is_described() -> None:
-    from banditrank.policies.catalog import ORDERED_NAMES, POLICY_NAMES
+    from banditrank.policies.catalog import ORDERED_POLICY_NAMES, POLICY_NAMES
 
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     for name in POLICY_NAMES:
-        if name not in ORDERED_NAMES:
+        if name not in ORDERED_POLICY_NAMES:
             assert f"`{name}`" in page, name
 
 
@@ -104,21 +104,21 @@ def _field_table() -> dict[str, list[str]]:
 
 
 def test_what_field_policies_take_for_granted_is_described() -> None:
-    from banditrank.policies.catalog import FIELD
+    from banditrank.policies.catalog import BASELINES
 
     table = _field_table()
-    assert set(table) == set(FIELD)
+    assert set(table) == set(BASELINES)
     for name, (_, told, made_for) in table.items():
-        assumed = FIELD[name].assumptions
+        assumed = BASELINES[name].assumptions
         models = [model.replace("single-look", "single look") for model in assumed.click_models]
         assert (told, sorted(made_for.split(", "))) == (TOLD[assumed.positions], sorted(models)), name
 
 
 def test_field_policies_say_what_they_are_written_from_and_what_they_take() -> None:
-    from banditrank.policies.catalog import FIELD
+    from banditrank.policies.catalog import BASELINES
 
     for name, (source, _, _) in _field_table().items():
-        text, parameters = FIELD[name].__doc__, {field.name for field in fields(FIELD[name])}
+        text, parameters = BASELINES[name].__doc__, {field.name for field in fields(BASELINES[name])}
         sections = re.split(r"\n    (\w+)\n    -+\n", text)
         assert sections[1::2] == ["Parameters", "References", "Examples"], name
         *authors, year = re.split(r",? (?=\d)|, ", source)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from banditrank import InvalidInputError
-from banditrank.files import replacing
+from banditrank.files import atomic_write
 
 
 def test_what_was_half_written_leaves_the_old_file(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_what_was_half_written_leaves_the_old_file(tmp_path: Path) -> None:
     path.write_text("old")
 
     def write() -> None:
-        with replacing(path) as new:
+        with atomic_write(path) as new:
             new.write_text("half")
             raise OSError(errno.ENOSPC, "full")
 
@@ -27,7 +27,7 @@ def test_what_was_half_written_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_no_file_of_another_name_is_touched(tmp_path: Path) -> None:
     (tmp_path / "a.txt.new").write_text("mine")
-    with replacing(tmp_path / "a.txt") as new:
+    with atomic_write(tmp_path / "a.txt") as new:
         new.write_text("text")
     assert (tmp_path / "a.txt.new").read_text() == "mine"
 
@@ -37,7 +37,7 @@ def test_a_link_stays_one_and_a_mode_stays_the_same(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o600)
     link.symlink_to(path)
-    with replacing(link) as new:
+    with atomic_write(link) as new:
         new.write_text("new")
     assert link.is_symlink()
     assert path.read_text() == "new"
@@ -47,14 +47,14 @@ def test_a_link_stays_one_and_a_mode_stays_the_same(tmp_path: Path) -> None:
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with replacing(pipe) as path:
+    with atomic_write(pipe) as path:
         assert path == pipe
     assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("name", ["a" * 255, "é" * 127])
 def test_any_name_that_a_file_may_have_will_do(tmp_path: Path, name: str) -> None:
-    with replacing(tmp_path / name) as path:
+    with atomic_write(tmp_path / name) as path:
         path.write_text("new")
     assert (tmp_path / name).read_text() == "new"
 

@@ -18,8 +18,8 @@ _EXPORTS = {
     "personalized_regret": "simulation.regret",
     "ClickModel": "model.click_models",
     "UnknownNameError": "errors",
-    "Bernoulli": "model.rewards",
-    "Beta": "model.rewards",
+    "BernoulliRewards": "model.rewards",
+    "BetaRewards": "model.rewards",
     "Counts": "statistics.counts",
     "Estimates": "estimators.estimates",
     "GreedyRank": "policies.greedy_rank",
@@ -62,7 +62,7 @@ _EXPORTS = {
     "Timeline": "model.timeline",
     "changing": "model.changes",
     "Forgetful": "policies.forgetful",
-    "Intervals": "estimators.intervals",
+    "ConfidenceIntervals": "estimators.intervals",
     "likelihood_intervals": "estimators.intervals",
     "find_policy": "policies.catalog",
     "Smoothing": "estimators.smoothing",
@@ -76,26 +76,26 @@ _EXPORTS = {
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
-    from banditrank.engine.ranker import Ranker
+    from banditrank.ranker import Ranker
     from banditrank.engine.surface import Surface
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
-    from banditrank.estimators.intervals import Intervals, likelihood_intervals
-    from banditrank.estimators.likelihood import likelihood_estimate
+    from banditrank.estimators.intervals import ConfidenceIntervals, confidence_intervals
+    from banditrank.estimators.maximum_likelihood import likelihood_estimate
     from banditrank.estimators.smoothing import Smoothing
     from banditrank.model.cascade import Cascade, DependentClick
-    from banditrank.model.catalog import find_problem, kdd2012
-    from banditrank.model.changes import changing
-    from banditrank.model.click_model_catalog import find_click_model
+    from banditrank.model.catalog import load_problem, kdd2012
+    from banditrank.model.changes import make_timeline
+    from banditrank.model.click_model_catalog import as_click_model
     from banditrank.model.click_models import ClickModel, SingleLook
-    from banditrank.model.generators import generate
+    from banditrank.model.generators import make_problem
     from banditrank.model.position_based import PositionBased
     from banditrank.model.problem import Problem
-    from banditrank.model.rewards import Bernoulli, Beta
+    from banditrank.model.rewards import BernoulliRewards, BetaRewards
     from banditrank.model.timeline import Timeline
     from banditrank.model.values import best_personalized_rankings, user_type_values
     from banditrank.policies.base import Policy
-    from banditrank.policies.catalog import find_policy
+    from banditrank.policies.catalog import make_policy
     from banditrank.policies.forgetful import Forgetful
     from banditrank.policies.greedy_rank import GreedyRank
     from banditrank.policies.oracle import Oracle
@@ -112,8 +112,8 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.solvers.frontier_plot import plot_frontier, save_frontier_plot
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
-    from banditrank.statistics.counts import Counts
-    from banditrank.storage.opening import open_store
+    from banditrank.counts.counts import Counts
+    from banditrank.storage.factory import open_store
     from banditrank.utilities.utility import (
         MAXIMIN,
         NASH,

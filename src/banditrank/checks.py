@@ -7,7 +7,7 @@ from numbers import Integral, Real
 
 from banditrank.errors import InvalidInputError
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 """Threads: more than any one machine's work is divided into, and few enough to be started."""
 
 
@@ -27,14 +27,14 @@ def check_number(field: str, value: float, low: float, high: float) -> float:
     return float(value)
 
 
-def check_whole(field: str, value: int, least: int, most: int | None = None) -> int:
+def check_integer(field: str, value: int, least: int, most: int | None = None) -> int:
     """Return a whole number of at least ``least``, and at most ``most`` if there is one, or raise an error.
 
     Examples
     --------
-    >>> check_whole("seed", 7, 0)
+    >>> check_integer("seed", 7, 0)
     7
-    >>> check_whole("seed", 1.5, 0)
+    >>> check_integer("seed", 1.5, 0)
     Traceback (most recent call last):
     banditrank.errors.InvalidInputError: seed must be a whole number of at least 0, got 1.5
     """
@@ -56,4 +56,4 @@ def check_workers(field: str, value: int | None) -> int | None:
     Traceback (most recent call last):
     banditrank.errors.InvalidInputError: workers must be a whole number from 1 to 1,024, got 100000
     """
-    return None if value is None else check_whole(field, value, 1, MOST_WORKERS)
+    return None if value is None else check_integer(field, value, 1, MAX_WORKERS)

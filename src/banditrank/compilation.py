@@ -70,7 +70,7 @@ def internal(function: Callable[P, R]) -> Callable[P, R]:
     return _compile(function, _INTERNAL)
 
 
-def chosen_by_type(formulas: Mapping[type, Callable[..., Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def dispatch_on_type(formulas: Mapping[type, Callable[..., Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function stand for several formulas: the compiler calls that of the first argument's type.
 
     Parameters
@@ -181,7 +181,7 @@ def _cache_directory() -> Iterator[None]:
 
 
 @contextmanager
-def told_of_compiling(package: str, tell: Callable[[], None]) -> Iterator[None]:
+def notify_on_compile(package: str, tell: Callable[[], None]) -> Iterator[None]:
     """Call ``tell`` once, as soon as a formula of a package must be compiled because it was not kept.
 
     Parameters

@@ -86,12 +86,12 @@ class UnknownSurfaceError(UnknownNameError):
     """A name that no surface of the store has."""
 
 
-class NameTakenError(InvalidInputError):
+class AlreadyExistsError(InvalidInputError):
     """A name that something else has already.
 
     Examples
     --------
-    >>> print(NameTakenError("surface", "home"))
+    >>> print(AlreadyExistsError("surface", "home"))
     surface must have a name that is not taken, got 'home'
     """
 
@@ -106,7 +106,7 @@ class UnsolvableError(BanditRankError):
     """The problem is larger than the method that was asked for can solve."""
 
 
-class ForgottenError(BanditRankError):
+class PurgedError(BanditRankError):
     """What is asked for was known once, and was thrown away when it was old."""
 
 
@@ -118,11 +118,11 @@ class UnknownRankingError(FeedbackError):
     """Feedback for a ranking that was not given out here, or whose surface is gone."""
 
 
-class LapsedRankingError(FeedbackError):
+class ExpiredRankingError(FeedbackError):
     """Feedback that came after the ranking's attribution window closed."""
 
 
-class ContradictionError(FeedbackError):
+class ConflictingFeedbackError(FeedbackError):
     """Feedback that differs from what was counted for the same ranking before."""
 
 
@@ -134,28 +134,28 @@ class StoreUnavailableError(StoreError):
     """A store cannot be reached, is full or too slow. Nothing, or all of it, was done: try again."""
 
 
-def in_a_line(text: object) -> str:
+def one_line(text: object) -> str:
     r"""Return a text of several lines as one.
 
     Examples
     --------
-    >>> in_a_line(ValueError("no number\n  in line 3"))
+    >>> one_line(ValueError("no number\n  in line 3"))
     'no number in line 3'
     """
     return " ".join(str(text).split())
 
 
-def with_its_kind(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return what an error says and of which kind it is, in a line.
 
     Examples
     --------
-    >>> with_its_kind(KeyError("name"))
+    >>> describe_error(KeyError("name"))
     "KeyError: 'name'"
     """
-    return f"{type(error).__name__}: {in_a_line(error)}"
+    return f"{type(error).__name__}: {one_line(error)}"
 
 
 def _shorten(value: object, limit: int = 80) -> str:
-    text = in_a_line(repr(value))
+    text = one_line(repr(value))
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

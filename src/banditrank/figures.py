@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from banditrank.errors import InvalidInputError
-from banditrank.files import replacing
+from banditrank.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,12 +32,12 @@ def check_plot_path(path: Path) -> None:
         raise InvalidInputError("plot file", "must end in .png, .svg or .pdf", str(path))
 
 
-def plain(text: str) -> str:
+def escape_mathtext(text: str) -> str:
     """Return a name that Matplotlib will not read as mathematics."""
     return text.replace("$", r"\$")
 
 
-def tidy(axes: "Axes") -> None:
+def style_axes(axes: "Axes") -> None:
     """Give axes a faint grid, no box, and plain numbers where a scale is not linear."""
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() != "linear":
@@ -47,7 +47,7 @@ def tidy(axes: "Axes") -> None:
 
 
 @contextmanager
-def any_script() -> Iterator[None]:
+def ignore_missing_glyphs() -> Iterator[None]:
     """Let names in a script that the font lacks pass without a warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
@@ -59,7 +59,7 @@ def write_figure(figure: "Figure", path: Path, description: str | None = None) -
     kind = path.suffix.removeprefix(".").lower()
     metadata = None if description is None else {"Subject" if kind == "pdf" else "Description": description}
     try:
-        with any_script(), replacing(path) as new:
+        with ignore_missing_glyphs(), atomic_write(path) as new:
             figure.savefig(new, format=kind, metadata=metadata)
     except OSError as error:
         raise InvalidInputError.from_os("plot file", "must be writable", path, error) from None

@@ -12,7 +12,7 @@ _OTHERS = 0o077  # permissions of the group and of all other users
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Give a file to write to that takes the place of another once it is written.
 
     An interruption or a full disk leaves the old file or the new one, never half of one. What a link points
@@ -22,7 +22,7 @@ def replacing(path: Path) -> Iterator[Path]:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory:
-    ...     with replacing(Path(directory) / "a.txt") as path:
+    ...     with atomic_write(Path(directory) / "a.txt") as path:
     ...         _ = path.write_text("new")
     ...     (Path(directory) / "a.txt").read_text()
     'new'

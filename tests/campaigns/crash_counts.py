@@ -5,11 +5,11 @@ import time
 from collections import Counter
 from itertools import chain
 
-from banditrank.engine.tokens import Signer
-from banditrank.statistics.counts import Counts
+from banditrank.engine.ranking_ids import RankingIdSigner
+from banditrank.counts.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 from campaigns.crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
 
 _ALWAYS = 1 << 47  # milliseconds since 1970
@@ -22,7 +22,7 @@ def wait_until_settled(address: str) -> None:
     until = time.monotonic() + _SETTLING_SECONDS
     with open_store(address) as store:
         surface = number_of(store)
-        while store.open_entries(surface, since=0, until=_ALWAYS, limit=1):
+        while store.pending_impressions(surface, since=0, until=_ALWAYS, limit=1):
             assert time.monotonic() < until, "rankings whose window closed are still open"
             time.sleep(0.2)
 
@@ -48,8 +48,8 @@ def check(address: str, clients: list[Client], *, lapsing: bool) -> None:
         if not lapsing:
             assert counts.rounds == acknowledged, f"{counts.rounds} counted, {acknowledged} acknowledged"
             return
-        surface, signer = number_of(store), Signer(store.secret())
-        assert store.open_entries(surface, since=0, until=_ALWAYS) == []
+        surface, signer = number_of(store), RankingIdSigner(store.secret())
+        assert store.pending_impressions(surface, since=0, until=_ALWAYS) == []
         settled = 0
         for ranking in rankings:
             outcome = store.outcome(surface, signer.read(ranking.id).shown.key)

@@ -16,14 +16,14 @@ import psycopg
 from helpers.servers import PostgresServer, RedisServer, private_directory
 
 from banditrank import Surface, open_store
-from banditrank.engine.tokens import TAIL_BYTES, new_key
+from banditrank.engine.ranking_ids import NONCE_BYTES, new_key
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
     NOT_CLICKED,
     REWARD_UNITS,
-    Entry,
+    Event,
     Outcome,
-    Shown,
+    Impression,
     Snapshot,
     pack_ranking,
 )
@@ -38,29 +38,29 @@ CLICKED = 0.3
 MAX_COMMITS = 5_000  # each is synchronised to disk
 
 
-def rankings(surface: int, number: int, n_positions: int, start: int, seed: int) -> Iterator[Entry]:
+def rankings(surface: int, number: int, n_positions: int, start: int, seed: int) -> Iterator[Event]:
     """Return counted rankings of random items, in order of time."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     for place in range(number):
-        key = new_key(start + WINDOW + place // RATE, chance.randbytes(TAIL_BYTES))
+        key = new_key(start + WINDOW + place // RATE, chance.randbytes(NONCE_BYTES))
         items = tuple(chance.sample(range(N_ITEMS), n_positions))
-        shown = Shown(surface, key, pack_ranking(chance.randrange(len(USER_TYPES)), items))
+        shown = Impression(surface, key, pack_ranking(chance.randrange(len(USER_TYPES)), items))
         clicked = Outcome(chance.randrange(n_positions), REWARD_UNITS)
-        yield Entry(shown, clicked if chance.random() < CLICKED else NOT_CLICKED)
+        yield Event(shown, clicked if chance.random() < CLICKED else NOT_CLICKED)
 
 
 def write(store: Store, surface: int, number: int, n_positions: int, group: int, start: int) -> int:
     """Commit rankings in groups, and return when the last of them has expired, in milliseconds since 1970."""
-    waiting: list[Entry] = []
-    new: list[Entry] = []
+    waiting: list[Event] = []
+    new: list[Event] = []
     for entry in rankings(surface, number, n_positions, start, seed=start):
         new.append(entry)
         if len(new) == group:
-            store.commit([*(Entry(one.shown, None) for one in new), *waiting], at=start)
+            store.commit([*(Event(one.shown, None) for one in new), *waiting], at=start)
             waiting, new = new, []
     store.commit([*new, *waiting], at=start)
     end = start + WINDOW + number // RATE + 1
-    assert not store.open_entries(surface, since=0, until=end)  # and the store removes what was noted
+    assert not store.pending_impressions(surface, since=0, until=end)  # and the store removes what was noted
     return end
 
 

@@ -329,7 +329,7 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     patched = [
         *command[:2],
-        "import banditrank.simulation.ledger as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
+        "import banditrank.simulation.result_store as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
         *command[3:],
     ]
     process = subprocess.Popen(

@@ -15,13 +15,13 @@ from banditrank.experiments.compare.compare import SUITE_NAMES
 from banditrank.experiments.reproduce import STUDIES
 from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
-from banditrank.policies.catalog import FIELD, ORDERED, POLICY_NAMES
-from banditrank.policies.equal_solvers import LOOP_SOLVERS
+from banditrank.policies.catalog import BASELINES, ORDERED_SUFFIX, POLICY_NAMES
+from banditrank.policies.loop_solvers import LOOP_SOLVERS
 from banditrank.simulation.backends.catalog import BackendName
 from banditrank.solvers.frontier import DEFAULT_ALPHAS
 from banditrank.solvers.solve import SolverName
 
-OWN_POLICIES = [name for name in POLICY_NAMES if name.removesuffix(ORDERED) not in FIELD]
+OWN_POLICIES = [name for name in POLICY_NAMES if name.removesuffix(ORDERED_SUFFIX) not in BASELINES]
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "command-line.md").read_text()
 
 

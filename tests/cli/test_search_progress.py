@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from helpers.command_line import run
 
-from banditrank import generate
+from banditrank import make_problem
 from banditrank.cli.search_progress import SearchProgress, show_search_progress
 from banditrank.model.problem_file import write_problem
-from banditrank.solvers.method import Progress
+from banditrank.solvers.solver import Progress
 
 
 def test_the_first_interruption_ends_the_search_and_the_second_the_program() -> None:
@@ -28,7 +28,7 @@ def test_the_first_interruption_ends_the_search_and_the_second_the_program() -> 
 def test_an_interrupted_search_prints_the_best_so_far(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    problem = generate("random", n_user_types=6, n_items=60, n_positions=8, seed=1)
+    problem = make_problem("random", n_user_types=6, n_items=60, n_positions=8, seed=1)
     write_problem(problem, tmp_path / "problem.toml")
 
     def interrupt(search: SearchProgress, _: Progress) -> bool:

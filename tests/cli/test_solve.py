@@ -10,9 +10,9 @@ import numba
 import pytest
 from helpers.command_line import check_refusal, contents, run
 
-from banditrank import Problem, __version__, equality_report, frontier, generate, kdd2012, solve
+from banditrank import Problem, __version__, equality_report, frontier, make_problem, kdd2012, solve
 from banditrank.solvers.branch_and_bound import search
-from banditrank.solvers.solve import METHODS
+from banditrank.solvers.solve import SOLVERS
 
 FIELDS = (
     *("ranking", "value", "upper_bound", "gap", "certified", "solver", "nodes", "seconds"),
@@ -23,16 +23,16 @@ FIELDS = (
 def strict(text: str) -> dict:
     """Parse standard JSON, without NaN and Infinity."""
 
-    def refuse(word: str) -> None:
+    def unsupported_reason(word: str) -> None:
         raise AssertionError(word)
 
-    return json.loads(text, parse_constant=refuse)
+    return json.loads(text, parse_constant=unsupported_reason)
 
 
 @pytest.fixture
 def conflict(tmp_path: Path) -> Path:
     path = tmp_path / "conflict.toml"
-    generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=1).save(path)
+    make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=1).save(path)
     return path
 
 
@@ -226,7 +226,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(
 def searched(tmp_path: Path) -> Path:
     """Return a problem that needs branch and bound, which is compiled."""
     path = tmp_path / "searched.toml"
-    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     problem.save(path)
     solve(problem, "nash")
     return path
@@ -246,7 +246,7 @@ def test_compilation_is_announced_once(
         formula.__module__ = search.__name__
         numba.njit(formula)()
 
-    monkeypatch.setitem(METHODS, "branch-and-bound", search.METHOD._replace(prepare=compile_anew))
+    monkeypatch.setitem(SOLVERS, "branch-and-bound", search.SOLVER._replace(prepare=compile_anew))
     status, output, complaint = run(capsys, *command, str(searched), "--json", "-")
     assert (status, strict(output)["version"]) == (0, __version__)
     assert complaint == "banditrank: compiling the solver (first use, may take a minute)\n"
@@ -268,7 +268,7 @@ def test_bad_input_is_refused_before_anything_is_compiled(
     def fail() -> None:
         raise AssertionError("compiled")
 
-    monkeypatch.setitem(METHODS, "branch-and-bound", search.METHOD._replace(prepare=fail))
+    monkeypatch.setitem(SOLVERS, "branch-and-bound", search.SOLVER._replace(prepare=fail))
     for option, value in (("--target-gap", "0"), ("--time-limit", "-1"), ("--share", "2")):
         message = f"{option} must be a number from"
         check_refusal(capsys, ["solve", str(searched), "--utility", "nash", option, value], message)

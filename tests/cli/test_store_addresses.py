@@ -7,7 +7,7 @@ import pytest
 from helpers.command_line import check_refusal, contents, run
 
 from banditrank.service.settings import Settings
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 
 SECRET = "xyzzy"  # noqa: S105 - not a real one
 WITH_PASSWORDS = [

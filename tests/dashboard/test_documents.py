@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from helpers.dashboard_documents import Made, make
 
-from banditrank.engine.dashboard_document import DashboardDocument, SeriesDocument
+from banditrank.dashboard.document_schemas import DashboardDocument, SeriesDocument
 from banditrank.service.models import SurfaceAnswer
 
 MADE = [

@@ -16,7 +16,7 @@ from banditrank import __version__
 from banditrank.demo.demo import run_demo
 from banditrank.demo.regret_tracker import RegretTracker
 from banditrank.demo.service import running_service
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 
 PROGRAM = [sys.executable, "-c", "from banditrank.cli.main import main; main()"]
 QUICK = ["demo", "--speed", "0", "--port", "0"]

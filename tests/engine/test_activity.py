@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import Problem
-from banditrank.engine.activity import Activity
-from banditrank.engine.bucket_table import Standard
+from banditrank.dashboard.time_series import TimeSeries
+from banditrank.dashboard.bucket_table import Standard
 from banditrank.engine.engine import Engine
-from banditrank.engine.time_buckets import MAX_BUCKETS
-from banditrank.engine.truth import Truth
+from banditrank.dashboard.time_buckets import MAX_BUCKETS
+from banditrank.dashboard.surface_problem import SurfaceProblem
 from banditrank.simulation.regret import equal_regret, personalized_regret
 from banditrank.storage.cells import cells_of, decoded
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import REWARD_UNITS, Entry, Outcome, Shown, pack_ranking
+from banditrank.storage.records import REWARD_UNITS, Event, Outcome, Impression, pack_ranking
 from banditrank.storage.sqlite import SqliteStore
 from banditrank.utilities.utility import NASH
 
@@ -29,12 +29,12 @@ WIDTH = 1000  # milliseconds
 START = 10**12
 
 
-def shown(user_type: int, items: tuple[int, ...], clicked: int | None = None) -> Entry:
+def shown(user_type: int, items: tuple[int, ...], clicked: int | None = None) -> Event:
     outcome = Outcome(-1, 0) if clicked is None else Outcome(clicked, REWARD_UNITS)
-    return Entry(Shown(1, b"", pack_ranking(user_type, items)), outcome)
+    return Event(Impression(1, b"", pack_ranking(user_type, items)), outcome)
 
 
-def random_changes(rng: random.Random, number: int) -> list[tuple[int, list[Entry]]]:
+def random_changes(rng: random.Random, number: int) -> list[tuple[int, list[Event]]]:
     """Return times, and the entries that were committed then."""
     at, changes = START, []
     for _ in range(number):
@@ -47,7 +47,7 @@ def random_changes(rng: random.Random, number: int) -> list[tuple[int, list[Entr
     return changes
 
 
-def counted(changes: list[tuple[int, list[Entry]]], start: int, width: int, size: int) -> np.ndarray:
+def counted(changes: list[tuple[int, list[Event]]], start: int, width: int, size: int) -> np.ndarray:
     """Return visits and clicks of each bucket and type, shape (2, B, 3), by counting one by one."""
     table = np.zeros((2, size, 3))
     for at, entries in changes:
@@ -62,14 +62,14 @@ def counted(changes: list[tuple[int, list[Entry]]], start: int, width: int, size
 def test_the_fold_equals_a_direct_count_at_any_width(seed: int, number: int, keeps: bool) -> None:  # noqa: FBT001
     rng = random.Random(seed)  # noqa: S311
     changes = random_changes(rng, number)
-    activity = Activity(WIDTH, n_user_types=1)  # others come later
+    time_series = TimeSeries(WIDTH, n_user_types=1)  # others come later
     for at, entries in changes:
-        activity.add(at, cells_of(entries))
+        time_series.add(at, cells_of(entries))
         if keeps and rng.random() < 0.02:
-            kept, activity = activity.to_bytes(), Activity(7, n_user_types=2)
-            activity.restore(kept)
+            kept, time_series = time_series.to_bytes(), TimeSeries(7, n_user_types=2)
+            time_series.restore(kept)
     end = changes[-1][0] + rng.randrange(5000)
-    closed = activity.closed(end)
+    closed = time_series.closed(end)
     assert len(closed.visits) == (end - closed.start) // closed.width <= MAX_BUCKETS
     assert closed.start <= changes[0][0] < closed.start + WIDTH
     assert closed.doubled == (closed.width > WIDTH)
@@ -81,13 +81,13 @@ def test_the_fold_equals_a_direct_count_at_any_width(seed: int, number: int, kee
 
 
 def test_displays_are_compared_with_what_was_best_when_they_came() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
-    activity.add(START, cells_of([shown(0, (4, 3))]))  # compared with nothing
-    activity.compare_with(Standard(np.array([[0, 1]]), 3))
-    activity.add(START + 1000, cells_of([shown(0, (0, 1)), shown(0, (1, 0)), shown(0, (0, 2))]))
-    activity.compare_with(Standard(np.array([[1, 0]]), 3))
-    activity.add(START + 2000, cells_of([shown(0, (0, 1)), shown(0, (4, 0)), shown(1, (1, 0))]))
-    closed = activity.closed(START + 3000)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
+    time_series.add(START, cells_of([shown(0, (4, 3))]))  # compared with nothing
+    time_series.compare_with(Standard(np.array([[0, 1]]), 3))
+    time_series.add(START + 1000, cells_of([shown(0, (0, 1)), shown(0, (1, 0)), shown(0, (0, 2))]))
+    time_series.compare_with(Standard(np.array([[1, 0]]), 3))
+    time_series.add(START + 2000, cells_of([shown(0, (0, 1)), shown(0, (4, 0)), shown(1, (1, 0))]))
+    closed = time_series.closed(START + 3000)
     # A type and an item that are new are other items; nothing is said of what was compared with nothing.
     np.testing.assert_array_equal(closed.other_item, [np.nan, 1 / 6, 3 / 6])
     np.testing.assert_array_equal(closed.other_order, [np.nan, 2 / 6, 2 / 6])
@@ -101,13 +101,13 @@ def test_regret_is_that_of_the_simulator_and_is_only_told_if_the_truth_is_known(
     )  # fmt: skip
     rankings = [tuple(rng.permutation(5)[:2].tolist()) for _ in range(40)]
     types = rng.integers(2, size=40).tolist()
-    activity = Activity(WIDTH, n_user_types=2)
-    activity.add(START, cells_of([shown(0, (0, 1))]))
-    assert activity.closed(START + 1000).regret is None
-    activity.given_up = Truth(world, a_surface(treatment=treatment, utility="nash")).given_up
+    time_series = TimeSeries(WIDTH, n_user_types=2)
+    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    assert time_series.closed(START + 1000).regret is None
+    time_series.given_up = SurfaceProblem(world, a_surface(treatment=treatment, utility="nash")).given_up
     for number, (user_type, ranking) in enumerate(zip(types, rankings, strict=True), start=1):
-        activity.add(START + number * WIDTH, cells_of([shown(user_type, ranking)]))
-    told = activity.closed(START + 41 * WIDTH).regret[1:]
+        time_series.add(START + number * WIDTH, cells_of([shown(user_type, ranking)]))
+    told = time_series.closed(START + 41 * WIDTH).regret[1:]
     expected = (
         personalized_regret(world, types, rankings)
         if treatment == "personalized"
@@ -120,7 +120,7 @@ def test_rankings_that_share_a_commit_are_told_apart_by_how_often_they_were_show
     world = Problem(
         [0.5, 0.5], [[0.6, 0.4]] * 2, np.random.default_rng(1).random((2, 5)), user_types=TYPES, items=ITEMS
     )
-    truth = Truth(world, a_surface(treatment="equal", utility="nash"))
+    truth = SurfaceProblem(world, a_surface(treatment="equal", utility="nash"))
     entries = [shown(0, (0, 1)), shown(1, (0, 1)), shown(1, (0, 1)), shown(0, (1, 2))]
     alone = [truth.given_up(decoded(cells_of([entry]))) for entry in entries]
     assert truth.given_up(decoded(cells_of(entries))) == pytest.approx(sum(alone))
@@ -128,21 +128,21 @@ def test_rankings_that_share_a_commit_are_told_apart_by_how_often_they_were_show
 
 def test_a_ranking_that_is_worth_nothing_does_not_make_regret_endless() -> None:
     world = Problem([0.5, 0.5], [[0.6, 0.4]] * 2, [[0.5, 0.4, 0, 0, 0]] * 2, user_types=TYPES, items=ITEMS)
-    truth = Truth(world, a_surface(treatment="equal", utility="nash"))
+    truth = SurfaceProblem(world, a_surface(treatment="equal", utility="nash"))
     assert 0 < truth.given_up(decoded(cells_of([shown(0, (3, 4))]))) < 100
 
 
 def test_what_has_no_time_is_left_out() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
-    activity.add(0, cells_of([shown(0, (0, 1))]))
-    assert len(activity.closed(START).visits) == 0
+    time_series = TimeSeries(WIDTH, n_user_types=1)
+    time_series.add(0, cells_of([shown(0, (0, 1))]))
+    assert len(time_series.closed(START).visits) == 0
 
 
 def test_an_idle_surface_has_empty_buckets_up_to_now_in_bounded_room() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
-    activity.add(START, cells_of([shown(0, (0, 1))]))
-    assert activity.closed(START + 5500).visits.tolist() == [[1], [0], [0], [0], [0]]
-    late = activity.closed(START + 10_000 * WIDTH)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
+    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    assert time_series.closed(START + 5500).visits.tolist() == [[1], [0], [0], [0], [0]]
+    late = time_series.closed(START + 10_000 * WIDTH)
     assert MAX_BUCKETS // 2 <= len(late.visits) <= MAX_BUCKETS
     assert late.visits.sum() == 1
 
@@ -151,24 +151,24 @@ YEAR = 365 * 86_400_000
 ONE_VISIT = cells_of([shown(0, (0, 1))])
 
 
-def kept_and_restored(activity: Activity) -> Activity:
-    restored = Activity(7, n_user_types=2)
-    restored.restore(activity.to_bytes())
+def kept_and_restored(time_series: TimeSeries) -> TimeSeries:
+    restored = TimeSeries(7, n_user_types=2)
+    restored.restore(time_series.to_bytes())
     return restored
 
 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("folds", [False, True])
 def test_a_clock_that_was_ahead_leaves_the_series_as_narrow_as_it_was(*, folds: bool, keeps: bool) -> None:
-    activity = Activity(WIDTH, n_user_types=1)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
     times = [START, START + 3000, START + YEAR, START + YEAR + 500, START + 5000, START + 6000]
     for at in times:
-        activity.add(at, ONE_VISIT)
+        time_series.add(at, ONE_VISIT)
         if folds:
-            activity.closed(at + 2 * YEAR)  # the clock of a reader may be ahead as well
+            time_series.closed(at + 2 * YEAR)  # the clock of a reader may be ahead as well
         if keeps:
-            activity = kept_and_restored(activity)
-    closed = activity.closed(START + 7000)
+            time_series = kept_and_restored(time_series)
+    closed = time_series.closed(START + 7000)
     assert (closed.start, closed.width, closed.doubled) == (START, WIDTH, False)
     assert closed.visits.tolist() == [[1], [0], [0], [1], [0], [3], [1]], (
         "counted when the clock was right again"
@@ -176,62 +176,62 @@ def test_a_clock_that_was_ahead_leaves_the_series_as_narrow_as_it_was(*, folds: 
 
 
 def test_what_comes_ahead_is_told_to_who_asks_then_and_not_before() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
-    activity.add(START, ONE_VISIT)
-    activity.add(START + YEAR, ONE_VISIT)
-    assert activity.closed(START + 2000).visits.tolist() == [[1], [0]]
-    later = activity.closed(START + YEAR + 10**9)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
+    time_series.add(START, ONE_VISIT)
+    time_series.add(START + YEAR, ONE_VISIT)
+    assert time_series.closed(START + 2000).visits.tolist() == [[1], [0]]
+    later = time_series.closed(START + YEAR + 10**9)
     assert later.visits.sum() == 2
     assert later.doubled
-    assert activity.closed(START + 2000).width == WIDTH
+    assert time_series.closed(START + 2000).width == WIDTH
 
 
 def test_time_that_goes_on_from_a_jump_is_believed() -> None:
     """A surface without visits for a year is not distinguished from a clock that is ahead: time tells."""
-    activity = Activity(WIDTH, n_user_types=1)
-    activity.add(START, ONE_VISIT)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
+    time_series.add(START, ONE_VISIT)
     for second in range(200):
-        activity.add(START + YEAR + 1000 * second, ONE_VISIT)
-    activity.fold()
-    activity.add(START + 5000, ONE_VISIT)  # a clock that is behind is not believed any more
-    closed = activity.closed(START + YEAR + 10**9)
+        time_series.add(START + YEAR + 1000 * second, ONE_VISIT)
+    time_series.fold()
+    time_series.add(START + 5000, ONE_VISIT)  # a clock that is behind is not believed any more
+    closed = time_series.closed(START + YEAR + 10**9)
     assert closed.doubled
     assert closed.visits[0] == 2
     assert closed.visits.sum() == 202
 
 
 def test_the_first_clock_may_be_ahead() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
     for at in (START + YEAR, START + YEAR + 2000, START, START + 1000):
-        activity.add(at, ONE_VISIT)
-    closed = activity.closed(START + 2000)
+        time_series.add(at, ONE_VISIT)
+    closed = time_series.closed(START + 2000)
     assert (closed.start, closed.width, closed.visits.tolist()) == (START, WIDTH, [[3], [1]])
 
 
 def test_a_clock_that_is_set_back_loses_and_widens_nothing() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
     for second in range(200):
-        activity.add(START + 1000 * second, ONE_VISIT)
+        time_series.add(START + 1000 * second, ONE_VISIT)
     for at in (START - YEAR, START + 100_000, START + 200_000):
-        activity.add(at, ONE_VISIT)
-    closed = activity.closed(START + 201_000)
+        time_series.add(at, ONE_VISIT)
+    closed = time_series.closed(START + 201_000)
     assert (closed.start, closed.width) == (START, WIDTH)
     assert closed.visits[:, 0].tolist() == [2, *[1] * 99, 2, *[1] * 99, 1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 400_000), st.booleans()), max_size=60))
 def test_clocks_that_are_set_lose_no_visit(steps: list[tuple[int, int, bool]]) -> None:
-    activity, given_up = Activity(WIDTH, n_user_types=1), []
-    activity.given_up = lambda cells: given_up.append(1) or float(cells["displays"].sum())
+    time_series, given_up = TimeSeries(WIDTH, n_user_types=1), []
+    time_series.given_up = lambda cells: given_up.append(1) or float(cells["displays"].sum())
     end = START
     for years, seconds, keeps in steps:
         at = START + years * YEAR + seconds
         end = max(end, at)
-        activity.add(at, ONE_VISIT)
+        time_series.add(at, ONE_VISIT)
         if keeps:
-            activity, restored = kept_and_restored(activity), activity
-            activity.given_up = restored.given_up
-    closed = activity.closed(end + YEAR)
+            time_series, restored = kept_and_restored(time_series), time_series
+            time_series.given_up = restored.given_up
+    closed = time_series.closed(end + YEAR)
     assert closed.visits.sum() == len(steps)
     assert len(closed.visits) <= MAX_BUCKETS
     if steps:
@@ -258,7 +258,7 @@ def test_a_surface_whose_clock_was_ahead_tells_its_series_as_before() -> None:
 
 
 def test_what_an_earlier_version_kept_is_read() -> None:
-    kept = Activity(WIDTH, n_user_types=1)
+    kept = TimeSeries(WIDTH, n_user_types=1)
     kept.add(START, cells_of([shown(0, (0, 1))]))
     raw = zlib.decompress(kept.to_bytes())
     (size,) = struct.unpack_from("<I", raw)
@@ -266,10 +266,10 @@ def test_what_an_earlier_version_kept_is_read() -> None:
     del head["minutes"], head["n_user_types_last_hour"]
     text = json.dumps(head).encode()
     tables = raw[4 + size : 4 + size + 8 * MAX_BUCKETS * 6]  # without the last hour
-    activity = Activity(7, n_user_types=2)
-    activity.restore(zlib.compress(struct.pack("<I", len(text)) + text + tables))
-    assert activity.closed(START + 1000).visits.tolist() == [[1]]
-    assert activity.last_hour(START).visits.sum() == 0
+    time_series = TimeSeries(7, n_user_types=2)
+    time_series.restore(zlib.compress(struct.pack("<I", len(text)) + text + tables))
+    assert time_series.closed(START + 1000).visits.tolist() == [[1]]
+    assert time_series.last_hour(START).visits.sum() == 0
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 30, 300]))
@@ -277,32 +277,32 @@ def test_the_last_hour_equals_a_direct_count(seed: int, number: int) -> None:
     rng = random.Random(seed)  # noqa: S311
     pace = rng.choice([1, 20, 600])
     changes = [(START + pace * (at - START), entries) for at, entries in random_changes(rng, number)]
-    activity = Activity(WIDTH, n_user_types=1)
+    time_series = TimeSeries(WIDTH, n_user_types=1)
     for at, entries in changes:
-        activity.add(at, cells_of(entries))
+        time_series.add(at, cells_of(entries))
         if rng.random() < 0.02:
-            activity.fold()
+            time_series.fold()
     now = changes[-1][0] + rng.randrange(7_200_000)
     recent = [entry for at, entries in changes if now // 60_000 - at // 60_000 < 60 for entry in entries]
-    totals = activity.last_hour(now)
+    totals = time_series.last_hour(now)
     assert totals.visits.sum() == len(recent)
     assert totals.clicks.sum() == sum(entry.outcome.reward for entry in recent) / REWARD_UNITS
 
 
 def test_a_clock_that_was_ahead_does_not_hide_the_last_hour() -> None:
-    activity = Activity(WIDTH, n_user_types=1)
-    activity.add(START + 10**9, cells_of([shown(0, (0, 1))]))
-    activity.fold()
-    activity.add(START, cells_of([shown(0, (0, 1))]))
-    assert activity.last_hour(START + 1000).visits.tolist() == [1]
+    time_series = TimeSeries(WIDTH, n_user_types=1)
+    time_series.add(START + 10**9, cells_of([shown(0, (0, 1))]))
+    time_series.fold()
+    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    assert time_series.last_hour(START + 1000).visits.tolist() == [1]
 
 
 def test_what_cannot_be_read_is_left_alone() -> None:
     text = json.dumps({"format": 99}).encode()
-    activity = Activity(WIDTH, n_user_types=1)
-    activity.add(START, cells_of([shown(0, (0, 1))]))
-    activity.restore(zlib.compress(struct.pack("<I", len(text)) + text))
-    assert activity.closed(START + 1000).visits.tolist() == [[1]]
+    time_series = TimeSeries(WIDTH, n_user_types=1)
+    time_series.add(START, cells_of([shown(0, (0, 1))]))
+    time_series.restore(zlib.compress(struct.pack("<I", len(text)) + text))
+    assert time_series.closed(START + 1000).visits.tolist() == [[1]]
 
 
 def test_a_restart_goes_on_with_the_same_series(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_a_restart_goes_on_with_the_same_series(tmp_path: Path) -> None:
         for _ in range(5):
             play(ranker, 10, seed=1)
             clock.now += 60
-        wait_until(lambda: ranker._live.watch.best is not None)
+        wait_until(lambda: ranker._live.monitor.best is not None)
         before, _ = ranker._live.series()
         hour = ranker._live.last_hour()
     with SqliteStore(path) as store, a_ranker(store=store, clock=clock) as ranker:
@@ -358,10 +358,10 @@ def test_changes_of_the_definition_are_noted_and_the_truth_follows() -> None:
     engine = Engine(MemoryStore(), clock=clock, truths={"home": problem})
     try:
         live = engine.create(a_surface())
-        assert live.watch.truth_of(live.surface).optimum == pytest.approx([0.78, 0.6])
+        assert live.monitor.truth_of(live.surface).optimum == pytest.approx([0.78, 0.6])
         engine.change("home", lambda surface: surface.with_items(["late"]))
         engine.change("home", lambda surface: surface.with_retired(["a", "late"]))
-        truth = live.watch.truth_of(live.surface)
+        truth = live.monitor.truth_of(live.surface)
         assert truth.optimum == pytest.approx([0.7 * 0.5 + 0.3 * 0.1, 0.6 * 0.8 + 0.4 * 0.3])
         assert truth.random == pytest.approx([0.6 / 4, 1.1 / 4])
         assert truth.item_means[:, 5].tolist() == [0, 0]  # nobody clicks what the world does not have

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded
 
-from banditrank.engine.ranker import Ranker
-from banditrank.errors import ForgottenError, UnknownRankingError
+from banditrank.ranker import Ranker
+from banditrank.errors import PurgedError, UnknownRankingError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
@@ -145,7 +145,7 @@ def test_a_ranking_whose_counts_were_thrown_away_is_said_to_be_forgotten() -> No
         assert ranker.explain(recent.id).reproduced
         assert ranker.explain(old[0]).outcome.state == "forgotten", "no counts are needed for the first"
         for ranking_id in old[1:]:
-            with pytest.raises(ForgottenError, match="were thrown away"):
+            with pytest.raises(PurgedError, match="were thrown away"):
                 ranker.explain(ranking_id)
 
 
@@ -155,7 +155,7 @@ def test_a_ranking_that_comes_out_otherwise_is_said_to_be_another_versions(
     with a_ranker() as ranker:
         play(ranker, 10, seed=1)
         shown = ranker.rank("new")
-        monkeypatch.setattr("banditrank.engine.view.View.rank_again", lambda *_: (0, 0))
+        monkeypatch.setattr("banditrank.engine.policy_snapshot.PolicySnapshot.rank_again", lambda *_: (0, 0))
         told = ranker.explain(shown.id)
     assert not told.reproduced
     assert "another version" in told.reason

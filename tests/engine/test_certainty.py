@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, Problem, kdd2012, user_type_values
-from banditrank.engine.alternatives import all_rankings, next_best, values_of_rankings
-from banditrank.engine.certainty import best_of_draws, share_of
-from banditrank.engine.posterior_draws import PosteriorDraws, interval
+from banditrank.dashboard.alternatives import all_rankings, next_best, values_of_rankings
+from banditrank.dashboard.probability_best import best_of_draws, share_of
+from banditrank.dashboard.posterior_samples import PosteriorDraws, interval
 from banditrank.model.values import best_personalized_rankings
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
 
 WORLDS = 200
@@ -81,7 +81,7 @@ def test_there_may_be_no_other_ranking() -> None:
 
 
 def test_types_that_get_nothing_do_not_confuse_the_search_for_the_next_best() -> None:
-    nothing = DrawnWorld(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
+    nothing = SampledProblem(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
     found = next_best(nothing, np.array([0, 1, 2]), NASH)
     assert sorted(set(found.tolist())) == sorted(found.tolist()) != [0, 1, 2]
 
@@ -95,8 +95,8 @@ def test_trying_all_rankings_and_solving_agree_on_how_sure_a_ranking_is(
     for ranking in ([2, 3], [3, 2]):
         tried = best_of_draws(draws, np.array(ranking), NASH)
         with monkeypatch.context() as patched:
-            patched.setattr("banditrank.engine.certainty.all_rankings", lambda *_: None)
-            patched.setattr("banditrank.engine.certainty._SOLVER_SECONDS", 600.0)
+            patched.setattr("banditrank.dashboard.probability_best.all_rankings", lambda *_: None)
+            patched.setattr("banditrank.dashboard.probability_best._SOLVER_SECONDS", 600.0)
             solved = best_of_draws(draws, np.array(ranking), NASH)
         assert solved.wins.mean() == pytest.approx(tried.wins.mean(), abs=0.01)
         assert np.isclose(solved.values, tried.values, rtol=1e-3).all(axis=1).mean() > 0.99
@@ -119,9 +119,9 @@ def test_draws_of_a_type_are_made_once() -> None:
 def test_what_takes_too_long_to_tell_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     world = random_world(np.random.default_rng(1), 2, 12, 4)
     draws = PosteriorDraws(seen(world, np.random.default_rng(1), 50), seed=5)
-    monkeypatch.setattr("banditrank.engine.certainty._SOLVER_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.dashboard.probability_best._SOLVER_SECONDS", 0.0)
     assert best_of_draws(draws, np.arange(4), NASH) is None
-    monkeypatch.setattr("banditrank.engine.certainty._MOST_NUMBERS", 100)
+    monkeypatch.setattr("banditrank.dashboard.probability_best._MOST_NUMBERS", 100)
     assert best_of_draws(draws, np.arange(4), NASH) is None
 
 

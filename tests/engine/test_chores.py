@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, wait_until
 
-from banditrank.engine import attempts as module
-from banditrank.engine.attempts import Attempts
-from banditrank.engine.chore import Chore
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine import backoff as module
+from banditrank.engine.backoff import Backoff
+from banditrank.engine.periodic_task import PeriodicTask
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.memory import MemoryStore
 
@@ -22,7 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def fail(attempts: Attempts, error: Exception) -> None:
+def fail(attempts: Backoff, error: Exception) -> None:
     with attempts:
         raise error
 
@@ -30,7 +30,7 @@ def fail(attempts: Attempts, error: Exception) -> None:
 def test_what_fails_is_tried_again_ever_more_seldom_and_said_once(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    attempts = Attempts("surface home shows rankings of old counts")
+    attempts = Backoff("surface home shows rankings of old counts")
     waits = []
     for _ in range(7):
         fail(attempts, ValueError("no"))
@@ -54,7 +54,7 @@ def test_what_fails_is_tried_again_ever_more_seldom_and_said_once(
 def test_a_store_that_is_down_is_said_by_the_keeper_alone(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    attempts = Attempts("nothing is saved")
+    attempts = Backoff("nothing is saved")
     for _ in range(3):
         with pytest.raises(StoreUnavailableError):
             fail(attempts, StoreUnavailableError("down"))
@@ -72,7 +72,7 @@ def test_a_chore_is_done_when_it_is_needed_and_did_not_just_fail(clock: Clock) -
         raise StoreUnavailableError("down")
 
     needed = [False]
-    chore = Chore("nothing is done", lambda: 0.0 if needed[0] else inf, do)
+    chore = PeriodicTask("nothing is done", lambda: 0.0 if needed[0] else inf, do)
     chore.tend()
     needed[0] = True
     chore.tend()
@@ -86,11 +86,11 @@ def test_a_surface_whose_view_cannot_be_made_is_kept_otherwise(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, clock = MemoryStore(), Clock()
-    monkeypatch.setattr("banditrank.engine.learned._CHANGES_A_SNAPSHOT", 2)
+    monkeypatch.setattr("banditrank.engine.counts_replica._CHANGES_A_SNAPSHOT", 2)
     surface = a_surface(attribution_seconds=60.0, refresh_seconds=0.01)
     with a_ranker(surface, store, clock=clock) as ranker:
         with monkeypatch.context() as broken:
-            broken.setattr(LiveSurface, "_new_view", lambda _: 1 / 0)
+            broken.setattr(SurfaceRuntime, "_new_view", lambda _: 1 / 0)
             ranker.rank("new")
             play(ranker, 3, seed=1)
             wait_until(lambda: store.snapshot(1).version >= 2)

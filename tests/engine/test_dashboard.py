@@ -11,15 +11,15 @@ import pytest
 from helpers.live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
 from banditrank import Counts, Problem, user_type_values
-from banditrank.engine.assessment import assess
-from banditrank.engine.dashboard_content import dashboard_document
-from banditrank.engine.dashboard_document import DashboardDocument
-from banditrank.engine.latest_rankings import LatestRankings
-from banditrank.engine.learned import SurfaceCounts
-from banditrank.engine.ranker import Ranker
-from banditrank.engine.series import first_wanted, series_document
+from banditrank.dashboard.assessment import assess
+from banditrank.dashboard.documents import dashboard_document
+from banditrank.dashboard.document_schemas import DashboardDocument
+from banditrank.dashboard.recent_impressions import RecentImpressions
+from banditrank.engine.counts_replica import SurfaceCounts
+from banditrank.ranker import Ranker
+from banditrank.dashboard.series_document import first_wanted, series_document
 from banditrank.engine.surface import Surface
-from banditrank.engine.truth import Truth
+from banditrank.dashboard.surface_problem import SurfaceProblem
 from banditrank.storage.records import DISCARDED
 
 WORLD = Problem(
@@ -34,8 +34,8 @@ WORLD = Problem(
 def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
     """Return a dashboard's document as it comes out of JSON, which is as it was described."""
     live = ranker._live
-    latest = LatestRankings(live, ranker._engine.store)
-    true = None if truth is None else Truth(truth, live.surface)
+    latest = RecentImpressions(live, ranker._engine.store)
+    true = None if truth is None else SurfaceProblem(truth, live.surface)
     now = ranker._engine.now()
     document = dashboard_document(
         assess(live.known()), true, latest, live.last_hour(), [], now=now, counts_age=0.0
@@ -190,7 +190,7 @@ def test_what_was_shown_and_is_discarded_was_not_reported() -> None:
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         shown = ranker.rank("new")
         store, number = ranker._engine.store, ranker._live.number
-        wait_until(lambda: len(store.open_entries(number, since=0, until=10**13, limit=9)) == 1)
+        wait_until(lambda: len(store.pending_impressions(number, since=0, until=10**13, limit=9)) == 1)
         ranker._engine.change("home", lambda surface: replace(surface, unreported="discarded"))
         clock.now += 70
         wait_until(lambda: store.outcome(number, ranker._engine.ticket(shown.id)[1].shown.key) == DISCARDED)
@@ -199,13 +199,13 @@ def test_what_was_shown_and_is_discarded_was_not_reported() -> None:
 
 def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:
     with a_ranker(a_surface(n_positions=2, policy="random")) as ranker:
-        wait_until(lambda: ranker._live.watch.best is not None)  # nobody looks again before there is feedback
-        ranker._live.watch.best = ((0, 1), (2, 3))
+        wait_until(lambda: ranker._live.monitor.best is not None)  # nobody looks again before there is feedback
+        ranker._live.monitor.best = ((0, 1), (2, 3))
         shown = {"new": [], "old": []}
         for number in range(20):
             kind = TYPES[number % 2]
             shown[kind].append(ranker.rank(kind))
-        ranker._live.watch.best = None
+        ranker._live.monitor.best = None
         recent = told(ranker)["recent"]
     reasons = Counter()
     for one in recent:
@@ -221,7 +221,7 @@ def test_shares_are_of_what_was_shown_to_a_type() -> None:
     with a_ranker(a_surface(policy="random")) as ranker:
         play(ranker, 40, seed=4)
         document = told(ranker)
-        shown = ranker._live.watch.shown.copy()
+        shown = ranker._live.monitor.shown.copy()
     rankings = Counter(tuple(np.frombuffer(one, dtype="<u2").tolist()) for one in shown)
     for i, now in enumerate(document["now"]):
         of_type = sum(number for ranking, number in rankings.items() if ranking[0] == i)
@@ -251,7 +251,7 @@ def test_the_series_tells_what_came() -> None:
     with a_ranker(clock=clock) as ranker:
         play(ranker, 40, seed=1)
         live = ranker._live
-        wait_until(lambda: live.watch.best is not None)
+        wait_until(lambda: live.monitor.best is not None)
         clock.now += 60
         play(ranker, 20, seed=2)
         clock.now += 121
@@ -298,7 +298,7 @@ def test_the_optimum_may_be_more_than_the_best_known_ranking_where_items_were_ha
 
 
 def test_without_telling_what_is_best_of_all_the_best_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.certainty._MOST_NUMBERS", 10)
+    monkeypatch.setattr("banditrank.dashboard.probability_best._MOST_NUMBERS", 10)
     with a_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
         play(ranker, 50, seed=1)
         document = told(ranker)

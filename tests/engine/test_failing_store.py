@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import pytest
 from helpers.live import Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
-from banditrank.engine.journal import Answer, Journal
-from banditrank.engine.journal import _taken as taken
+from banditrank.engine.group_commit import Answer, GroupCommitter
+from banditrank.engine.group_commit import _taken as taken
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.base import Written
+from banditrank.storage.base import WriteResult
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, Entry, Shown, Verdict
+from banditrank.storage.records import Change, Event, Impression, CommitStatus
 from banditrank.testing.store_events import CLICK, rounds_of, shown
 
 DONE: Callable[[Answer], None] = lambda _: None  # noqa: E731
@@ -58,7 +58,7 @@ def test_rankings_noted_while_the_store_was_down_are_settled_later() -> None:
             ranker.rank("new")
         clock.now += 30.0
         store.down = False
-        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        wait_until(lambda: ranker._engine.committer.waiting == 0)
         clock.now += 40.0
         wait_until(lambda: ranker.counts().rounds == 4)
 
@@ -72,7 +72,7 @@ def test_rankings_noted_very_late_are_settled_all_the_same() -> None:
         clock.now += 3000.0
         wait_until(lambda: not ranker._live.is_due())
         store.down = False
-        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        wait_until(lambda: ranker._engine.committer.waiting == 0)
         clock.now += 3600.0
         wait_until(lambda: ranker.counts().rounds == 1)
 
@@ -102,34 +102,34 @@ def test_an_error_that_nobody_thought_of_is_told_and_the_journal_goes_on(
         assert ranker.feedback(shown.id) == "counted"
 
 
-def entry(number: int) -> Entry:
-    return Entry(shown(1, number), CLICK)
+def entry(number: int) -> Event:
+    return Event(shown(1, number), CLICK)
 
 
-def a_journal(learn: Callable[[Change], None] = DONE, **settings: object) -> Journal:
+def a_journal(learn: Callable[[Change], None] = DONE, **settings: object) -> GroupCommitter:
     store = MemoryStore()
     store.create_surface("home", "{}")
-    return Journal(store, learn=learn, **settings)
+    return GroupCommitter(store, learn=learn, **settings)
 
 
-def settled(journal: Journal, number: int) -> Answer:
+def settled(committer: GroupCommitter, number: int) -> Answer:
     answers: list[Answer] = []
     finished = threading.Event()
-    journal.settle(entry(number), lambda answer: (answers.append(answer), finished.set()))
+    committer.settle(entry(number), lambda answer: (answers.append(answer), finished.set()))
     assert finished.wait(60)
     return answers[0]
 
 
 def test_closing_writes_what_is_waiting_and_refuses_the_rest() -> None:
-    journal = a_journal()
+    committer = a_journal()
     answers: list[Answer] = []
     for number in range(50):
-        journal.settle(entry(number), answers.append)
-    journal.close()
-    assert answers == [Verdict.COUNTED] * 50
+        committer.settle(entry(number), answers.append)
+    committer.close()
+    assert answers == [CommitStatus.COUNTED] * 50
     with pytest.raises(StoreUnavailableError, match="the journal is closed"):
-        journal.settle(entry(99), answers.append)
-    assert journal.waiting == 0
+        committer.settle(entry(99), answers.append)
+    assert committer.waiting == 0
 
 
 class SlowStore(FailingStore):
@@ -142,7 +142,7 @@ class SlowStore(FailingStore):
         self.create_surface("home", "{}")
         self.may_go_on = threading.Event()
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         assert self.may_go_on.wait(60)
         if any(one.shown.key[-1] == self.bad for one in entries):
             raise ValueError("bad")
@@ -152,43 +152,43 @@ class SlowStore(FailingStore):
 def test_an_entry_that_cannot_be_written_does_no_harm_to_others(caplog: pytest.LogCaptureFixture) -> None:
     store = SlowStore()
     store.bad = 7
-    journal = Journal(store, learn=DONE)
-    journal.settle(entry(0), DONE)
-    wait_until(lambda: journal.waiting == 0)  # the others make up the next group
+    committer = GroupCommitter(store, learn=DONE)
+    committer.settle(entry(0), DONE)
+    wait_until(lambda: committer.waiting == 0)  # the others make up the next group
     answers: dict[int, Answer] = {}
     for number in range(1, 20):
-        journal.settle(entry(number), lambda answer, number=number: answers.update({number: answer}))
-        journal.note(Entry(shown(1, 256 + number), None))
+        committer.settle(entry(number), lambda answer, number=number: answers.update({number: answer}))
+        committer.note(Event(shown(1, 256 + number), None))
     store.may_go_on.set()
-    journal.close()
+    committer.close()
     assert str(answers.pop(7)).startswith("event rejected: ValueError('bad')")
-    assert answers == {number: Verdict.COUNTED for number in range(1, 20) if number != 7}
-    assert len(store.open_entries(1, since=0, until=2**47)) == 18
-    assert journal.dropped == 1
+    assert answers == {number: CommitStatus.COUNTED for number in range(1, 20) if number != 7}
+    assert len(store.pending_impressions(1, since=0, until=2**47)) == 18
+    assert committer.dropped == 1
     assert caplog.messages.count("store rejected events") == 2
 
 
 class RejectingStore(MemoryStore):
     """A store that rejects transactions with certain entries, and counts all transactions."""
 
-    def __init__(self, rejects: Callable[[Entry], bool], n_surfaces: int = 1) -> None:
+    def __init__(self, rejects: Callable[[Event], bool], n_surfaces: int = 1) -> None:
         super().__init__()
         self.rejects = rejects
         self.transactions = 0
         for number in range(n_surfaces):
             self.create_surface(f"s{number}", "{}")
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         self.transactions += 1
         if any(self.rejects(entry) for entry in entries):
             raise StoreError("value too large")
         return super()._write(entries, at)
 
 
-class Answers(dict[Shown, Answer]):
+class Answers(dict[Impression, Answer]):
     """The answer to each outcome of a group; a second answer to one fails."""
 
-    def done(self, key: Shown) -> Callable[[Answer], None]:
+    def done(self, key: Impression) -> Callable[[Answer], None]:
         def answered(answer: Answer) -> None:
             assert key not in self
             self[key] = answer
@@ -196,13 +196,13 @@ class Answers(dict[Shown, Answer]):
         return answered
 
 
-def write_group(store: MemoryStore, outcomes: list[Entry], notes: Sequence[Entry] = ()) -> Answers:
+def write_group(store: MemoryStore, outcomes: list[Event], notes: Sequence[Event] = ()) -> Answers:
     """Write outcomes and notes as one group, and return the answers."""
     answers = Answers()
-    journal = Journal(store, learn=DONE)
-    journal.close()
-    assert journal._write(list(notes), [(one, answers.done(one.shown)) for one in outcomes])
-    assert journal.waiting == 0
+    committer = GroupCommitter(store, learn=DONE)
+    committer.close()
+    assert committer._write(list(notes), [(one, answers.done(one.shown)) for one in outcomes])
+    assert committer.waiting == 0
     return answers
 
 
@@ -211,8 +211,8 @@ def is_rejection(answer: Answer) -> bool:
 
 
 def test_a_store_error_rejects_the_entry_at_fault_alone() -> None:
-    outcomes = [Entry(shown(1, number), CLICK) for number in range(2000)]
-    notes = [Entry(shown(1, 5000 + number), None) for number in range(500)]
+    outcomes = [Event(shown(1, number), CLICK) for number in range(2000)]
+    notes = [Event(shown(1, 5000 + number), None) for number in range(500)]
     at_fault = {outcomes[3], outcomes[1234], notes[77]}
     store = RejectingStore(at_fault.__contains__)
     answers = write_group(store, outcomes, notes)
@@ -221,14 +221,14 @@ def test_a_store_error_rejects_the_entry_at_fault_alone() -> None:
         outcomes[3].shown,
         outcomes[1234].shown,
     }
-    assert list(answers.values()).count(Verdict.COUNTED) == 1998
-    assert len(store.open_entries(1, since=0, until=2**47)) == 499
+    assert list(answers.values()).count(CommitStatus.COUNTED) == 1998
+    assert len(store.pending_impressions(1, since=0, until=2**47)) == 499
     assert rounds_of(store, 1) == 1998
     assert store.transactions <= 3 * 2 * 12
 
 
 def test_a_surface_whose_entries_are_all_rejected_does_no_harm_to_others() -> None:
-    outcomes = [Entry(shown(1 + number % 8, number), CLICK) for number in range(2000)]
+    outcomes = [Event(shown(1 + number % 8, number), CLICK) for number in range(2000)]
     store = RejectingStore(lambda entry: entry.shown.surface == 5, n_surfaces=8)
     answers = write_group(store, outcomes)
     assert all(is_rejection(answer) == (key.surface == 5) for key, answer in answers.items())
@@ -238,7 +238,7 @@ def test_a_surface_whose_entries_are_all_rejected_does_no_harm_to_others() -> No
 
 def test_a_store_that_rejects_everything_is_asked_a_bounded_number_of_times() -> None:
     for n_surfaces in (1, 8):
-        outcomes = [Entry(shown(1 + number % n_surfaces, number), CLICK) for number in range(2000)]
+        outcomes = [Event(shown(1 + number % n_surfaces, number), CLICK) for number in range(2000)]
         store = RejectingStore(lambda _: True, n_surfaces)
         answers = write_group(store, outcomes)
         assert len(answers) == 2000
@@ -247,73 +247,73 @@ def test_a_store_that_rejects_everything_is_asked_a_bounded_number_of_times() ->
 
 
 def test_a_store_that_becomes_unavailable_while_a_group_is_split_loses_nothing() -> None:
-    outcomes = [Entry(shown(1, number), CLICK) for number in range(100)]
-    notes = [Entry(shown(1, 5000 + number), None) for number in range(100)]
+    outcomes = [Event(shown(1, number), CLICK) for number in range(100)]
+    notes = [Event(shown(1, 5000 + number), None) for number in range(100)]
     store = RejectingStore(lambda entry: entry == outcomes[60])
     write = store._write
 
-    def break_down(entries: Sequence[Entry], at: int) -> Written:
+    def break_down(entries: Sequence[Event], at: int) -> WriteResult:
         if store.transactions == 5:
             raise StoreUnavailableError("the store is down")
         return write(entries, at)
 
     store._write = break_down
-    journal = Journal(store, learn=DONE)
-    journal.close()
+    committer = GroupCommitter(store, learn=DONE)
+    committer.close()
     answers = Answers()
-    assert not journal._write(notes, [(one, answers.done(one.shown)) for one in outcomes])
+    assert not committer._write(notes, [(one, answers.done(one.shown)) for one in outcomes])
     assert len(answers) == 100
     assert {str(answer) for answer in answers.values()} == {"counted", "the store is down"}
-    assert len(store.open_entries(1, since=0, until=2**47)) + journal.waiting == 100
+    assert len(store.pending_impressions(1, since=0, until=2**47)) + committer.waiting == 100
     store._write = write
     again = write_group(store, outcomes)
     assert is_rejection(again.pop(outcomes[60].shown))
     assert all(
-        answer is (Verdict.REPEATED if answers[key] is Verdict.COUNTED else Verdict.COUNTED)
+        answer is (CommitStatus.REPEATED if answers[key] is CommitStatus.COUNTED else CommitStatus.COUNTED)
         for key, answer in again.items()
     )
 
 
 def test_closing_writes_all_that_was_shown() -> None:
     store = SlowStore()
-    journal = Journal(store, learn=DONE)
+    committer = GroupCommitter(store, learn=DONE)
     for number in range(5001):
-        journal.note(Entry(shown(1, number), None))
+        committer.note(Event(shown(1, number), None))
     store.may_go_on.set()
-    journal.close()
-    assert (journal.waiting, journal.dropped) == (0, 0)
-    assert len(store.open_entries(1, since=0, until=2**47, limit=10_000)) == 5001
-    journal.note(entry(1))
-    assert (journal.waiting, journal.dropped) == (0, 1)
+    committer.close()
+    assert (committer.waiting, committer.dropped) == (0, 0)
+    assert len(store.pending_impressions(1, since=0, until=2**47, limit=10_000)) == 5001
+    committer.note(entry(1))
+    assert (committer.waiting, committer.dropped) == (0, 1)
 
 
 def test_closing_ends_if_the_store_fails() -> None:
     store = SlowStore()
     store.down = True
-    journal = Journal(store, learn=DONE)
+    committer = GroupCommitter(store, learn=DONE)
     answers: list[Answer] = []
     for number in range(5000):
-        journal.note(Entry(shown(1, number), None))
-        journal.settle(entry(number), answers.append)
+        committer.note(Event(shown(1, number), None))
+        committer.settle(entry(number), answers.append)
     store.may_go_on.set()
-    journal.close()
-    assert journal.dropped == 5000
+    committer.close()
+    assert committer.dropped == 5000
     assert len(answers) == 5000
     assert {str(answer) for answer in answers} <= {"the store is down", "the journal is closed"}
 
 
 def test_who_comes_while_the_journal_closes_is_answered() -> None:
     for attempt in range(30):
-        journal = a_journal()
+        committer = a_journal()
         answers: list[Answer] = []
         asked = [0]
 
         def ask(
-            journal: Journal = journal, answers: list[Answer] = answers, asked: list[int] = asked
+            committer: GroupCommitter = committer, answers: list[Answer] = answers, asked: list[int] = asked
         ) -> None:
             try:
                 for number in range(1000):
-                    journal.settle(entry(number), answers.append)
+                    committer.settle(entry(number), answers.append)
                     asked[0] += 1
             except StoreUnavailableError:
                 pass
@@ -321,7 +321,7 @@ def test_who_comes_while_the_journal_closes_is_answered() -> None:
         asking = threading.Thread(target=ask)
         asking.start()
         wait_until(lambda asked=asked, attempt=attempt: asked[0] >= attempt)
-        journal.close()
+        committer.close()
         asking.join()
         assert len(answers) == asked[0]
 
@@ -330,17 +330,17 @@ def test_the_journal_goes_on_when_those_it_tells_fail(caplog: pytest.LogCaptureF
     def refuse(_: object) -> None:
         raise RuntimeError("no")
 
-    journal = a_journal(learn=refuse)
-    assert settled(journal, 1) is Verdict.COUNTED
-    journal.settle(entry(2), refuse)
-    assert settled(journal, 3) is Verdict.COUNTED
-    journal.close()
+    committer = a_journal(learn=refuse)
+    assert settled(committer, 1) is CommitStatus.COUNTED
+    committer.settle(entry(2), refuse)
+    assert settled(committer, 3) is CommitStatus.COUNTED
+    committer.close()
     assert "was not taken in" in caplog.text
     assert "could not be called back" in caplog.text
-    journal = a_journal(deliver=refuse)
-    journal.settle(entry(1), DONE)
-    journal.close()
-    assert (journal.entries, journal.waiting) == (1, 0)
+    committer = a_journal(deliver=refuse)
+    committer.settle(entry(1), DONE)
+    committer.close()
+    assert (committer.entries, committer.waiting) == (1, 0)
 
 
 def test_threads_end_with_their_ranker() -> None:
@@ -354,16 +354,16 @@ def test_threads_end_with_their_ranker() -> None:
 def test_a_journal_with_nothing_to_write_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[int] = []
     monkeypatch.setattr(
-        "banditrank.engine.journal._taken", lambda waiting: rounds.append(1) or taken(waiting)
+        "banditrank.engine.group_commit._taken", lambda waiting: rounds.append(1) or taken(waiting)
     )
     store = MemoryStore()
     store.create_surface("home", "{}")
-    journal = Journal(store, learn=DONE)
+    committer = GroupCommitter(store, learn=DONE)
     time.sleep(0.3)  # any time at all: it does nothing in it
     assert rounds == []
-    journal.note(Entry(shown(1, 1), None))
-    wait_until(lambda: len(store.open_entries(1, since=0, until=2**47)) == 1)
+    committer.note(Event(shown(1, 1), None))
+    wait_until(lambda: len(store.pending_impressions(1, since=0, until=2**47)) == 1)
     time.sleep(0.3)
     assert len(rounds) == 2, "one look at rankings noted, one at outcomes"
-    assert settled(journal, 2) is Verdict.COUNTED
-    journal.close()
+    assert settled(committer, 2) is CommitStatus.COUNTED
+    committer.close()

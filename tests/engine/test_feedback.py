@@ -11,18 +11,18 @@ import pytest
 from helpers.live import Clock, a_ranker, a_surface, seeded, wait_until
 
 from banditrank.engine.engine import Engine, FeedbackResult
-from banditrank.engine.ranker import Ranker
+from banditrank.ranker import Ranker
 from banditrank.engine.surface import Surface
-from banditrank.engine.tokens import Signer, Ticket, new_key
+from banditrank.engine.ranking_ids import RankingIdSigner, IssuedRanking, new_key
 from banditrank.errors import (
-    ContradictionError,
+    ConflictingFeedbackError,
     InvalidInputError,
-    LapsedRankingError,
+    ExpiredRankingError,
     UnknownNameError,
     UnknownRankingError,
 )
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Outcome, Shown, SurfaceRecord, pack_ranking
+from banditrank.storage.records import Outcome, Impression, SurfaceRecord, pack_ranking
 from banditrank.storage.sqlite import SqliteStore
 
 
@@ -50,9 +50,9 @@ def test_what_contradicts_is_refused_and_changes_nothing() -> None:
         ranker.feedback(shown.id, clicked=shown.items[0], reward=0.5)
         ranker.feedback(other.id)
         for attempt in ({}, {"clicked": shown.items[1]}, {"clicked": shown.items[0], "reward": 0.25}):
-            with pytest.raises(ContradictionError, match="another feedback was counted"):
+            with pytest.raises(ConflictingFeedbackError, match="another feedback was counted"):
                 ranker.feedback(shown.id, **attempt)
-        with pytest.raises(ContradictionError):
+        with pytest.raises(ConflictingFeedbackError):
             ranker.feedback(other.id, clicked=other.items[0])
         assert totals(ranker) == (2, 0.5)
 
@@ -65,10 +65,10 @@ def test_feedback_may_come_late_but_not_after_the_window() -> None:
         clock.now += 59.9
         assert ranker.feedback(early.id, clicked=early.items[0]) == "counted"
         clock.now += 0.2
-        with pytest.raises(LapsedRankingError, match="window closed 0 seconds ago"):
+        with pytest.raises(ExpiredRankingError, match="window closed 0 seconds ago"):
             ranker.feedback(late.id, clicked=late.items[0])
         assert ranker.feedback(early.id, clicked=early.items[0]) == "repeated"
-        with pytest.raises(LapsedRankingError):
+        with pytest.raises(ExpiredRankingError):
             ranker.feedback(early.id)
         assert totals(ranker) == (1, 1.0)
 
@@ -78,7 +78,7 @@ def test_without_feedback_a_ranking_counts_as_not_clicked_when_its_window_closes
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         shown = [ranker.rank("old") for _ in range(5)]
         ranker.feedback(shown[0].id, clicked=shown[0].items[0])
-        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        wait_until(lambda: ranker._engine.committer.waiting == 0)
         clock.now += 64.0
         assert ranker.counts().rounds == 1, "a little is waited for those whose clock is behind"
         clock.now += 2.0
@@ -109,10 +109,10 @@ def test_what_was_noted_before_is_discarded_after_the_setting_changed() -> None:
         shown = ranker.rank("new")
         changed = a_surface(unreported="discarded")
         ranker._engine.change("home", lambda _: changed)
-        wait_until(lambda: ranker._engine.journal.waiting == 0)
+        wait_until(lambda: ranker._engine.committer.waiting == 0)
         clock.now += 1e5
         wait_until(lambda: ranker.explain(shown.id).outcome.state == "discarded")
-        wait_until(lambda: store.open_entries(1, since=0, until=int(2e12)) == [])
+        wait_until(lambda: store.pending_impressions(1, since=0, until=int(2e12)) == [])
         assert ranker.counts().rounds == 0
 
 
@@ -130,7 +130,7 @@ def test_unknown_and_forged_ids_are_refused() -> None:
     with a_ranker() as ranker, a_ranker() as other:
         shown = ranker.rank("new")
         ticket = ranker._engine.ticket(shown.id)[1]
-        forged = Signer(bytes(32)).sign(ticket)
+        forged = RankingIdSigner(bytes(32)).sign(ticket)
         swapped = ("B" if shown.id[-1] == "A" else "A").join([shown.id[:-1], ""])
         letters = [
             shown.id[:place] + ("B" if shown.id[place] != "B" else "C") + shown.id[place + 1 :]
@@ -178,9 +178,9 @@ def test_what_a_surface_cannot_have_shown_is_unknown(
         ranker.retire_items(["b"])
 
         def signed(ranking: tuple[int, tuple[int, ...]], revision: int, tail: bytes) -> str:
-            lapses = int((ranker._engine.now() + 60) * 1000)
-            shown = Shown(ranker._live.number, new_key(lapses, tail), pack_ranking(*ranking))
-            return Signer(store.secret()).sign(Ticket(shown, revision, 0))
+            expires_at_ms = int((ranker._engine.now() + 60) * 1000)
+            shown = Impression(ranker._live.number, new_key(expires_at_ms, tail), pack_ranking(*ranking))
+            return RankingIdSigner(store.secret()).sign(IssuedRanking(shown, revision, 0))
 
         for wanted in (ranker.feedback, ranker.explain):
             with pytest.raises(UnknownRankingError, match="must be of a ranking that its surface has shown"):
@@ -280,7 +280,7 @@ def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
             assert submit(shown.id, clicked=shown.items[0])
             assert result() == expected
         assert submit(shown.id)
-        assert isinstance(result(), ContradictionError)
+        assert isinstance(result(), ConflictingFeedbackError)
         with pytest.raises(UnknownRankingError):
             submit("forged")
         with pytest.raises(UnknownNameError):
@@ -304,10 +304,10 @@ def test_submitting_feedback_reads_the_store_only_if_allowed() -> None:
         assert (store.reads, results) == (0, [])
         assert submit(counted.id, may_read_store=True)
         assert results == ["repeated"]
-        with pytest.raises(LapsedRankingError):
+        with pytest.raises(ExpiredRankingError):
             submit(late.id, may_read_store=True)
     with contextlib.closing(Engine(store, clock=clock)) as engine:
-        engine._keeper.close()
+        engine._sync_loop.close()
         clock.now -= 61.0
         with a_ranker(Surface("new", items=["a"], n_positions=1), store, clock=clock) as other:
             shown = other.rank("everybody")

@@ -12,8 +12,8 @@ import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.live_surface import LiveSurface
-from banditrank.engine.schedule import Schedule
+from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine.due_queue import DueQueue
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import SurfaceRecord
@@ -38,24 +38,24 @@ class CountingStore(MemoryStore):
 @pytest.fixture
 def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test takes so long that it is time to look for what other processes left."""
-    monkeypatch.setattr("banditrank.engine.housekeeping.LOOK_SECONDS", 10_000.0)
+    monkeypatch.setattr("banditrank.engine.impression_expiry.LOOK_SECONDS", 10_000.0)
 
 
 @pytest.mark.usefixtures("_no_looks")
 def test_an_idle_engine_asks_for_versions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.housekeeping._SETTLING_TRIAL_SECONDS", 10_000.0)
+    monkeypatch.setattr("banditrank.engine.impression_expiry._SETTLING_TRIAL_SECONDS", 10_000.0)
     store = CountingStore()
     for number in range(N_SURFACES):
         store.create_surface(f"s{number}", replace(a_surface(), name=f"s{number}").definition)
-    looks: list[LiveSurface] = []
-    due_in = LiveSurface.due_in
-    monkeypatch.setattr(LiveSurface, "due_in", lambda live: looks.append(live) or due_in(live))
+    looks: list[SurfaceRuntime] = []
+    due_in = SurfaceRuntime.due_in
+    monkeypatch.setattr(SurfaceRuntime, "due_in", lambda live: looks.append(live) or due_in(live))
     with contextlib.closing(Engine(store, sync_seconds=0.01)) as engine:
-        keeper, schedule = engine._keeper, engine._schedule
-        wait_until(lambda: all(live.watch.best is not None for live in engine.surfaces()))
-        wait_until(lambda: not (keeper._being_tended or schedule._marked))
+        sync_loop, schedule = engine._sync_loop, engine._schedule
+        wait_until(lambda: all(live.monitor.best is not None for live in engine.surfaces()))
+        wait_until(lambda: not (sync_loop._being_tended or schedule._marked))
         wait_until(lambda: not any(due_in(live) <= 0.0 for live in engine.surfaces()))
-        wait_until(lambda: not (keeper._being_tended or schedule._marked))
+        wait_until(lambda: not (sync_loop._being_tended or schedule._marked))
         store.calls.clear()
         looks.clear()
         wait_until(lambda: store.calls["versions"] >= N_SYNCS)
@@ -69,15 +69,15 @@ def test_an_idle_engine_asks_for_versions_alone(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_slow_adoption_delays_no_other_surface(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, may_go_on, adopt = threading.Event(), threading.Event(), LiveSurface.adopt
+    begun, may_go_on, adopt = threading.Event(), threading.Event(), SurfaceRuntime.adopt
 
-    def adopt_slowly(live: LiveSurface, record: SurfaceRecord) -> None:
+    def adopt_slowly(live: SurfaceRuntime, record: SurfaceRecord) -> None:
         if record.name == "slow" and threading.current_thread() is not threading.main_thread():
             begun.set()
             assert may_go_on.wait(60)
         adopt(live, record)
 
-    monkeypatch.setattr(LiveSurface, "adopt", adopt_slowly)
+    monkeypatch.setattr(SurfaceRuntime, "adopt", adopt_slowly)
     store = MemoryStore()
     one, two = Engine(store, sync_seconds=0.01), Engine(store, sync_seconds=0.01)
     with contextlib.closing(one), contextlib.closing(two):
@@ -107,7 +107,7 @@ def test_short_windows_are_settled_without_waiting_for_a_look() -> None:
         wait_until(lambda: not ranker._live.is_due())
         play(ranker, 1, seed=1)
         ranker.rank("new")
-        wait_until(lambda: len(store.open_entries(1, since=0, until=2**47)) == 1)
+        wait_until(lambda: len(store.pending_impressions(1, since=0, until=2**47)) == 1)
         assert ranker.counts().rounds == 1
         clock.now += 9.0
         wait_until(lambda: ranker.counts().rounds == 2)
@@ -134,10 +134,10 @@ def test_rankings_of_a_process_that_ended_are_settled_by_another() -> None:
 
 def test_a_key_is_due_at_its_own_time_and_when_it_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(1000.0)
-    monkeypatch.setattr("banditrank.engine.schedule.time.monotonic", clock)
+    monkeypatch.setattr("banditrank.engine.due_queue.time.monotonic", clock)
     due_in = {"a": 10.0, "b": 5.0, "c": inf}
     asked: list[str] = []
-    schedule = Schedule[str](lambda key: asked.append(key) or due_in[key])
+    schedule = DueQueue[str](lambda key: asked.append(key) or due_in[key])
     for key in due_in:
         schedule.mark(key)
     assert schedule.take_due() == []
@@ -157,7 +157,7 @@ def test_a_key_is_due_at_its_own_time_and_when_it_is_marked(monkeypatch: pytest.
 
 
 def test_a_wait_ends_when_a_key_is_marked_or_it_is_interrupted() -> None:
-    schedule = Schedule[str](lambda _: inf)
+    schedule = DueQueue[str](lambda _: inf)
     assert not schedule.wait(0.0)
     marker = threading.Timer(0.01, schedule.mark, ["a"])
     marker.start()

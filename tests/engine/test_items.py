@@ -11,13 +11,13 @@ import pytest
 from helpers.live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.ranker import Ranker
+from banditrank.ranker import Ranker
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
 
-def shown_items(ranker: Ranker, rounds: int) -> set[str]:
+def active_items(ranker: Ranker, rounds: int) -> set[str]:
     return {item for _ in range(rounds) for name in ("new", "old") for item in ranker.rank(name).items}
 
 
@@ -32,7 +32,7 @@ def test_a_new_item_is_explored_and_the_others_keep_their_counts(policy: str) ->
         assert (after.rewards[:, :5] == before.rewards).all()
         assert after.rounds == before.rounds == 150
         assert after.displays[:, 5].sum() == 0
-        assert "late" in shown_items(ranker, 100)
+        assert "late" in active_items(ranker, 100)
         play(ranker, 60, seed=2)
         assert ranker.counts().displays[:, 5].sum() > 0
 
@@ -46,14 +46,14 @@ def test_a_retired_item_is_never_shown_again_and_its_counts_stay(tmp_path: Path)
             open_one = second.rank("new")
             first.retire_items([open_one.items[0], "e" if open_one.items[0] != "e" else "d"])
             gone = set(first.surface.retired)
-            assert not shown_items(first, 100) & gone
+            assert not active_items(first, 100) & gone
             wait_until(lambda: set(second.surface.retired) == gone)
             second._live.refresh()
-            assert not shown_items(second, 100) & gone
+            assert not active_items(second, 100) & gone
             assert second.feedback(open_one.id, clicked=open_one.items[0]) == "counted", "it was shown"
             assert first.counts().n_items == 3
     with SqliteStore(path) as store, a_ranker(store=store) as restarted:
-        assert not shown_items(restarted, 100) & gone
+        assert not active_items(restarted, 100) & gone
         again = {item.item: item.displays for item in restarted.estimates().user_types[0].items}
         assert again == {item: told[item] + (item in open_one.items) for item in ITEMS}
         restarted.add_items(gone)
@@ -85,15 +85,15 @@ def test_feedback_for_a_new_item_can_be_read_from_the_moment_that_its_shape_is_k
         wait_until(lambda: not two._live.is_due())
         one.add_items(["late"])
         shown = next(shown for _ in range(1000) if "late" in (shown := one.rank("new")).items)
-        shapes, read = two._live.shapes, []
-        remember = shapes.remember
+        ranking_validator, read = two._live.ranking_validator, []
+        remember = ranking_validator.remember
 
         def remember_and_read(*args: Any) -> None:
             remember(*args)
             if known := two._engine.known_ticket(shown.id):
                 read.append(known[0].entry(known[1], "late", 1.0))
 
-        monkeypatch.setattr(shapes, "remember", remember_and_read)
+        monkeypatch.setattr(ranking_validator, "remember", remember_and_read)
         assert two.feedback(shown.id, clicked="late") == "counted"
         assert len(read) == 1
 
@@ -111,7 +111,7 @@ def adoption_seconds(n_items: int) -> list[float]:
     engine, replica = Engine(store), Engine(store)
     with contextlib.closing(engine), contextlib.closing(replica):
         for one in (engine, replica):
-            one._keeper.close()  # nothing else works on the surface
+            one._sync_loop.close()  # nothing else works on the surface
         engine.create(surface)
         live = replica.surface("home")
         half = surface.items[: n_items // 2]

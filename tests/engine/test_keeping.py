@@ -5,20 +5,20 @@ from collections.abc import Callable
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_until
 
-from banditrank.engine.housekeeping import Housekeeping
-from banditrank.engine.journal import Answer
-from banditrank.engine.learned import Learned
-from banditrank.engine.tokens import new_key
-from banditrank.engine.watch import Watch
-from banditrank.errors import ForgottenError, LapsedRankingError, StoreUnavailableError
+from banditrank.engine.impression_expiry import ImpressionExpirer
+from banditrank.engine.group_commit import Answer
+from banditrank.engine.counts_replica import CountsReplica
+from banditrank.engine.ranking_ids import new_key
+from banditrank.dashboard.surface_monitor import SurfaceMonitor
+from banditrank.errors import PurgedError, ExpiredRankingError, StoreUnavailableError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import (
     NOT_CLICKED,
-    Entry,
-    Shown,
+    Event,
+    Impression,
     Snapshot,
-    Verdict,
-    first_key,
+    CommitStatus,
+    min_key,
     pack_ranking,
 )
 
@@ -34,7 +34,7 @@ def test_closing_saves_a_snapshot_and_the_next_begins_there() -> None:
 
 
 def test_many_changes_are_summed_up_while_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.learned._CHANGES_A_SNAPSHOT", 5)
+    monkeypatch.setattr("banditrank.engine.counts_replica._CHANGES_A_SNAPSHOT", 5)
     store, clock = MemoryStore(), Clock()
     with a_ranker(store=store, clock=clock) as ranker:
         play(ranker, 8, seed=1)
@@ -45,15 +45,15 @@ def test_many_changes_are_summed_up_while_at_work(monkeypatch: pytest.MonkeyPatc
 def test_a_snapshot_is_saved_when_there_is_more_to_add_up_than_it_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("banditrank.engine.learned._CHANGES_A_SNAPSHOT", 2)
+    monkeypatch.setattr("banditrank.engine.counts_replica._CHANGES_A_SNAPSHOT", 2)
     store, surface = MemoryStore(), a_surface()
     store.create_surface("home", surface.definition)
-    one, other = (Learned(store, 1, surface) for _ in range(2))
+    one, other = (CountsReplica(store, 1, surface) for _ in range(2))
     rounds = iter(range(1, 100))
 
     def change() -> None:
-        shown = Shown(1, new_key(next(rounds), bytes(8)), pack_ranking(0, (0, 1)))
-        store.commit([Entry(shown, NOT_CLICKED)])
+        shown = Impression(1, new_key(next(rounds), bytes(8)), pack_ranking(0, (0, 1)))
+        store.commit([Event(shown, NOT_CLICKED)])
         for learned in (one, other):
             learned.catch_up()
 
@@ -69,7 +69,7 @@ def test_a_snapshot_is_saved_when_there_is_more_to_add_up_than_it_holds(
     assert not other.is_to_save
     change()
     store.save_snapshot(1, Snapshot(*one.cells(), 1, bytes(10 * size)))
-    fresh = Learned(store, 1, surface)
+    fresh = CountsReplica(store, 1, surface)
     for _ in range(2):
         change()
     fresh.catch_up()
@@ -95,7 +95,7 @@ def test_old_rankings_and_changes_are_forgotten_and_the_counts_stay() -> None:
         clock.now += 3600.0
         wait_until(lambda: len(store.changes(1, after=0)) == 1)
         assert ranker.counts() == counts
-        with pytest.raises(LapsedRankingError):
+        with pytest.raises(ExpiredRankingError):
             ranker.feedback(shown.id)
         play(ranker, 3, seed=2)
         assert ranker.counts().rounds == 14
@@ -108,9 +108,9 @@ def test_a_replica_too_far_behind_begins_at_a_snapshot() -> None:
     surface = a_surface()
     with a_ranker(surface, store) as ranker:
         play(ranker, 4, seed=1)
-        behind, further = (Learned(store, 1, surface) for _ in range(2))
+        behind, further = (CountsReplica(store, 1, surface) for _ in range(2))
         play(ranker, 6, seed=2)
-        store.save_snapshot(1, Snapshot(*Learned(store, 1, surface).cells(), saved=5))
+        store.save_snapshot(1, Snapshot(*CountsReplica(store, 1, surface).cells(), saved=5))
         store.forget(1, before=10)
         further.reach(10)
         assert further.version == 10
@@ -119,9 +119,9 @@ def test_a_replica_too_far_behind_begins_at_a_snapshot() -> None:
         assert behind.version == 12
         numbers = tuple(range(5))
         assert behind.counts(surface, numbers)[1] == ranker.counts()
-        with pytest.raises(ForgottenError, match="counts of version 7 were thrown away"):
-            Learned(store, 1, surface, up_to=7)
-        assert Learned(store, 1, surface, up_to=11).version == 11
+        with pytest.raises(PurgedError, match="counts of version 7 were thrown away"):
+            CountsReplica(store, 1, surface, up_to=7)
+        assert CountsReplica(store, 1, surface, up_to=11).version == 11
 
 
 def test_a_clock_near_1970_does_no_harm() -> None:
@@ -145,13 +145,13 @@ def test_what_was_never_reported_is_counted_before_it_is_forgotten() -> None:
         clock.now += 60.0
         wait_until(lambda: ranker.counts().rounds == 3)
 
-        def is_forgotten() -> bool:
+        def is_pruned() -> bool:
             clock.now += 10.0
-            return store.commit([Entry(old, NOT_CLICKED)]).verdicts == [Verdict.FORGOTTEN]
+            return store.commit([Event(old, NOT_CLICKED)]).statuses == [CommitStatus.PRUNED]
 
-        old = Shown(1, first_key(int(clock.now - 4000.0) * 1000), pack_ranking(0, (0, 1)))
-        store.commit([Entry(old, NOT_CLICKED)])
-        wait_until(is_forgotten)
+        old = Impression(1, min_key(int(clock.now - 4000.0) * 1000), pack_ranking(0, (0, 1)))
+        store.commit([Event(old, NOT_CLICKED)])
+        wait_until(is_pruned)
 
 
 def test_a_clock_that_was_set_settles_and_forgets_nothing() -> None:
@@ -160,8 +160,8 @@ def test_a_clock_that_was_set_settles_and_forgets_nothing() -> None:
     with a_ranker(surface, store, clock=clock) as ranker:
         shown, later = ranker.rank("new"), ranker.rank("new")
         ranker.feedback(shown.id)
-        wait_until(lambda: ranker._engine.journal.waiting == 0)
-        housekeeping = ranker._live._housekeeping
+        wait_until(lambda: ranker._engine.committer.waiting == 0)
+        housekeeping = ranker._live._expirer
         for sure in (housekeeping._settling_time, housekeeping._forgetting_time):
             sure._steady = lambda: 0.0
         clock.now += 5000.0
@@ -177,7 +177,7 @@ def test_a_process_whose_clock_is_ahead_does_no_harm_to_others() -> None:
     with a_ranker(store=store, clock=clock) as healthy:
         shown = healthy.rank("new")
         play(healthy, 3, seed=1)
-        wait_until(lambda: healthy._engine.journal.waiting == 0)
+        wait_until(lambda: healthy._engine.committer.waiting == 0)
         for _ in range(2):  # also if it is started again
             with a_ranker(store=store, clock=ahead, random_bytes=seeded(2)) as wrong:
                 for _ in range(4):
@@ -207,50 +207,50 @@ class CountingJournal:
     """A journal that writes nothing until it is told to."""
 
     def __init__(self) -> None:
-        self.handed_over: list[tuple[Entry, Callable[[Answer], None]]] = []
+        self.handed_over: list[tuple[Event, Callable[[Answer], None]]] = []
 
-    def settle(self, entry: Entry, done: Callable[[Answer], None]) -> None:
+    def settle(self, entry: Event, done: Callable[[Answer], None]) -> None:
         self.handed_over.append((entry, done))
 
 
 def test_lapsed_rankings_are_handed_to_the_journal_once() -> None:
-    store, clock, journal = MemoryStore(), Clock(), CountingJournal()
+    store, clock, committer = MemoryStore(), Clock(), CountingJournal()
     surface = a_surface()
     store.create_surface("home", surface.definition)
     entries = [
-        Entry(Shown(1, new_key(1000, bytes([0] * 6 + [*divmod(n, 256)])), pack_ranking(0, (0, 1))), None)
+        Event(Impression(1, new_key(1000, bytes([0] * 6 + [*divmod(n, 256)])), pack_ranking(0, (0, 1))), None)
         for n in range(1500)
     ]
     store.commit(entries)
-    housekeeping = Housekeeping(1, store, journal, clock, 1e9, Watch(surface, clock))
+    housekeeping = ImpressionExpirer(1, store, committer, clock, 1e9, SurfaceMonitor(surface, clock))
     assert housekeeping.is_due()
     housekeeping.tend(surface)
-    assert len(journal.handed_over) == 1000
+    assert len(committer.handed_over) == 1000
     clock.now += 10.0
     assert not housekeeping.is_due(), "they are not settled yet"
-    for entry, done in journal.handed_over:
+    for entry, done in committer.handed_over:
         store.commit([entry])
-        done(Verdict.COUNTED)
+        done(CommitStatus.COUNTED)
     assert housekeeping.is_due(), "there are more"
     housekeeping.tend(surface)
-    assert len(journal.handed_over) == 1500
+    assert len(committer.handed_over) == 1500
 
 
 def test_what_the_journal_refuses_is_handed_over_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, clock, journal = MemoryStore(), Clock(), CountingJournal()
+    store, clock, committer = MemoryStore(), Clock(), CountingJournal()
     surface = a_surface()
     store.create_surface("home", surface.definition)
-    store.commit([Entry(Shown(1, new_key(1000, bytes(8)), pack_ranking(0, (0, 1))), None)])
-    housekeeping = Housekeeping(1, store, journal, clock, 1e9, Watch(surface, clock))
+    store.commit([Event(Impression(1, new_key(1000, bytes(8)), pack_ranking(0, (0, 1))), None)])
+    housekeeping = ImpressionExpirer(1, store, committer, clock, 1e9, SurfaceMonitor(surface, clock))
 
     def refuse(*_: object) -> None:
         raise StoreUnavailableError("too far behind")
 
     with monkeypatch.context() as patched:
-        patched.setattr(journal, "settle", refuse)
+        patched.setattr(committer, "settle", refuse)
         with pytest.raises(StoreUnavailableError):
             housekeeping.tend(surface)
     clock.now += 2.0
     assert housekeeping.is_due()
     housekeeping.tend(surface)
-    assert len(journal.handed_over) == 1
+    assert len(committer.handed_over) == 1

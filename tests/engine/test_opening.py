@@ -9,9 +9,9 @@ import pytest
 from helpers.live import a_ranker, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.engine.surface import Surface
-from banditrank.engine.view import View
+from banditrank.engine.policy_snapshot import PolicySnapshot
 from banditrank.errors import StoreError, StoreUnavailableError, UnknownNameError
 from banditrank.storage.memory import MemoryStore
 
@@ -20,12 +20,12 @@ from banditrank.storage.memory import MemoryStore
 def _compiled() -> None:
     """Nobody waits for formulas to be compiled: that may take a minute."""
     with a_ranker() as ranker:
-        wait_until(lambda: ranker._live.watch.best is not None)
+        wait_until(lambda: ranker._live.monitor.best is not None)
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.attempts._LEAST_SECONDS", 0.01)
+    monkeypatch.setattr("banditrank.engine.backoff._LEAST_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -55,19 +55,19 @@ def names(engine: Engine) -> list[str]:
 def test_a_surface_that_takes_long_to_open_holds_up_nobody_else(
     store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, may_go_on, make, made = threading.Event(), threading.Event(), LiveSurface._new_view, []
+    begun, may_go_on, make, made = threading.Event(), threading.Event(), SurfaceRuntime._new_view, []
 
-    def slowly(live: LiveSurface) -> View:
+    def slowly(live: SurfaceRuntime) -> PolicySnapshot:
         if live.surface.name == "slow":
             made.append(live)
             begun.set()
             assert may_go_on.wait(60)
         return make(live)
 
-    monkeypatch.setattr(LiveSurface, "_new_view", slowly)
+    monkeypatch.setattr(SurfaceRuntime, "_new_view", slowly)
     define(store, "slow")
     assert begun.wait(60)
-    found: list[LiveSurface] = []
+    found: list[SurfaceRuntime] = []
     askers = [threading.Thread(target=lambda: found.append(engine.surface("slow"))) for _ in range(3)]
     for asker in askers:
         asker.start()
@@ -87,12 +87,12 @@ def test_who_waits_for_a_surface_is_told_why_there_is_none(
 ) -> None:
     begun, may_go_on = threading.Event(), threading.Event()
 
-    def fail(_: LiveSurface) -> View:
+    def fail(_: SurfaceRuntime) -> PolicySnapshot:
         begun.set()
         assert may_go_on.wait(60)
         raise StoreUnavailableError("down")
 
-    monkeypatch.setattr(LiveSurface, "_new_view", fail)
+    monkeypatch.setattr(SurfaceRuntime, "_new_view", fail)
     define(store, "home")
     assert begun.wait(60)
     (being_made,) = engine._registry._being_made.values()
@@ -194,7 +194,7 @@ def test_a_surface_that_cannot_be_ranked_is_not_stored(
     store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(View, "_make", lambda *_: 1 / 0)
+        broken.setattr(PolicySnapshot, "_make", lambda *_: 1 / 0)
         for treatment in ("personalized", "equal"):
             with pytest.raises(ZeroDivisionError):
                 engine.create(a_surface(treatment=treatment))

@@ -9,8 +9,8 @@ import pytest
 from helpers.live import a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.ranker import Ranker
-from banditrank.errors import InvalidInputError, NameTakenError, UnknownNameError, UnknownRankingError
+from banditrank.ranker import Ranker
+from banditrank.errors import InvalidInputError, AlreadyExistsError, UnknownNameError, UnknownRankingError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
@@ -90,7 +90,7 @@ def test_surfaces_made_changed_and_deleted_elsewhere_are_noticed() -> None:
         with pytest.raises(UnknownNameError, match="surface must be one of"):
             two.surface("home")
         one.create(a_surface())
-        with pytest.raises(NameTakenError):
+        with pytest.raises(AlreadyExistsError):
             two.create(a_surface())
         shown = two.surface("home").rank("new")
         one.change("home", lambda surface: surface.with_items(["late"]))

@@ -8,7 +8,7 @@ from helpers.live import a_ranker, a_surface
 
 from banditrank import Surface
 from banditrank.engine.served_policies import SERVED_NAMES
-from banditrank.engine.surface import MOST_ITEMS
+from banditrank.engine.surface import MAX_ITEMS
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 
@@ -21,7 +21,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
         ({"items": ["a", 5]}, "items must be 1 to 200 printable"),
         ({"items": ["a", "b", ".."]}, "items must not be . or .., got '..'"),
         ({"user_types": ["new", "."]}, "user_types must not be . or .., got '.'"),
-        ({"items": [str(n) for n in range(MOST_ITEMS + 1)]}, "items must be 1 to 10,000 names"),
+        ({"items": [str(n) for n in range(MAX_ITEMS + 1)]}, "items must be 1 to 10,000 names"),
         ({"n_positions": 0}, "n_positions must be a whole number from 1 to 5"),
         ({"n_positions": 6}, "n_positions must be a whole number from 1 to 5"),
         ({"n_positions": 2.0}, "n_positions must be a whole number"),
@@ -40,7 +40,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
         ({"keep_seconds": 1}, "keep_seconds must be a number from 60"),
         (
             {
-                "items": [str(n) for n in range(MOST_ITEMS)],
+                "items": [str(n) for n in range(MAX_ITEMS)],
                 "n_positions": 100,
                 "user_types": ["a", "b", "c"],
             },

@@ -10,8 +10,8 @@ import pytest
 from helpers.live import a_ranker, a_surface, play
 
 from banditrank.engine.surface import Surface
-from banditrank.engine.transfer import FORMAT, as_text, export_surface, import_surface, read_document
-from banditrank.errors import InvalidInputError, NameTakenError, UnknownNameError
+from banditrank.engine.import_export import FORMAT, as_text, export_surface, import_surface, read_document
+from banditrank.errors import InvalidInputError, AlreadyExistsError, UnknownNameError
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Versions
@@ -53,7 +53,7 @@ def test_counts_and_settings_come_through_exactly(tmp_path: Path) -> None:
 def test_a_copy_beside_the_original_has_another_name() -> None:
     store = a_store_with_counts()
     document = export_surface(store, "home")
-    with pytest.raises(NameTakenError):
+    with pytest.raises(AlreadyExistsError):
         import_surface(store, document)
     import_surface(store, document, name="copy")
     copy = export_surface(store, "copy")

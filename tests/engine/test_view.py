@@ -1,8 +1,8 @@
 import pytest
 from helpers.live import a_surface, seeded
 
-from banditrank.engine.view import View
-from banditrank.statistics.counts import Counts
+from banditrank.engine.policy_snapshot import PolicySnapshot
+from banditrank.counts.counts import Counts
 from banditrank.testing.leaks import assert_no_leaks
 
 KINDS = [{}, {"policy": "ucb-rank"}, {"treatment": "equal", "utility": "nash"}]
@@ -15,8 +15,8 @@ def test_refreshing_and_ranking_leak_nothing(kind: dict[str, str]) -> None:
     arrays = (counts.displays, counts.rewards, counts.arrivals)
 
     def refresh() -> None:
-        View(surface, 1, 1, counts).rank_batch([0], random_bytes)
+        PolicySnapshot(surface, 1, 1, counts).rank_batch([0], random_bytes)
 
     assert_no_leaks(refresh, arrays, calls=500)  # with the batch that fills caches, 1,500 views
-    view = View(surface, 1, 1, counts)
+    view = PolicySnapshot(surface, 1, 1, counts)
     assert_no_leaks(lambda: view.rank_batch([0], random_bytes), arrays, view._rng, calls=200)

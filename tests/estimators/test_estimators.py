@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import NASH, UTILITARIAN, Counts, InvalidInputError, estimate, generate
-from banditrank.estimators.confidence import (
+from banditrank import NASH, UTILITARIAN, Counts, InvalidInputError, estimate, make_problem
+from banditrank.estimators.confidence_radii import (
     item_mean_error_rate,
     item_mean_radius,
     position_preference_error_rate,
@@ -27,7 +27,7 @@ def by_the_book(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @given(seed=st.integers(0, 10**6), shape=st.sampled_from([(2, 5, 2), (1, 4, 4), (3, 6, 1), (1, 1, 1)]))
 def test_estimates_are_the_papers(seed: int, shape: tuple[int, int, int]) -> None:
     n, m, k = shape
-    counts = dense_counts(generate("random", n_user_types=n, n_items=m, n_positions=k, seed=seed), seed)
+    counts = dense_counts(make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed), seed)
     rho, looks, means = by_the_book(counts)
     found = estimate(counts)
     assert found.position_preferences == pytest.approx(rho)
@@ -38,7 +38,7 @@ def test_estimates_are_the_papers(seed: int, shape: tuple[int, int, int]) -> Non
 
 @given(seed=st.integers(0, 10**6))
 def test_exact_ratios_give_the_true_world(seed: int) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=seed)
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=seed)
     displays = np.full((2, 6, 3), 1000.0)
     rewards = displays * problem.item_means[:, :, None] * problem.position_preferences[:, None, :]
     found = estimate(Counts.from_arrays(displays, rewards, [600, 400]))

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import Counts, InvalidInputError, estimate, generate
-from banditrank.estimators.likelihood import alternate, likelihood_estimate
+from banditrank import Counts, InvalidInputError, estimate, make_problem
+from banditrank.estimators.maximum_likelihood import alternate, likelihood_estimate
 
 SHAPES = st.sampled_from([(2, 5, 2), (1, 4, 4), (3, 6, 1), (1, 1, 1), (2, 7, 3)])
 
@@ -30,7 +30,7 @@ def log_likelihood(counts: Counts, rho: np.ndarray, mu: np.ndarray) -> float:
 @given(seed=st.integers(0, 10**6), shape=SHAPES)
 def test_rewards_that_fit_exactly_give_the_true_world(seed: int, shape: tuple[int, int, int]) -> None:
     n, m, k = shape
-    problem = generate("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    problem = make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
     displays = np.random.default_rng(seed).integers(1, 10**6, shape).astype(float)
     rewards = displays * problem.item_means[:, :, None] * problem.position_preferences[:, None, :]
     found = likelihood_estimate(Counts.from_arrays(displays, rewards, displays.sum(axis=(1, 2))))
@@ -77,7 +77,7 @@ def test_relabelling_types_items_and_positions_relabels_the_estimates(
     types, items, positions = (rng.permutation(size) for size in shape)
     picked = np.ix_(types, items, positions)
     relabelled = Counts.from_arrays(counts.displays[picked], counts.rewards[picked], counts.arrivals[types])
-    found, other = (likelihood_estimate(each, max_passes=500) for each in (counts, relabelled))
+    found, other = (likelihood_estimate(each, max_iterations=500) for each in (counts, relabelled))
     assert other.position_preferences == pytest.approx(
         found.position_preferences[np.ix_(types, positions)], abs=1e-9
     )

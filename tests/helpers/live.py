@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from banditrank.engine.ranker import Ranker
+from banditrank.ranker import Ranker
 from banditrank.engine.surface import Surface
 from banditrank.errors import StoreUnavailableError
-from banditrank.storage.base import Store, Written
+from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, Entry
+from banditrank.storage.records import Change, Event
 
 ITEMS = ("a", "b", "c", "d", "e")
 TYPES = ("new", "old")
@@ -35,7 +35,7 @@ class FailingStore(MemoryStore):
         self.down = False
         self.loses_answers = False
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         self.fail_if_down()
         written = super()._write(entries, at)
         if self.loses_answers:

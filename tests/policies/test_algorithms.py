@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from banditrank import Counts, GreedyRank, InvalidInputError, TypeBlindUCB, UCBRank, UnsolvableError, generate
+from banditrank import Counts, GreedyRank, InvalidInputError, TypeBlindUCB, UCBRank, UnsolvableError, make_problem
 from banditrank.policies import schedules
 from banditrank.policies.base import policy_label
-from banditrank.policies.catalog import POLICY_NAMES, find_policy
+from banditrank.policies.catalog import POLICY_NAMES, make_policy
 from banditrank.testing.policies import dense_counts
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def test_the_initial_phase_shows_items_in_turn(policy: UCBRank) -> None:
 
 @pytest.mark.parametrize("policy", ALL[:4], ids=lambda policy: policy_label(policy.describe()))
 def test_the_initial_phase_lasts_until_every_cell_has_a_reward(policy: UCBRank) -> None:
-    problem = generate("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
     counts = dense_counts(problem)
     rewards = counts.rewards.copy()
     rewards[1, 3, 1] = 0
@@ -51,7 +51,7 @@ def test_the_type_blind_baseline_waits_for_anybody() -> None:
 
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])
 def test_greedy_explores_in_turn(treatment: str) -> None:
-    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     policy = GreedyRank(schedules.constant(1.0), treatment=treatment)
     scratch, counts = policy.new_scratch(), dense_counts(problem)
     shown = [policy.rank(counts, 0, rng=RNG, scratch=scratch).tolist() for _ in range(9)]
@@ -61,7 +61,7 @@ def test_greedy_explores_in_turn(treatment: str) -> None:
 
 
 def test_personalized_ucb_ranks_by_mean_plus_bonus() -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=3)
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=3)
     counts = dense_counts(problem)
     t = counts.rounds + 1
     ratios = counts.rewards[1] / counts.displays[1]
@@ -74,7 +74,7 @@ def test_personalized_ucb_ranks_by_mean_plus_bonus() -> None:
 
 
 def test_schedules_of_the_theorems() -> None:
-    problem = generate("random", n_user_types=3, n_items=6, n_positions=3, seed=3)
+    problem = make_problem("random", n_user_types=3, n_items=6, n_positions=3, seed=3)
     smallest = problem.item_means.min()
     t = np.array([1, 100, 10**12])
     assert schedules.theorem_1(problem)(t) == pytest.approx(t**-0.5)
@@ -105,7 +105,7 @@ def test_the_solvers_gap_shrinks_as_the_theorems_allow() -> None:
 
 
 def test_policies_are_values() -> None:
-    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     for make in (
         lambda: UCBRank(0.5),
         lambda: GreedyRank(schedules.theorem_1(problem), treatment="equal", utility="nash"),
@@ -136,7 +136,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         UCBRank(1.0, treatment="equal", utility="nash", solver="assignment")
     with pytest.raises(InvalidInputError, match=r"did you mean equal\?"):
         UCBRank(1.0, treatment="equals")
-    zero_mean = generate("ties", n_user_types=3, n_items=40, n_positions=3, seed=3)
+    zero_mean = make_problem("ties", n_user_types=3, n_items=40, n_positions=3, seed=3)
     means = zero_mean.item_means.copy()
     means[0, 0] = 0.0
     broken = type(zero_mean)(zero_mean.arrival_rates, zero_mean.position_preferences, means)
@@ -146,20 +146,20 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
 
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_every_policy_is_found_by_its_name(name: str) -> None:
-    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     for treatment in ("personalized", "equal"):
-        policy = find_policy(name, problem, treatment=treatment)
+        policy = make_policy(name, problem, treatment=treatment)
         assert policy.name == ("thompson-rank" if name == "auto" else name.removesuffix("-ordered"))
         assert (getattr(policy, "order", None) is not None) == name.endswith("-ordered")
         assert policy.treatment == treatment
 
 
 def test_an_unknown_policy_suggests_the_nearest() -> None:
-    problem = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     with pytest.raises(InvalidInputError, match=r"did you mean greedy-rank\?"):
-        find_policy("greedyrank", problem)
+        make_policy("greedyrank", problem)
     with pytest.raises(InvalidInputError, match="solver must be left out for policy random"):
-        find_policy("random", problem, solver="sampling")
+        make_policy("random", problem, solver="sampling")
 
 
 @pytest.mark.parametrize(
@@ -173,4 +173,4 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
 )
 def test_a_policy_is_told_nothing_that_it_has_no_use_for(name: str, options: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        find_policy(name, generate("random", n_user_types=2, n_items=4, n_positions=2, seed=1), **options)
+        make_policy(name, make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1), **options)

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from banditrank.model.changes import CHANGES, changing
-from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, find_click_model
+from banditrank.model.changes import CHANGES, make_timeline
+from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, as_click_model
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Beta
+from banditrank.model.rewards import BernoulliRewards, BetaRewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import Policy
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
-from banditrank.policies.violations import violations
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
+from banditrank.policies.violated_assumptions import violations
 from banditrank.simulation.simulate import simulate
 
 HORIZON = 300
@@ -29,7 +29,7 @@ OTHER_MODEL = {
     **dict.fromkeys(("cascade-kl-ucb", "uni-rank", "ranked-bandits", "grab"), "single-look"),
 }
 USERS = {
-    name: find_click_model(OTHER_MODEL.get(name.removesuffix("-ordered"), "dependent-click"))
+    name: as_click_model(OTHER_MODEL.get(name.removesuffix("-ordered"), "dependent-click"))
     for name in POLICY_NAMES
 }
 
@@ -61,22 +61,22 @@ def test_there_are_users_of_every_kind() -> None:
 
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_every_policy_runs_with_other_users(name: str) -> None:
-    policy = find_policy(name, ODD, click_model=USERS[name], horizon=HORIZON)
+    policy = make_policy(name, ODD, click_model=USERS[name], horizon=HORIZON)
     check_run(policy, ODD, click_model=USERS[name])
 
 
 @pytest.mark.parametrize(("name", "changes"), CHANGES_MET)
 def test_every_policy_runs_in_worlds_that_change(name: str, changes: str) -> None:
-    policy = find_policy(name, ODD, click_model=USERS[name], horizon=HORIZON)
-    check_run(policy, changing(ODD, f"{changes}:3", HORIZON), click_model=USERS[name])
+    policy = make_policy(name, ODD, click_model=USERS[name], horizon=HORIZON)
+    check_run(policy, make_timeline(ODD, f"{changes}:3", HORIZON), click_model=USERS[name])
 
 
-@pytest.mark.parametrize("name", [*FIELD, *ORDERED_NAMES])
+@pytest.mark.parametrize("name", [*BASELINES, *ORDERED_POLICY_NAMES])
 @pytest.mark.parametrize("memory", ["window:80", "discount:80"])
 def test_every_policy_forgets(name: str, memory: str) -> None:
-    world = changing(ODD, "turnover:2", HORIZON)
+    world = make_timeline(ODD, "turnover:2", HORIZON)
     for treatment in ("personalized", "equal"):
-        policy = find_policy(
+        policy = make_policy(
             name, ODD, treatment=treatment, memory=memory, click_model=USERS[name], horizon=HORIZON
         )
         check_run(policy, world, click_model=USERS[name])
@@ -85,22 +85,22 @@ def test_every_policy_forgets(name: str, memory: str) -> None:
 @pytest.mark.parametrize("name", ["pbm-ucb", "uni-rank"])  # learns from counts; from statistics of its own
 @pytest.mark.parametrize("delay", [1, 70, 2 * HORIZON])
 def test_rewards_may_come_late(name: str, delay: int) -> None:
-    for world in (ODD, changing(ODD, "turnover:2", HORIZON)):
-        check_run(find_policy(name, ODD), world, delay=delay)
+    for world in (ODD, make_timeline(ODD, "turnover:2", HORIZON)):
+        check_run(make_policy(name, ODD), world, delay=delay)
 
 
 def said(policy: Policy, world: Problem | Timeline, model: str = "single-look", **settings: Any) -> list[str]:
     sentences = violations(
-        policy, world, **{"rewards": Bernoulli(), "click_model": find_click_model(model), **settings}
+        policy, world, **{"rewards": BernoulliRewards(), "click_model": as_click_model(model), **settings}
     )
     assert all(sentence.startswith(f"{policy.name} ") for sentence in sentences)
     return [sentence.removeprefix(f"{policy.name} ") for sentence in sentences]
 
 
-@pytest.mark.parametrize("name", FIELD)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("model", CLICK_MODEL_NAMES)
 def test_users_that_a_policy_is_not_made_for_are_named(name: str, model: str) -> None:
-    policy = find_policy(name, IN_ORDER, click_model=find_click_model(model))
+    policy = make_policy(name, IN_ORDER, click_model=as_click_model(model))
     made_for = policy.assumptions.click_models
     expected = [f"is made for {' or '.join(made_for)} clicks, not for {model}."]
     assert said(policy, IN_ORDER, model) == ([] if model in made_for else expected)
@@ -108,18 +108,18 @@ def test_users_that_a_policy_is_not_made_for_are_named(name: str, model: str) ->
 
 def test_sentences() -> None:
     wrong_order = "takes positions for looked at in the order 1 > 2 > 3, which user type type-1 does not."
-    assert said(find_policy("top-rank", ODD), ODD) == [wrong_order]
-    assert said(find_policy("top-rank-ordered", ODD), ODD) == []
-    told = find_policy("pbm-ts", IN_ORDER)
+    assert said(make_policy("top-rank", ODD), ODD) == [wrong_order]
+    assert said(make_policy("top-rank-ordered", ODD), ODD) == []
+    told = make_policy("pbm-ts", IN_ORDER)
     mistaken = "was told other chances of a look at a position than every user type's."
     assert said(told, ODD) == [mistaken]
-    assert said(find_policy("pbm-ts", ODD, treatment="equal"), ODD) == [mistaken]  # told their average
+    assert said(make_policy("pbm-ts", ODD, treatment="equal"), ODD) == [mistaken]  # told their average
     restless = "takes the world for one that stays as it is, and this one changes."
-    jumps, fresh_items = (changing(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover"))
+    jumps, fresh_items = (make_timeline(IN_ORDER, f"{kind}:2", HORIZON) for kind in ("item-jumps", "turnover"))
     assert said(told, jumps) == [restless]
     assert said(told, fresh_items) == []
-    assert said(find_policy("pbm-ts", IN_ORDER, memory="window:80"), jumps) == []
-    assert said(told, IN_ORDER, rewards=Beta(5.0)) == ["is made for clicks, not for rewards beta:5:1."]
-    assert said(find_policy("pbm-ucb", IN_ORDER), IN_ORDER, rewards=Beta(5.0)) == []
-    fair = find_policy("grab", IN_ORDER, treatment="equal", utility="nash")
+    assert said(make_policy("pbm-ts", IN_ORDER, memory="window:80"), jumps) == []
+    assert said(told, IN_ORDER, rewards=BetaRewards(5.0)) == ["is made for clicks, not for rewards beta:5:1."]
+    assert said(make_policy("pbm-ucb", IN_ORDER), IN_ORDER, rewards=BetaRewards(5.0)) == []
+    fair = make_policy("grab", IN_ORDER, treatment="equal", utility="nash")
     assert said(fair, IN_ORDER, "position-based") == ["seeks the most clicks, not the best nash value."]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from banditrank.policies.sorting import largest, place_in_order, sort_largest
+from banditrank.policies.sorting import largest, assign_in_order, top_k
 
 
 def test_ties_are_broken_uniformly() -> None:
@@ -17,11 +17,11 @@ def test_the_largest_are_sorted_and_ties_go_to_the_lower_number() -> None:
     for _ in range(200):
         values = rng.integers(0, 6, 9) / 6
         sorted_out = np.zeros(int(rng.integers(1, 10)), dtype=np.uintp)
-        sort_largest(values, sorted_out)
+        top_k(values, sorted_out)
         assert sorted_out.tolist() == np.argsort(-values, kind="stable")[: sorted_out.size].tolist()
 
 
 def test_the_first_item_goes_to_the_first_of_the_positions() -> None:
     ranking = np.zeros(3, dtype=np.uintp)
-    place_in_order(np.array([7, 4, 9], dtype=np.uintp), np.array([2, 0, 1], dtype=np.uintp), ranking)
+    assign_in_order(np.array([7, 4, 9], dtype=np.uintp), np.array([2, 0, 1], dtype=np.uintp), ranking)
     assert ranking.tolist() == [4, 9, 7]

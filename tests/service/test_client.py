@@ -10,7 +10,7 @@ from helpers.running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
 from banditrank.client import attempts as client_attempts
-from banditrank.errors import ContradictionError, InvalidInputError, LapsedRankingError, UnknownRankingError
+from banditrank.errors import ConflictingFeedbackError, InvalidInputError, ExpiredRankingError, UnknownRankingError
 
 ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
@@ -32,7 +32,7 @@ def test_everything_can_be_asked(service: Running) -> None:
         shown = client.rank("ads", "new")
         assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "counted"
         assert client.feedback(shown.id, clicked=shown.items[0], reward=0.5) == "repeated"
-        with pytest.raises(ContradictionError):
+        with pytest.raises(ConflictingFeedbackError):
             client.feedback(shown.id)
         with pytest.raises(UnknownRankingError):
             client.feedback("forged")
@@ -179,7 +179,7 @@ def test_problems_are_told_by_their_kind() -> None:
     problem = {"type": "urn:banditrank:problem:lapsed", "title": "t", "status": 410, "detail": "too late"}
     with (
         client_of(lambda _: httpx.Response(410, json=problem), []) as client,
-        pytest.raises(LapsedRankingError, match="too late"),
+        pytest.raises(ExpiredRankingError, match="too late"),
     ):
         client.feedback("id")
 
@@ -227,8 +227,8 @@ def test_both_clients_are_the_same_but_for_awaiting() -> None:
         'service."""': 'service, for programs with an event loop."""',
     }
     expected = inspect.getsource(synchronous)
-    for plain, awaited in awaits.items():
-        expected = expected.replace(plain, awaited)
+    for plain, feedback_tracker in awaits.items():
+        expected = expected.replace(plain, feedback_tracker)
     assert inspect.getsource(asynchronous) == expected
 
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.engine.dashboard_document import CheckDocument
-from banditrank.engine.keys import create_key
-from banditrank.engine.pace import Pace
+from banditrank.dashboard.document_schemas import CheckDocument
+from banditrank.engine.api_keys import create_key
+from banditrank.engine.duty_cycle import DutyCycle
 from banditrank.service.shared_documents import SharedDocuments, State
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
@@ -111,7 +111,7 @@ def test_nothing_is_sent_again_while_nothing_changes(
 
     def made_again() -> None:
         for desk in service.application.documents._desks.values():
-            desk.pace = Pace(1.0)
+            desk.pace = DutyCycle(1.0)
 
     play(service, 4)
     wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
@@ -206,9 +206,9 @@ def test_buckets_are_told_once_each_or_all_again_when_they_became_wider(service:
         assert datetime.fromisoformat(one["start"]).timestamp() == pytest.approx(end, abs=0.002)
         end += one["bucket_s"] * len(one["visits"])
     live = service.application.engine.surface("ads")
-    with live._learned.activity() as activity:
-        activity.fold()
-        activity._buckets.widen(int((time.time() + 60) * 1000))
+    with live._replica.time_series() as time_series:
+        time_series.fold()
+        time_series._buckets.widen(int((time.time() + 60) * 1000))
     wait_until(lambda: client.of("series")[-1]["bucket_s"] > 0.1)
     wider = next(one for one in client.of("series") if one["bucket_s"] > 0.1)
     assert sum(map(sum, wider["visits"])) == 3

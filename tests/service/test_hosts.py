@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.engine.keys import create_key
+from banditrank.engine.api_keys import create_key
 from banditrank.service import hosts
 from banditrank.service.hosts import OwnHosts
 from banditrank.service.settings import Settings

@@ -4,7 +4,7 @@ import pytest
 from helpers.live import wait_until
 from helpers.running_service import Running, running
 
-from banditrank.engine.keys import create_key
+from banditrank.engine.api_keys import create_key
 from banditrank.errors import InvalidInputError
 from banditrank.service import application
 from banditrank.service.settings import Settings

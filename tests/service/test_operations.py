@@ -144,7 +144,7 @@ def test_a_mistake_in_a_batch_is_that_of_one(
     service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rankings = [shown(service)["id"] for _ in range(3)]
-    settle = service.application.engine.journal.settle
+    settle = service.application.engine.committer.settle
     failures = iter([None, RuntimeError("a mistake"), None])
 
     def failing(*arguments: object) -> None:
@@ -152,7 +152,7 @@ def test_a_mistake_in_a_batch_is_that_of_one(
         if (error := next(failures)) is not None:
             raise error
 
-    monkeypatch.setattr(service.application.engine.journal, "settle", failing)
+    monkeypatch.setattr(service.application.engine.committer, "settle", failing)
     feedback = [{"ranking": ranking} for ranking in rankings]
     answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
     assert [result["status"] for result in answer] == ["counted", "refused", "counted"]

@@ -13,7 +13,7 @@ from helpers.live import MAX_WAIT_SECONDS, wait_until
 from helpers.raw_requests import connect
 from helpers.running_service import running
 
-from banditrank.engine.keys import create_key
+from banditrank.engine.api_keys import create_key
 from banditrank.service import pools, reports
 from banditrank.service.pools import Pool
 from banditrank.service.problems import ProblemError
@@ -196,7 +196,7 @@ def test_a_batch_of_late_feedback_takes_one_place_in_the_queue() -> None:
         shown = service.ask("POST", "/v1/surfaces/ads/rankings/batch", types).json()["rankings"]
         live = service.application.engine.known("ads")
         assert live is not None
-        wait_until(lambda: live.has_lapsed(service.application.engine.ticket(shown[-1]["id"])[1]))
+        wait_until(lambda: live.has_expired(service.application.engine.ticket(shown[-1]["id"])[1]))
         batch = {"feedback": [{"ranking": one["id"]} for one in shown]}
         results = service.ask("POST", "/v1/feedback/batch", batch).json()["results"]
         assert {one["problem"]["status"] for one in results} == {410}

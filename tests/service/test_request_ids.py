@@ -6,7 +6,7 @@ import pytest
 from helpers.live import FailingStore
 from helpers.running_service import running
 
-from banditrank.engine.keys import create_key
+from banditrank.engine.api_keys import create_key
 from banditrank.service.settings import Settings
 from banditrank.storage.memory import MemoryStore
 
@@ -99,5 +99,5 @@ def test_user_types_are_not_told_to_a_key_that_may_only_rank(monkeypatch: pytest
         ):
             assert "secret-type" not in ask("rank", path, body)
             assert "secret-type" in ask("rank read", path, body)
-        journal = service.application.engine.journal
-        assert journal.waiting == journal.entries == 0, "no ranking of a refused batch is noted"
+        committer = service.application.engine.committer
+        assert committer.waiting == committer.entries == 0, "no ranking of a refused batch is noted"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from helpers.running_service import running
 
-from banditrank.engine.keys import MAX_SURFACES_PER_KEY, create_key
+from banditrank.engine.api_keys import MAX_SURFACES_PER_KEY, create_key
 from banditrank.errors import InvalidInputError
 from banditrank.service.problems import ProblemError
 from banditrank.service.rights import Principal, Rights

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from helpers.running_service import running
 
-from banditrank.engine.keys import create_key
+from banditrank.engine.api_keys import create_key
 from banditrank.service.application import OPERATIONS
 from banditrank.service.settings import Settings
 from banditrank.storage.memory import MemoryStore

@@ -30,7 +30,7 @@ def test_counters_of_workers_add_up(engine: Engine, tmp_path: Path) -> None:
     one.request("rank", 200, 0.25)
     two.request("rank", 200, 0.5)
     two.request("feedback", 503, 2.0)
-    engine.journal.groups, engine.journal.entries, engine.journal.dropped = 3, 20, 1  # of each
+    engine.committer.groups, engine.committer.entries, engine.committer.dropped = 3, 20, 1  # of each
     two.share()
     for _ in range(2):
         figures = told(one)

@@ -9,7 +9,7 @@ import pytest
 from helpers.live import Clock, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.engine.surface import Surface
 from banditrank.errors import UnknownNameError
 from banditrank.service import vitals
@@ -35,7 +35,7 @@ class Watched:
     def told(self) -> dict[str, dict[str, Any]]:
         return {check["n"]: check for check in self.vitals.checks(self.engine.surface("home"))}
 
-    def surface(self, **settings: Any) -> LiveSurface:
+    def surface(self, **settings: Any) -> SurfaceRuntime:
         """Return the surface with other settings."""
         self.engine.delete("home")
         return self.engine.create(a_surface(**settings))
@@ -62,7 +62,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
             return made.monotonic[0]
 
     monkeypatch.setattr(vitals, "time", Steady)
-    engine._keeper.last_sync = 1000.0
+    engine._sync_loop.last_sync = 1000.0
     yield made
     engine.close()
 
@@ -109,7 +109,7 @@ def test_requests_of_the_last_minute_are_told(
 
 def test_what_is_not_noted_is_told(watched: Watched) -> None:
     watched.pass_minutes(1)
-    watched.engine.journal.dropped += 3
+    watched.engine.committer.dropped += 3
     assert (watched.told()["Dropped"]["v"], watched.told()["Dropped"]["s"]) == ("3", "bad")
 
 
@@ -134,7 +134,7 @@ def test_rankings_without_feedback_are_told_whatever_becomes_of_them(
     )  # to about a second
     assert (told["Feedback delay"]["v"], told["Feedback delay"]["l"]) == ("30 s", "8 min")
     watched.now.now += 600
-    wait_until(lambda: live.watch.awaited.closed == 40)
+    wait_until(lambda: live.watch.feedback_tracker.closed == 40)
     told = watched.told()
     assert (told["Unreported"]["v"], told["Unreported"]["s"]) == ("25.0%", "warn")
     assert told["Unreported"]["hour"][-1] == 0.25
@@ -173,7 +173,7 @@ def test_an_hour_is_remembered_and_no_more(watched: Watched) -> None:
     (history,) = watched.vitals._histories.values()
     assert 55 * 60 <= history.readings[-1].at - history.readings[0].at <= 65 * 60
     assert all(len(check["hour"]) == 60 for check in watched.told().values())
-    watched.engine.journal.groups += 120
+    watched.engine.committer.groups += 120
     watched.monotonic[0] += 60 - (watched.monotonic[0] - history.readings[-1].at)
     told = watched.told()
     assert told["Commits"]["hour"][-1] == pytest.approx(2.0)
@@ -189,6 +189,6 @@ def test_a_surface_that_is_new_is_measured_from_when_somebody_first_looks(watche
     live = watched.engine.surface("late")
     watched.vitals.checks(live)
     watched.monotonic[0] += 10.0
-    watched.engine.journal.groups += 50
+    watched.engine.committer.groups += 50
     told = {check["n"]: check for check in watched.vitals.checks(live)}
     assert told["Commits"]["v"] == "5.0 a second"

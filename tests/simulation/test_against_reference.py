@@ -9,7 +9,7 @@ import pytest
 from helpers.reference import reference_runs
 from scipy.stats import ks_2samp
 
-from banditrank import GreedyRank, Problem, UCBRank, generate, kdd2012, simulate
+from banditrank import GreedyRank, Problem, UCBRank, make_problem, kdd2012, simulate
 
 LEVEL = 0.001
 # As telling as 195 of each, and the plain ones are slower; for many more a loop of their own is compiled.
@@ -20,7 +20,7 @@ SKEWED = Problem(
     [[0.9, 0.7, 0.5, 0.3], [0.4, 0.8, 0.6, 0.5], [0.5, 0.6, 0.7, 0.9]],
     name="skewed",
 )
-ONE_TYPE = generate("random", n_user_types=1, n_items=6, n_positions=2, seed=8)
+ONE_TYPE = make_problem("random", n_user_types=1, n_items=6, n_positions=2, seed=8)
 WORLDS = [kdd2012(), SKEWED, ONE_TYPE]
 
 

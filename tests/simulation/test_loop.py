@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     GreedyRank,
     Oracle,
     Policy,
@@ -14,7 +14,7 @@ from banditrank import (
     UniformRandom,
     custom,
     estimate,
-    generate,
+    make_problem,
     kdd2012,
     simulate,
     solve,
@@ -39,10 +39,10 @@ class Recomputed(Policy):
         return self.policy.rank(counts, user_type, rng=rng, scratch=scratch)
 
 
-SMALL = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=2)
-MANY_ITEMS = generate("random", n_user_types=2, n_items=30, n_positions=4, seed=5)
-ALL_SHOWN = generate("random", n_user_types=1, n_items=3, n_positions=3, seed=1)
-ONE_POSITION = generate("random", n_user_types=2, n_items=5, n_positions=1, seed=1)
+SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=2)
+MANY_ITEMS = make_problem("random", n_user_types=2, n_items=30, n_positions=4, seed=5)
+ALL_SHOWN = make_problem("random", n_user_types=1, n_items=3, n_positions=3, seed=1)
+ONE_POSITION = make_problem("random", n_user_types=2, n_items=5, n_positions=1, seed=1)
 SIGMOID = custom(lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid")
 STEEPER = custom(lambda u: 3 * u, shape="linear", name="steeper")
 
@@ -63,7 +63,7 @@ POLICIES = [
 @pytest.mark.parametrize("problem", [SMALL, MANY_ITEMS, ALL_SHOWN, ONE_POSITION], ids=lambda p: p.name)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.name}-{p.treatment}")
 def test_the_loop_equals_full_recomputation(policy: CompiledPolicy, problem: Problem) -> None:
-    settings = {"horizon": 1500, "replications": 1, "seed": 3, "rewards": Beta(3.0)}
+    settings = {"horizon": 1500, "replications": 1, "seed": 3, "rewards": BetaRewards(3.0)}
     fast = simulate(policy, problem, **settings)
     full = simulate(Recomputed(policy), problem, **settings)
     assert fast.regret == pytest.approx(full.regret, abs=1e-9)
@@ -78,7 +78,7 @@ SMALL_REWARDS = Problem(
 @pytest.mark.parametrize("seed", range(4))
 def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> None:
     # Beta rewards with a mean of 0.001 are often below 1e-100: differences of their inverses say nothing.
-    settings = {"horizon": 600, "replications": 1, "seed": seed, "rewards": Beta(3.0)}
+    settings = {"horizon": 600, "replications": 1, "seed": seed, "rewards": BetaRewards(3.0)}
     for policy in (UCBRank(0.5, treatment="equal"), UCBRank(0.5), GreedyRank(0.5, treatment="equal")):
         fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
@@ -107,7 +107,7 @@ def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver:
 @pytest.mark.parametrize("kind", [UCBRank, GreedyRank])
 def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type) -> None:
     for family in ("random", "conflict"):
-        problem = generate(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
+        problem = make_problem(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
         counts = dense_counts(problem)
         policy = kind(0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
         _, bonus, delta = policy.parameters(np.array([counts.rounds + 1]))[0]
@@ -122,7 +122,7 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
 @pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.25), UCBRank(0.5, treatment="equal")])
 def test_unrolling_changes_no_bit(policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     rolled = simulate(policy, kdd2012(), 30_000, 2, 1)
-    monkeypatch.setattr(run, "UNROLL_FROM", 0)
+    monkeypatch.setattr(run, "MIN_UNROLL_ROUNDS", 0)
     unrolled = simulate(policy, kdd2012(), 30_000, 2, 1)
     assert np.array_equal(rolled.regret, unrolled.regret)
 
@@ -146,9 +146,9 @@ def test_the_oracle_has_no_regret(treatment: str) -> None:
 
 
 def test_the_oracle_knows_the_rewards() -> None:
-    world = generate("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
-    oracle = Oracle(world, treatment="equal", utility=SIGMOID, rewards=Beta(4.0, 10.0))
-    result = simulate(oracle, world, 500, 1, 0, rewards=Beta(4.0, 10.0))
+    world = make_problem("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
+    oracle = Oracle(world, treatment="equal", utility=SIGMOID, rewards=BetaRewards(4.0, 10.0))
+    result = simulate(oracle, world, 500, 1, 0, rewards=BetaRewards(4.0, 10.0))
     assert (result.regret == 0).all()
 
 

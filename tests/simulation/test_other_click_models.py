@@ -13,7 +13,7 @@ from banditrank import (
     UCBRank,
     UniformRandom,
     UnsolvableError,
-    generate,
+    make_problem,
     simulate,
 )
 from banditrank.compilation import inlined
@@ -44,7 +44,7 @@ class Cascade(ClickModel):
     value = staticmethod(cascade_value)
 
 
-WORLD = generate("conflict", n_user_types=2, n_items=5, n_positions=3, seed=3)
+WORLD = make_problem("conflict", n_user_types=2, n_items=5, n_positions=3, seed=3)
 MODEL = Cascade()
 
 

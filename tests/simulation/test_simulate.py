@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     Forgetful,
     GreedyRank,
     InvalidInputError,
@@ -22,7 +22,7 @@ from banditrank import (
     plot_regret,
     simulate,
 )
-from banditrank.policies.field.top_rank import TopRank
+from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.policies.schedules import Schedule
 from banditrank.simulation.backends.local import LocalBackend
 from banditrank.simulation.progress import Advance
@@ -59,8 +59,8 @@ class Recording(Policy):
         return (np.arange(counts.n_positions) + self.shift) % counts.n_items
 
 
-@pytest.mark.parametrize("rewards", [None, Beta(0.5)])
-def test_the_same_users_come_to_policies_that_are_compared(rewards: Beta | None) -> None:
+@pytest.mark.parametrize("rewards", [None, BetaRewards(0.5)])
+def test_the_same_users_come_to_policies_that_are_compared(rewards: BetaRewards | None) -> None:
     policies = [Recording(0), Recording(2)]
     for policy in policies:
         simulate(policy, kdd2012(), 500, 1, 1, rewards=rewards)
@@ -188,7 +188,7 @@ def test_a_utility_that_fails_in_the_middle_is_told() -> None:
     utility = custom(failing, shape="non-concave")
     with pytest.raises(InvalidInputError, match=r"must give a number wherever.*ZeroDivisionError: beyond"):
         simulate(
-            UCBRank(0.5, treatment="equal", utility=utility), kdd2012(), 3000, 1, 5, rewards=Beta(4.0, 3.0)
+            UCBRank(0.5, treatment="equal", utility=utility), kdd2012(), 3000, 1, 5, rewards=BetaRewards(4.0, 3.0)
         )
 
 

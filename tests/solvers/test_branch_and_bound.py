@@ -43,7 +43,7 @@ def check(
     solution: Solution, world: SolverProblem, utility: Utility, best: float, target_gap: float = DEFAULT_GAP
 ) -> None:
     """Check that an answer is certified, and rightly so."""
-    assert solution.certified
+    assert solution.is_certified
     assert find_certificate_error(solution, world, utility, best=best, target_gap=target_gap) is None
 
 
@@ -122,9 +122,9 @@ def test_no_world_is_certified_wrongly(utility: Utility, world: SolverProblem, g
 @given(world=worlds())
 def test_out_of_time_the_bound_still_holds(utility: Utility, world: SolverProblem) -> None:
     best = try_all(world, utility)
-    outcome = method_for(utility).outcome(world, utility, seconds=0.0)
-    assert len(set(outcome.ranking.tolist())) == world.n_positions
-    assert outcome.upper_bound >= best - rounding_error(world, utility, best)
+    result = method_for(utility).result(world, utility, seconds=0.0)
+    assert len(set(result.ranking.tolist())) == world.n_positions
+    assert result.upper_bound >= best - rounding_error(world, utility, best)
     solution = search(world, utility, bonuses=world.bonuses, time_limit=0.0)
     assert find_certificate_error(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
 
@@ -144,4 +144,4 @@ def test_powers_that_overflow_lose_to_those_that_do_not(means: list[list[float]]
     found = solve(world, alpha_fair(alpha), solver="branch-and-bound")
     best = solve(world, alpha_fair(alpha), solver="enumeration")
     assert found.value == best.value > -np.inf
-    assert found.certified
+    assert found.is_certified

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, alpha_fair, custom, generate, solve
-from banditrank.solvers.method import Progress
+from banditrank import InvalidInputError, alpha_fair, custom, make_problem, solve
+from banditrank.solvers.solver import Progress
 from banditrank.solvers.solve import DEFAULT_GAP
 from banditrank.testing.certificates import find_certificate_error
 from banditrank.testing.solver_problems import SolverProblem
@@ -33,7 +33,7 @@ STEEP = custom(lambda u: 40 * min(u, 0.25) - 5, shape="non-concave", lipschitz=4
 def test_gaps_are_a_share_of_the_whole_value_when_a_type_gets_nothing(utility: Utility, gap: float) -> None:
     # Without the fourth type, which no ranking helps, the value is of another size: 2 instead of −0.1.
     for seed in range(5):
-        problem = generate("conflict", n_user_types=3, n_items=12, n_positions=4, seed=seed)
+        problem = make_problem("conflict", n_user_types=3, n_items=12, n_positions=4, seed=seed)
         known = SimpleNamespace(
             arrival_rates=np.array([0.2, 0.2, 0.2, 0.4]),
             position_preferences=np.vstack([problem.position_preferences, np.ones(4)]),
@@ -42,7 +42,7 @@ def test_gaps_are_a_share_of_the_whole_value_when_a_type_gets_nothing(utility: U
         solver = "spatial" if utility is STEEP else "branch-and-bound"
         solution = solve(known, utility, solver=solver, target_gap=gap)
         best = solve(known, utility, solver="enumeration").value
-        assert solution.certified
+        assert solution.is_certified
         assert best - gap * max(1.0, abs(best)) <= solution.value <= best <= solution.upper_bound + 1e-12
 
 
@@ -61,7 +61,7 @@ def test_a_utility_that_is_no_number_is_refused() -> None:
 
 
 def test_a_search_that_is_told_to_stop_says_how_far_it_came() -> None:
-    problem = generate("random", n_user_types=6, n_items=60, n_positions=8, seed=1)
+    problem = make_problem("random", n_user_types=6, n_items=60, n_positions=8, seed=1)
     seen: list[Progress] = []
 
     def stop_at_the_third(progress: Progress) -> bool:
@@ -74,8 +74,8 @@ def test_a_search_that_is_told_to_stop_says_how_far_it_came() -> None:
     assert stopped.value == seen[-1].value < finished.value + 1e-12
     assert stopped.upper_bound == pytest.approx(seen[-1].upper_bound, rel=1e-9)
     assert stopped.upper_bound > finished.value > stopped.value - 1e-12
-    assert not stopped.certified
-    assert finished.certified
+    assert not stopped.is_certified
+    assert finished.is_certified
 
 
 STEEP_WORLDS = {
@@ -132,7 +132,7 @@ def test_a_function_that_raises_is_told_even_if_it_can_be_compiled() -> None:
         return u
 
     utility = custom(hole, derivative=lambda _: 1.0, shape="concave", name="hole")
-    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     with pytest.raises(InvalidInputError, match="must give a number wherever it is asked"):
         solve(problem, utility, warm_start=[3, 17, 19, 14])
 
@@ -147,7 +147,7 @@ def test_an_interruption_in_a_function_is_passed_on() -> None:
         return u
 
     utility = custom(interrupted, derivative=lambda _: 1.0, shape="concave", name="interrupted")
-    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     with pytest.raises(KeyboardInterrupt):
         solve(problem, utility, solver="enumeration")
 

@@ -11,7 +11,7 @@ from banditrank import (
     Problem,
     alpha_fair,
     frontier,
-    generate,
+    make_problem,
     kdd2012,
     plot_frontier,
     save_frontier_plot,
@@ -20,18 +20,18 @@ from banditrank.model.generators import FAMILIES
 
 
 def example(seed: int = 1) -> Problem:
-    return generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
+    return make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
 
 
 @given(family=st.sampled_from(sorted(FAMILIES)), seed=st.integers(0, 10**6))
 def test_the_ends_have_the_largest_total_and_the_largest_worst_off_value(family: str, seed: int) -> None:
-    points = frontier(generate(family, n_user_types=3, n_items=6, n_positions=3, seed=seed))
+    points = frontier(make_problem(family, n_user_types=3, n_items=6, n_positions=3, seed=seed))
     totals, worsts = [point.total for point in points], [point.worst for point in points]
     assert totals[0] >= max(totals) - 1e-12
     assert worsts[-1] >= max(worsts) - 1e-12
     assert points[0].price_of_equality <= min(point.price_of_equality for point in points) + 1e-12
     for point in points:
-        assert point.certified
+        assert point.is_certified
         assert point.total <= point.equality.personalized_total + 1e-12
         assert point.worst <= point.equality.personalized_values.min() + 1e-12
 
@@ -53,7 +53,7 @@ def test_an_alpha_that_is_none_is_refused(alpha: float) -> None:
 def test_a_utility_that_cannot_tell_rankings_apart_is_marked_and_not_drawn() -> None:
     problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.8, 0.4]])  # nothing appeals to type-1
     points = frontier(problem, alphas=[1])
-    assert [point.arbitrary for point in points] == [False, True, False]
+    assert [point.is_arbitrary for point in points] == [False, True, False]
     labels = [text.get_text() for text in plot_frontier(points).texts]
     assert not any("nash" in label for label in labels)
     with pytest.raises(InvalidInputError, match="at least one that is not arbitrary"):
@@ -83,7 +83,7 @@ def test_labels_hide_neither_each_other_nor_a_mark(seed: int) -> None:
 def test_what_is_not_certified_is_hollow_and_says_so() -> None:
     points = frontier(example(), alphas=[])
     for gap, told in ((0.25, "gap 0.25"), (np.inf, "gap unknown")):
-        last = replace(points[-1], solution=replace(points[-1].solution, certified=False, gap=gap))
+        last = replace(points[-1], solution=replace(points[-1].solution, is_certified=False, gap=gap))
         axes = plot_frontier([points[0], last])
         assert f"maximin\n(not certified: {told})" in [text.get_text() for text in axes.texts]
         assert [line.get_markerfacecolor() for line in axes.lines[:2]] == ["#0072b2", "white"]

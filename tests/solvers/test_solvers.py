@@ -17,17 +17,17 @@ from banditrank import (
     best_equal_ranking,
     custom,
     estimate,
-    generate,
+    make_problem,
     kdd2012,
     solve,
 )
 from banditrank.model.generators import FAMILIES
-from banditrank.solvers.assignment import assign, assignment_room, best_assignment
+from banditrank.solvers.assignment import assign, new_assignment_workspace, best_assignment
 from banditrank.solvers.enumeration import (
     draw_ranking,
     enumerate_rankings,
-    enumeration_room,
-    number_of_rankings,
+    new_enumeration_workspace,
+    count_rankings,
 )
 from banditrank.solvers.instance import as_instance
 from banditrank.solvers.solve import choose_solver, equal_value
@@ -59,11 +59,11 @@ def test_assignment_is_optimal(seed: int, k: int, extra: int, rounded: bool) -> 
 def test_assignment_is_optimal_when_it_starts_from_older_prices(seed: int, drift: float) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(4, 12))
-    room = assignment_room(12, 4)
+    workspace = new_assignment_workspace(12, 4)
     ranking = np.zeros(4, dtype=np.uintp)
     for _ in range(25):
         scores = scores + drift * rng.normal(size=scores.shape)
-        total = assign(scores, 12, room, ranking)
+        total = assign(scores, 12, workspace, ranking)
         rows, columns = linear_sum_assignment(scores, maximize=True)
         assert total == pytest.approx(scores[rows, columns].sum(), abs=1e-9)
 
@@ -78,7 +78,7 @@ def test_scores_that_cannot_be_assigned_are_refused(scores: list) -> None:
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_the_best_equal_ranking_is_the_best(family: str, utility: object) -> None:
     for seed in range(8):
-        problem = generate(family, n_user_types=3, n_items=6, n_positions=3, seed=seed)
+        problem = make_problem(family, n_user_types=3, n_items=6, n_positions=3, seed=seed)
         best = max(equal_value(problem, np.array(ranking), utility) for ranking in permutations(range(6), 3))
         found = equal_value(problem, best_equal_ranking(problem, utility), utility)
         assert found == pytest.approx(best, rel=1e-12)
@@ -86,7 +86,7 @@ def test_the_best_equal_ranking_is_the_best(family: str, utility: object) -> Non
 
 def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
     for seed in range(20):
-        problem = generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
+        problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
         bonuses = np.random.default_rng(seed).exponential(0.1, 6)
         ranking = np.zeros(3, dtype=np.uintp)
         total = enumerate_rankings(
@@ -94,7 +94,7 @@ def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
             UTILITARIAN.compiled(),
             1.0,
             np.random.default_rng(0),
-            enumeration_room(3, 6, 3),
+            new_enumeration_workspace(3, 6, 3),
             ranking,
         )
         weighted = problem.arrival_rates[:, None] * problem.position_preferences
@@ -103,10 +103,10 @@ def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
 
 def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
     # Error rate: 2,000 draws stray from one half by 0.08 with probability below 6e-12 (Hoeffding).
-    problem = generate("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
     best = best_equal_ranking(problem)
     rng = np.random.default_rng(3)
-    ranking, room = np.zeros(2, dtype=np.uintp), enumeration_room(2, 5, 2)
+    ranking, workspace = np.zeros(2, dtype=np.uintp), new_enumeration_workspace(2, 5, 2)
     hits = 0
     for _ in range(2000):
         enumerate_rankings(
@@ -114,7 +114,7 @@ def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
             UTILITARIAN.compiled(),
             0.5,
             rng,
-            room,
+            workspace,
             ranking,
         )
         hits += np.array_equal(ranking, best)
@@ -123,7 +123,7 @@ def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
 
 def test_the_rankings_that_were_tried_are_counted() -> None:
     # Error rate: of 6,840 rankings a share of 0.3 strays by 0.05 with probability below 3e-15 (Hoeffding).
-    problem = generate("random", n_user_types=2, n_items=20, n_positions=3, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=20, n_positions=3, seed=1)
     assert solve(problem, NASH, solver="enumeration").nodes == 6840
     assert solve(problem, NASH, solver="sampling", share=1.0).nodes == 6840
     assert solve(problem, NASH, solver="sampling", share=0.3).nodes == pytest.approx(0.3 * 6840, abs=342)
@@ -143,7 +143,7 @@ def test_drawn_rankings_are_uniform() -> None:
 
 
 def test_too_many_rankings_are_refused_with_the_limit() -> None:
-    assert number_of_rankings(1000, 20) > 10**50
+    assert count_rankings(1000, 20) > 10**50
     with pytest.raises(UnsolvableError, match="tries at most 1,000,000 rankings, got 1000 items"):
         choose_solver("enumeration", NASH, n_items=1000, n_positions=20)
     unknown = custom(math.sqrt, shape="concave")  # without its derivative there is no other way
@@ -178,7 +178,7 @@ def test_bad_requests_are_refused(keywords: dict, message: str) -> None:
 
 
 def test_estimates_are_solved_like_problems() -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=2, seed=1)
     found = estimate(dense_counts(problem))
     best = max(found.collective_utility(ranking, NASH) for ranking in permutations(range(6), 2))
     assert solve(found, NASH).value == pytest.approx(best, rel=1e-12)

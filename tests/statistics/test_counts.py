@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import Counts, InvalidInputError, ThompsonRank, estimate
-from banditrank.estimators.intervals import likelihood_intervals
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.intervals import confidence_intervals
+from banditrank.estimators.maximum_likelihood import likelihood_estimate
 
 READERS = (
     estimate,
     likelihood_estimate,
-    likelihood_intervals,
+    confidence_intervals,
     lambda counts: ThompsonRank().rank(counts, 0, rng=np.random.default_rng(0)),
 )
 

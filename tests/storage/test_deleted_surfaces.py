@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from helpers.servers import PostgresServer
 
-from banditrank.storage.opening import open_store
-from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.factory import open_store
+from banditrank.storage.records import Event, CommitStatus
 from banditrank.storage.sql import SqlStore
 from banditrank.testing.store_events import CLICK, shown
 
@@ -25,10 +25,10 @@ def test_a_portion_is_thrown_away_whenever_it_is_asked_for(address: str) -> None
     with open_store(address) as store:
         assert isinstance(store, SqlStore)
         surface = store.create_surface("home", "{}").number
-        store.commit([Entry(shown(surface, number), CLICK) for number in range(2500)])
+        store.commit([Event(shown(surface, number), CLICK) for number in range(2500)])
         assert store.delete_surface("home")
         left = [outcomes_left(address)]
-        while store.tidy():
+        while store.purge_deleted():
             left.append(outcomes_left(address))
         assert left == [2500, 1501, 501, 0], "the first portion has a definition in it"
         assert store._read("SELECT count(*) FROM settings") == [(2,)], "the secret and the schema"
@@ -37,10 +37,10 @@ def test_a_portion_is_thrown_away_whenever_it_is_asked_for(address: str) -> None
 def test_nothing_is_counted_for_a_deleted_surface_before_all_is_thrown_away(address: str) -> None:
     with open_store(address) as store:
         surface = store.create_surface("home", "{}").number
-        store.commit([Entry(shown(surface, number), CLICK) for number in range(10)])
+        store.commit([Event(shown(surface, number), CLICK) for number in range(10)])
         assert store.delete_surface("home")
-        late = [Entry(shown(surface, 1), CLICK), Entry(shown(surface, 11), CLICK)]
-        assert store.commit(late).verdicts == [Verdict.GONE] * 2
+        late = [Event(shown(surface, 1), CLICK), Event(shown(surface, 11), CLICK)]
+        assert store.commit(late).statuses == [CommitStatus.DELETED] * 2
 
 
 def test_whoever_tidies_waits_for_whoever_else_does(postgresql: PostgresServer) -> None:
@@ -52,11 +52,11 @@ def test_whoever_tidies_waits_for_whoever_else_does(postgresql: PostgresServer) 
         psycopg.connect(postgresql.database, autocommit=True) as watching,
     ):
         surface = store.create_surface("home", "{}").number
-        store.commit([Entry(shown(surface, number), CLICK) for number in range(2500)])
+        store.commit([Event(shown(surface, number), CLICK) for number in range(2500)])
         assert store.delete_surface("home")
         other.execute("UPDATE settings SET value = value WHERE name LIKE 'deleted surface %'")
         other.execute("DELETE FROM outcomes WHERE key IN (SELECT key FROM outcomes ORDER BY key LIMIT 1000)")
-        thread = threading.Thread(target=store.tidy)
+        thread = threading.Thread(target=store.purge_deleted)
         thread.start()
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         while not watching.execute(waiting).fetchone():
@@ -64,4 +64,4 @@ def test_whoever_tidies_waits_for_whoever_else_does(postgresql: PostgresServer) 
         other.commit()
         thread.join()
         assert outcomes_left(address) == 501, "it was taken for all there is that another was just deleting"
-        assert store.tidy()
+        assert store.purge_deleted()

@@ -11,11 +11,11 @@ from redis import Redis
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage import redis_scripts
 from banditrank.storage.addresses import without_options
-from banditrank.storage.opening import open_store
-from banditrank.storage.records import Entry, KeyRecord, Snapshot
+from banditrank.storage.factory import open_store
+from banditrank.storage.records import Event, KeyRecord, Snapshot
 from banditrank.storage.redis import RedisStore
 from banditrank.storage.sql import SqlStore
-from banditrank.storage.tables import MIGRATIONS
+from banditrank.storage.migrations import MIGRATIONS
 from banditrank.testing.store_concurrency import run_in_threads
 from banditrank.testing.store_events import CLICK, rounds_of, shown
 
@@ -53,7 +53,7 @@ def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.Mon
                 transaction.run("INSERT INTO snapshots VALUES (%s, 1, %s, 5)", [surface, b""])
                 transaction.run("UPDATE surfaces SET version = 1")
         else:
-            old.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+            old.commit([Event(shown(surface, 1), CLICK), Event(shown(surface, 2), None)])
             old.save_snapshot(surface, Snapshot(1, b"", 5))
         secret = old.secret()
     monkeypatch.undo()
@@ -65,8 +65,8 @@ def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.Mon
         assert new.secret() == secret
         assert new.snapshot(surface) == Snapshot(1, b"", 5)
         assert new.outcome(surface, shown(surface, 1).key) == CLICK
-        assert new.open_entries(surface, since=0, until=5000) == [Entry(shown(surface, 2), None)]
-        assert new.commit([Entry(shown(surface, 2), CLICK)]).changes[0].version == 2
+        assert new.pending_impressions(surface, since=0, until=5000) == [Event(shown(surface, 2), None)]
+        assert new.commit([Event(shown(surface, 2), CLICK)]).changes[0].version == 2
         assert new.create_surface("about", "{}").number != surface
     with open_store(address) as again:
         assert [key.id for key in again.api_keys()] == ["k"]
@@ -110,7 +110,7 @@ def test_a_version_without_scoped_keys_refuses_a_store_that_may_have_them(
 def test_a_newer_schema_is_refused_and_left_alone(address: str) -> None:
     with open_store(address) as store:
         surface = store.create_surface("home", "{}").number
-        store.commit([Entry(shown(surface, 1), CLICK)])
+        store.commit([Event(shown(surface, 1), CLICK)])
     set_schema(address, 99)
     with pytest.raises(
         StoreError, match=r"has schema 99, this version knows \d+: upgrade banditrank"

@@ -7,7 +7,7 @@ import pytest
 from helpers.servers import PASSWORD, PostgresServer, RedisServer
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 
 
 def said(error: pytest.ExceptionInfo[BaseException]) -> str:
@@ -81,7 +81,7 @@ def test_a_driver_that_is_missing_is_named_with_its_remedy(scheme: str, driver: 
     code = f"""
 import sys
 sys.modules[{driver!r}] = None
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 try:
     open_store("{scheme}://me:{PASSWORD}@host/0")
 except ValueError as error:
@@ -95,7 +95,7 @@ except ValueError as error:
 def test_opening_a_file_imports_no_drivers(tmp_path: object) -> None:
     code = f"""
 import sys
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 open_store("sqlite:{tmp_path}/store.db").close()
 print(*sys.modules)
 """

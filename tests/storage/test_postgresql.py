@@ -5,10 +5,10 @@ import pytest
 from helpers.servers import PASSWORD, PostgresServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 from banditrank.storage.postgresql import PostgresStore
-from banditrank.storage.records import Entry, Verdict
-from banditrank.storage.tables import MIGRATIONS
+from banditrank.storage.records import Event, CommitStatus
+from banditrank.storage.migrations import MIGRATIONS
 from banditrank.testing.store_concurrency import run_in_threads
 from banditrank.testing.store_events import CLICK, shown
 
@@ -21,9 +21,9 @@ def test_a_statement_that_takes_too_long_is_stopped_by_postgresql(postgresql: Po
     with PostgresStore(address, patience=1.0) as store, psycopg.connect(postgresql.database) as other:
         other.execute(f"LOCK TABLE {table}")
         with pytest.raises(StoreUnavailableError, match="statement timeout"):
-            store.commit([Entry(shown(surface, 1), CLICK)])
+            store.commit([Event(shown(surface, 1), CLICK)])
         other.rollback()
-        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+        assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
 def test_tables_are_brought_up_to_date_however_long_that_takes(
@@ -115,5 +115,5 @@ def test_a_role_that_may_create_nothing_can_use_a_store_that_exists(postgresql: 
         connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO modest")
         with open_store(modest) as store:
             surface = store.create_surface("home", "{}").number
-            assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+            assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
         connection.execute("DROP OWNED BY modest; DROP ROLE modest")

@@ -3,15 +3,15 @@
 import subprocess
 import sys
 
-from banditrank.storage.opening import open_store
-from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.factory import open_store
+from banditrank.storage.records import Event, CommitStatus
 from banditrank.testing.store_events import CLICK, rounds_of, shown
 
 # Each process reports the same rankings, in its own order and in groups of its own size, and says what was
 # counted when it is durable.
 WRITE = """
 import sys
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 from banditrank.storage.records import Entry
 from banditrank.testing.store_events import CLICK, make_impression
 
@@ -71,11 +71,11 @@ def test_a_process_that_is_killed_loses_nothing_it_said(address: str) -> None:
         process.kill()
         said += sum(map(int, process.communicate()[0].split()))
         # A group that was under way may still be carried out, before what is written here or after it.
-        entries = [Entry(shown(surface, number), CLICK) for number in range(said + 4)]
-        verdicts = store.commit(entries).verdicts
-        assert verdicts[:said] == [Verdict.REPEATED] * said
-        assert verdicts[said:] in (
-            [Verdict.COUNTED] * 4,
-            [Verdict.REPEATED] * 2 + [Verdict.COUNTED] * 2,
+        entries = [Event(shown(surface, number), CLICK) for number in range(said + 4)]
+        statuses = store.commit(entries).statuses
+        assert statuses[:said] == [CommitStatus.REPEATED] * said
+        assert statuses[said:] in (
+            [CommitStatus.COUNTED] * 4,
+            [CommitStatus.REPEATED] * 2 + [CommitStatus.COUNTED] * 2,
         ), "a group is written as a whole"
         assert rounds_of(store, surface) == said + 4

@@ -7,8 +7,8 @@ from helpers.live import wait_until
 from helpers.servers import PASSWORD, RedisServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.opening import open_store
-from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.factory import open_store
+from banditrank.storage.records import Event, CommitStatus
 from banditrank.testing.store_events import CLICK, shown
 
 
@@ -44,10 +44,10 @@ def test_a_redis_that_was_replaced_by_one_that_may_lose_something_is_refused_unt
             client.client_kill_filter(_type="normal", skipme=True)
             for _ in range(2):  # also if the same connection is tried again
                 with pytest.raises(StoreError, match="has appendfsync everysec: set it to always"):
-                    store.commit([Entry(shown(surface, 1), CLICK)])
+                    store.commit([Event(shown(surface, 1), CLICK)])
         finally:
             client.config_set("appendfsync", "always")
-        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+        assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
 def test_a_redis_that_does_not_tell_its_settings_is_refused(redis: RedisServer) -> None:
@@ -68,12 +68,12 @@ def test_a_redis_that_is_full_is_unavailable(redis: RedisServer) -> None:
         client.config_set("maxmemory", 1)
         try:
             with pytest.raises(StoreUnavailableError, match="maxmemory"):
-                store.commit([Entry(shown(surface, 1), CLICK)])
+                store.commit([Event(shown(surface, 1), CLICK)])
             with pytest.raises(StoreUnavailableError, match="maxmemory"):
                 store.check()
         finally:
             client.config_set("maxmemory", 0)
-        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+        assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
 def test_a_redis_that_became_a_replica_is_unavailable(redis: RedisServer) -> None:
@@ -125,4 +125,4 @@ def test_a_redis_that_forgot_the_scripts_is_sent_them_again(redis: RedisServer) 
     with open_store(redis.address()) as store, redis.client() as client:
         surface = store.create_surface("home", "{}").number
         client.script_flush()
-        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+        assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]

@@ -11,9 +11,9 @@ import pytest
 from helpers.servers import PASSWORD, DatabaseServer, PostgresServer
 
 from banditrank.errors import StoreUnavailableError
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 from banditrank.storage.postgresql import PostgresStore
-from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.records import Event, CommitStatus
 from banditrank.storage.redis import RedisStore
 from banditrank.testing.store_events import CLICK, rounds_of, shown
 
@@ -34,7 +34,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: Database
         def write() -> None:
             try:
                 for number in range(1_000_000):
-                    store.commit([Entry(shown(surface, number), CLICK)])
+                    store.commit([Event(shown(surface, number), CLICK)])
                     acknowledged.append(number)
                     if number == 50:
                         enough.set()
@@ -53,11 +53,11 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: Database
             assert PASSWORD not in str(error.value)
         server.start()
         store.check()
-        entries = [Entry(shown(surface, number), CLICK) for number in range(len(acknowledged) + 1)]
-        verdicts = store.commit(entries).verdicts
-        assert set(verdicts[:-1]) == {Verdict.REPEATED}
+        entries = [Event(shown(surface, number), CLICK) for number in range(len(acknowledged) + 1)]
+        statuses = store.commit(entries).statuses
+        assert set(statuses[:-1]) == {CommitStatus.REPEATED}
         # The one under way when the server died was done or not; repeating it is safe in either case.
-        assert verdicts[-1] in {Verdict.REPEATED, Verdict.COUNTED}
+        assert statuses[-1] in {CommitStatus.REPEATED, CommitStatus.COUNTED}
         assert rounds_of(store, surface) == len(entries)
 
 
@@ -65,7 +65,7 @@ def test_a_restart_is_not_noticed_by_whoever_did_nothing_meanwhile(server: Datab
     with open_store(server.address()) as store:
         surface = store.create_surface("home", "{}").number
         server.restart()
-        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+        assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
         assert store.find_surface("home") is not None
 
 
@@ -97,7 +97,7 @@ def test_a_server_that_does_not_answer_is_given_up(server: DatabaseServer) -> No
         try:
             began = time.monotonic()
             with pytest.raises(StoreUnavailableError):
-                store.commit([Entry(shown(surface, 1), CLICK)])
+                store.commit([Event(shown(surface, 1), CLICK)])
             with pytest.raises(StoreUnavailableError):
                 store.check()
             assert time.monotonic() - began < 30
@@ -106,6 +106,6 @@ def test_a_server_that_does_not_answer_is_given_up(server: DatabaseServer) -> No
                 os.kill(process, signal.SIGCONT)
         # What was sent before may be carried out now, so that it is either counted or repeated.
         store.check()
-        verdict = store.commit([Entry(shown(surface, 1), CLICK)]).verdicts[0]
-        assert verdict in {Verdict.COUNTED, Verdict.REPEATED}
+        verdict = store.commit([Event(shown(surface, 1), CLICK)]).statuses[0]
+        assert verdict in {CommitStatus.COUNTED, CommitStatus.REPEATED}
         assert rounds_of(store, surface) == 1

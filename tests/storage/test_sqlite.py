@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.storage.opening import open_store
-from banditrank.storage.records import Entry, Verdict
+from banditrank.storage.factory import open_store
+from banditrank.storage.records import Event, CommitStatus
 from banditrank.storage.sqlite import SqliteStore
 from banditrank.testing.store_events import CLICK, rounds_of, shown
 
@@ -88,8 +88,8 @@ def test_a_full_disk_changes_nothing_and_room_is_used_again(tmp_path: Path) -> N
     path = tmp_path / "store.db"
     with SqliteStore(path) as reader, SmallDisk(path) as store:
         surface = reader.create_surface("home", "{}").number
-        reader.commit([Entry(shown(surface, number), CLICK) for number in range(10)])
-        group = [Entry(shown(surface, number), CLICK) for number in range(5, 2000)]
+        reader.commit([Event(shown(surface, number), CLICK) for number in range(10)])
+        group = [Event(shown(surface, number), CLICK) for number in range(5, 2000)]
         with pytest.raises(StoreUnavailableError, match="full"):
             store.commit(group)
         with pytest.raises(StoreUnavailableError, match="full"):
@@ -97,7 +97,7 @@ def test_a_full_disk_changes_nothing_and_room_is_used_again(tmp_path: Path) -> N
         assert rounds_of(reader, surface) == 10
         assert [record.name for record in reader.surfaces()] == ["home"]
         store.pages = 1_000_000
-        assert store.commit(group).verdicts == [Verdict.REPEATED] * 5 + [Verdict.COUNTED] * 1990
+        assert store.commit(group).statuses == [CommitStatus.REPEATED] * 5 + [CommitStatus.COUNTED] * 1990
         assert rounds_of(store, surface) == 2000
 
 
@@ -106,12 +106,12 @@ def test_whoever_waits_too_long_for_another_process_is_told(tmp_path: Path) -> N
         surface = store.create_surface("home", "{}").number
         with another_process_writing(store.path):
             with pytest.raises(StoreUnavailableError, match="locked"):
-                store.commit([Entry(shown(surface, 1), CLICK)])
+                store.commit([Event(shown(surface, 1), CLICK)])
             with pytest.raises(StoreUnavailableError, match="locked"):
                 store.check()
             assert rounds_of(store, surface) == 0, "reading needs no lock"
         store.check()
-        assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.COUNTED]
+        assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
 def test_it_waits_as_long_as_is_documented(tmp_path: Path) -> None:
@@ -139,12 +139,12 @@ def test_connections_are_used_again(tmp_path: Path) -> None:
 def test_nothing_is_kept_of_what_was_shown_once_all_of_it_is_settled(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store.db") as store:
         surface = store.create_surface("home", "{}").number
-        store.commit([Entry(shown(surface, number), None) for number in range(5)])
-        store.commit([Entry(shown(surface, number), CLICK) for number in range(4)])
-        assert len(store.open_entries(surface, since=0, until=5000)) == 1
+        store.commit([Event(shown(surface, number), None) for number in range(5)])
+        store.commit([Event(shown(surface, number), CLICK) for number in range(4)])
+        assert len(store.pending_impressions(surface, since=0, until=5000)) == 1
         assert store._read("SELECT count(*) FROM shown") == [(1,)]
-        store.commit([Entry(shown(surface, 4), CLICK)])
-        assert store.open_entries(surface, since=0, until=5000) == []
+        store.commit([Event(shown(surface, 4), CLICK)])
+        assert store.pending_impressions(surface, since=0, until=5000) == []
         assert store._read("SELECT count(*) FROM shown") == [(0,)]
 
 

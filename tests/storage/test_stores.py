@@ -7,7 +7,7 @@ import pytest
 
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.opening import open_store
+from banditrank.storage.factory import open_store
 from banditrank.testing.store_events import OpenStore
 from banditrank.testing.stores import STORE_CHECKS
 

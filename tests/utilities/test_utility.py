@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, alpha_fair, custom, ramp, sigmoid
-from banditrank.utilities.utility import find_utility
+from banditrank.utilities.utility import as_utility
 
 VALUES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=4)
 
@@ -62,15 +62,15 @@ def test_a_custom_function_that_is_not_as_declared_is_refused(
 
 
 def test_utilities_by_name() -> None:
-    assert find_utility("utilitarian") is UTILITARIAN
-    assert find_utility("alpha:1") is NASH
-    assert str(find_utility("alpha:2.5")) == "alpha:2.5"
-    assert find_utility(NASH) is NASH
+    assert as_utility("utilitarian") is UTILITARIAN
+    assert as_utility("alpha:1") is NASH
+    assert str(as_utility("alpha:2.5")) == "alpha:2.5"
+    assert as_utility(NASH) is NASH
     with pytest.raises(InvalidInputError, match=r"did you mean maximin\?"):
-        find_utility("maxmin")
+        as_utility("maxmin")
     for name in ("alpha:", "alpha:x", "alpha:-1", "alpha:inf", "alpha:nan"):
         with pytest.raises(InvalidInputError, match="alpha"):
-            find_utility(name)
+            as_utility(name)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_slopes_that_the_function_contradicts_are_refused(keywords: dict, messag
     [
         (lambda: sigmoid(0.0, 0.3), "steepness must be a number from 1e-06 to 1,000,000, got 0.0"),
         (lambda: ramp(0.4, 0.2), r"end must exceed begin \(0.4\)"),
-        (lambda: find_utility("sigmoid:20"), "utility must be one of"),
-        (lambda: find_utility("ramp:a:b"), "utility must be ramp with numbers after colons"),
+        (lambda: as_utility("sigmoid:20"), "utility must be one of"),
+        (lambda: as_utility("ramp:a:b"), "utility must be ramp with numbers after colons"),
     ],
 )
 def test_sigmoids_and_ramps_that_make_no_sense_are_refused(make: Callable, message: str) -> None:

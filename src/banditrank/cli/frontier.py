@@ -50,12 +50,12 @@ def frontier_command(
     Solves the utilitarian, α-fair and maximin utilities and prints the total click rate of each ranking and
     that of its worst-off user type, beside personalized treatment.
     """
-    from banditrank.model.catalog import find_problem
+    from banditrank.model.catalog import load_problem
     from banditrank.solvers.frontier import frontier
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
     check_output_files(json_file, plot, inputs=[problem])
-    found = find_problem(problem)
+    found = load_problem(problem)
     chosen = _parse_alphas(alphas)
     with announce_compilation(), show_search_progress() as search:
         points = frontier(found, alphas=chosen, time_limit=time_limit, on_progress=search)
@@ -139,7 +139,7 @@ def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
         "total: click rate over all users; worst off: click rate of the worst-off user type", style="dim"
     )
     console.print("price: price of equality, the share of the personalized total that is lost", style="dim")
-    if any(point.arbitrary for point in points):
+    if any(point.is_arbitrary for point in points):
         console.print("arbitrary: the value is −∞, so all rankings are equally good; not in the plot")
 
 
@@ -150,6 +150,6 @@ def _shortened(names: list[str]) -> str:
 
 
 def _certificate(point: "FrontierPoint") -> str:
-    if point.arbitrary:
+    if point.is_arbitrary:
         return "arbitrary"
-    return "certified" if point.certified else format_number(point.solution.gap)
+    return "certified" if point.is_certified else format_number(point.solution.gap)

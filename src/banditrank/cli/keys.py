@@ -65,7 +65,7 @@ def create_command(
 
     The key is printed only once: the store holds its hash. Running services accept it within seconds.
     """
-    from banditrank.engine.keys import new_api_key
+    from banditrank.engine.api_keys import new_api_key
 
     key, record = new_api_key(
         name,

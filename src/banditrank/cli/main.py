@@ -22,7 +22,7 @@ from banditrank.cli.serve import serve_command
 from banditrank.cli.simulate import simulate_command
 from banditrank.cli.solve import solve_command
 from banditrank.cli.state import state_commands
-from banditrank.errors import BanditRankError, in_a_line
+from banditrank.errors import BanditRankError, one_line
 
 application = typer.Typer(
     name="banditrank",
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _print_error(message: str) -> None:
-    typer.echo(f"banditrank: {in_a_line(message)}", err=True)
+    typer.echo(f"banditrank: {one_line(message)}", err=True)
 
 
 def _given_value(error: typer.TyperException) -> str:

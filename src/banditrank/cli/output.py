@@ -13,7 +13,7 @@ import typer
 
 from banditrank.errors import InvalidInputError
 from banditrank.figures import check_plot_path
-from banditrank.files import replacing
+from banditrank.files import atomic_write
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,7 +106,7 @@ def write_json(document: Mapping[str, Any], target: str) -> None:
         sys.stdout.write(text)
         return
     try:
-        with replacing(Path(target)) as path:
+        with atomic_write(Path(target)) as path:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("--json", "must be writable", target, error) from None
@@ -139,12 +139,12 @@ def format_number(number: float) -> str:
 @contextmanager
 def announce_compilation(package: str = "solvers.branch_and_bound", what: str = "solver") -> Iterator[None]:
     """Print a line to standard error when code is compiled, which may take a minute."""
-    from banditrank.compilation import told_of_compiling
+    from banditrank.compilation import notify_on_compile
 
     def announce() -> None:
         typer.echo(f"banditrank: compiling the {what} (first use, may take a minute)", err=True)
 
-    with told_of_compiling(f"banditrank.{package}", announce):
+    with notify_on_compile(f"banditrank.{package}", announce):
         yield
 
 

@@ -44,12 +44,12 @@ def show_command(
     A problem consists of the arrival rates and position preferences of the user types, and their item means:
     click probabilities of examined items.
     """
-    from banditrank.model.catalog import find_problem
-    from banditrank.model.problem_file import problem_text
+    from banditrank.model.catalog import load_problem
+    from banditrank.model.problem_file import problem_to_toml
 
-    found = find_problem(problem)
+    found = load_problem(problem)
     if toml:
-        sys.stdout.write(problem_text(found))
+        sys.stdout.write(problem_to_toml(found))
     else:
         _print_problem(found)
 
@@ -59,9 +59,9 @@ def show_command(
 )
 def validate_command(problem: ProblemArgument) -> None:
     """Check a problem file and print its size, or the first error."""
-    from banditrank.model.catalog import find_problem
+    from banditrank.model.catalog import load_problem
 
-    found = find_problem(problem)
+    found = load_problem(problem)
     typer.echo(f"{found.name}: {_size(found)}, valid")
 
 
@@ -91,13 +91,13 @@ def generate_command(
     ] = 0,
 ) -> None:
     """Generate a random problem of a family."""
-    from banditrank.model.generators import generate
-    from banditrank.model.problem_file import problem_text, write_problem
+    from banditrank.model.generators import make_problem
+    from banditrank.model.problem_file import problem_to_toml, write_problem
 
     check_output_files(None, output=output)
-    problem = generate(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
+    problem = make_problem(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
     if output is None:
-        sys.stdout.write(problem_text(problem))
+        sys.stdout.write(problem_to_toml(problem))
     else:
         write_problem(problem, output)
         typer.echo(f"{output}: {_size(problem)}")

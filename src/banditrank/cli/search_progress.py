@@ -13,7 +13,7 @@ import typer
 from banditrank.cli.output import format_number
 
 if TYPE_CHECKING:
-    from banditrank.solvers.method import Progress
+    from banditrank.solvers.solver import Progress
 
 _UPDATE_SECONDS = 0.25
 

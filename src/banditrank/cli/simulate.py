@@ -131,32 +131,32 @@ def simulate_command(
     Each replication learns from scratch. Prints the median, quantiles, mean and maximum of regret at the
     horizon, the rate of optimal rankings and the duration of the initial phase.
     """
-    from banditrank.model.catalog import find_problem
-    from banditrank.model.changes import changing
-    from banditrank.model.click_model_catalog import find_click_model
-    from banditrank.model.rewards import find_rewards
-    from banditrank.policies.catalog import given
-    from banditrank.simulation.backends.catalog import find_backend
+    from banditrank.model.catalog import load_problem
+    from banditrank.model.changes import make_timeline
+    from banditrank.model.click_model_catalog import as_click_model
+    from banditrank.model.rewards import as_rewards
+    from banditrank.policies.catalog import non_default_options
+    from banditrank.simulation.backends.catalog import make_backend
     from banditrank.simulation.plots import save_plot
 
     check_output_files(json_file, plot, inputs=[problem])
-    start = find_problem(problem)
-    simulated = start if changes is None else changing(start, changes, horizon, seed)
-    reward_family, model = find_rewards(rewards), find_click_model(click_model)
-    compared = _make_policies(
+    start = load_problem(problem)
+    simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
+    reward_family, model = as_rewards(rewards), as_click_model(click_model)
+    init_comparisons = _make_policies(
         simulated,
         policy,
         treatment,
-        given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
+        non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
         utility=utility,
         rewards=reward_family,
         click_model=model,
         horizon=horizon,
         memory=memory,
     )
-    with find_backend(cast("BackendName", backend), workers=workers, address=address) as opened:
+    with make_backend(cast("BackendName", backend), workers=workers, address=address) as opened:
         results = _simulate_all(
-            compared,
+            init_comparisons,
             save,
             problem=simulated,
             horizon=horizon,
@@ -173,7 +173,7 @@ def simulate_command(
         _print_table(results, changes)
     if results and plot is not None:
         save_plot(results, plot, changes)
-    finished, requested = sum(len(result.replications) for result in results), replications * len(compared)
+    finished, requested = sum(len(result.replications) for result in results), replications * len(init_comparisons)
     if finished < requested:
         typer.echo(f"banditrank: interrupted after {finished} of {requested} replications", err=True)
         raise typer.Exit(130)
@@ -193,7 +193,7 @@ def _make_policies(
     Without a policy, return the default policies that accept all options.
     """
     from banditrank.policies.base import check_treatment
-    from banditrank.policies.catalog import LINE_UP, find_policy, has_use_for
+    from banditrank.policies.catalog import DEFAULT_POLICIES, make_policy, accepts_option
     from banditrank.simulation.simulate import check_simulation
 
     chosen = [check_treatment(name) for name in split_names(treatments)]
@@ -202,15 +202,15 @@ def _make_policies(
             (name, treatment) for treatment in chosen or ["personalized"] for name in split_names(policies)
         ]
     else:
-        default = [pair for pair in LINE_UP if not chosen or pair[1] in chosen]
-        pairs = [pair for pair in default if all(has_use_for(option, *pair) for option in options)] or default
+        default = [pair for pair in DEFAULT_POLICIES if not chosen or pair[1] in chosen]
+        pairs = [pair for pair in default if all(accepts_option(option, *pair) for option in options)] or default
     made = []
     for pair in dict.fromkeys(pairs):
-        accepted = {option: value for option, value in options.items() if has_use_for(option, *pair)}
+        accepted = {option: value for option, value in options.items() if accepts_option(option, *pair)}
         name, treatment = pair
-        made.append(find_policy(name, problem, treatment=treatment, rewards=rewards, **accepted, **settings))
+        made.append(make_policy(name, problem, treatment=treatment, rewards=rewards, **accepted, **settings))
     for option, value in options.items():
-        if not any(has_use_for(option, *pair) for pair in pairs):
+        if not any(accepts_option(option, *pair) for pair in pairs):
             raise InvalidInputError(option, "must be left out: none of the policies accepts it", value)
     for policy in made:
         check_simulation(policy, problem, rewards, settings["click_model"])

@@ -63,14 +63,14 @@ def solve_command(
     Prints the ranking with its value, an upper bound and the gap between them, its value to each user type
     beside that of personalized treatment, and the price of equality.
     """
-    from banditrank.model.catalog import find_problem
+    from banditrank.model.catalog import load_problem
     from banditrank.solvers.equality import equality_report
     from banditrank.solvers.solve import solve
-    from banditrank.utilities.utility import find_utility
+    from banditrank.utilities.utility import as_utility
 
     check_output_files(json_file, inputs=[problem])
-    found = find_problem(problem)
-    collective_utility = find_utility(utility)
+    found = load_problem(problem)
+    collective_utility = as_utility(utility)
     with announce_compilation(), show_search_progress() as search:
         solution = solve(
             found,

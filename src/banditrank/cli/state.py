@@ -17,11 +17,11 @@ from banditrank.cli.store import (
 )
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage.addresses import redacted
-from banditrank.storage.opening import DEFAULT_STORE
+from banditrank.storage.factory import DEFAULT_STORE
 
 if TYPE_CHECKING:
-    from banditrank.engine.estimates_report import EstimatesReport
-    from banditrank.engine.learned import SurfaceCounts
+    from banditrank.dashboard.estimates_report import EstimatesReport
+    from banditrank.engine.counts_replica import SurfaceCounts
     from banditrank.storage.base import Store
     from banditrank.storage.records import SurfaceRecord
 
@@ -69,7 +69,7 @@ def show_command(
     """
     from dataclasses import asdict
 
-    from banditrank.engine.estimates_report import estimates_of
+    from banditrank.dashboard.estimates_report import estimates_of
 
     check_output_files(json_file)
     with open_given_store(store, store_file) as opened:
@@ -106,8 +106,8 @@ def export_command(
 
     Open impressions are not included: the store that created them accepts their feedback.
     """
-    from banditrank.engine.transfer import as_text, export_surface
-    from banditrank.files import replacing
+    from banditrank.engine.import_export import as_text, export_surface
+    from banditrank.files import atomic_write
 
     check_output_files(None, output=output)
     with open_given_store(store, store_file) as opened:
@@ -116,7 +116,7 @@ def export_command(
         sys.stdout.write(as_text(document))
         return
     try:
-        with replacing(output) as path:
+        with atomic_write(output) as path:
             path.write_text(as_text(document), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("--output", "must be writable", output, error) from None
@@ -137,7 +137,7 @@ def import_command(
     store_file: StoreFileOption = None,
 ) -> None:
     """Create a surface from an exported file."""
-    from banditrank.engine.transfer import read_document, read_surface
+    from banditrank.engine.import_export import read_document, read_surface
 
     document = read_document(file)
     surface, cells = read_surface(document, name=name)  # may raise: before a store is created
@@ -160,11 +160,11 @@ def _find_record(store: "Store", name: str) -> "SurfaceRecord":
 
 
 def _counts(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":
-    from banditrank.engine.learned import Learned
+    from banditrank.engine.counts_replica import CountsReplica
     from banditrank.engine.surface import Surface
 
     surface = Surface.from_definition(record.definition)
-    return Learned(store, record.number, surface).known(surface, record.revision)
+    return CountsReplica(store, record.number, surface).known(surface, record.revision)
 
 
 def _summary(counts: "SurfaceCounts") -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _summary(counts: "SurfaceCounts") -> dict[str, Any]:
     return {
         "surface": surface.name,
         "rounds": counts.counts.rounds,
-        "items": len(surface.shown_items),
+        "items": len(surface.active_items),
         "retired_items": len(surface.retired),
         "positions": surface.n_positions,
         "user_types": list(surface.user_types),

@@ -145,7 +145,7 @@ def open_store_at(address: str | None, *, create: bool = False) -> "Iterator[Sto
     """
     from banditrank.files import is_file
     from banditrank.storage.addresses import is_in_memory, sqlite_file
-    from banditrank.storage.opening import DEFAULT_STORE, open_store
+    from banditrank.storage.factory import DEFAULT_STORE, open_store
 
     address = DEFAULT_STORE if address is None else address
     if is_in_memory(address):

@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 
 from banditrank.client.calls import Call
-from banditrank.errors import BanditRankError, ContradictionError, LapsedRankingError, UnknownRankingError
+from banditrank.errors import BanditRankError, ConflictingFeedbackError, ExpiredRankingError, UnknownRankingError
 
 _PREFIX = "urn:banditrank:problem:"
 _ERRORS: dict[str, type[BanditRankError]] = {
-    "contradiction": ContradictionError,
-    "lapsed": LapsedRankingError,
+    "contradiction": ConflictingFeedbackError,
+    "lapsed": ExpiredRankingError,
     "unknown-ranking": UnknownRankingError,
 }
 _PASSING = (429, 502, 503, 504)  # statuses after which the same request may do better

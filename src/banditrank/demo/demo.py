@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from banditrank import __version__
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.client.asynchronous import AsyncClient
 from banditrank.client.attempts import ServiceError
 from banditrank.demo.regret_tracker import RegretTracker
@@ -109,10 +109,10 @@ def run_demo(
     ServiceError
         If a request fails.
     """
-    check_whole("seed", seed, 0)
+    check_integer("seed", seed, 0)
     check_number("speed", speed, 0.0, MAX_SPEED)
     if rounds is not None:
-        check_whole("rounds", rounds, 1, MAX_ROUNDS)
+        check_integer("rounds", rounds, 1, MAX_ROUNDS)
 
     async def run(address: str) -> DemoResult:
         async with AsyncClient(address, timeout=_TIMEOUT_SECONDS, transport=KeepAliveTransport()) as client:

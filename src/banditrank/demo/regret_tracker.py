@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from banditrank.demo.surfaces import DemoSurface
 from banditrank.solvers.optimum import best_rankings
-from banditrank.utilities.utility import find_utility
+from banditrank.utilities.utility import as_utility
 
 UNKNOWN_ITEM = -1
 """Index of an item that was added while the demo runs; it is not in the problem and never clicked."""
@@ -51,7 +51,7 @@ class RegretTracker:
         unknown = np.zeros((problem.n_user_types, 1))
         self.item_means = np.hstack([problem.item_means, unknown])  # (N, M + 1)
         self._is_equal = surface.treatment == "equal"
-        self._utility = find_utility(surface.utility)
+        self._utility = as_utility(surface.utility)
         self.best_rankings = best_rankings(problem, equal=self._is_equal, utility=self._utility)
         self.best_values = np.array(
             [self.true_values(tuple(row))[i] for i, row in enumerate(self.best_rankings.tolist())]

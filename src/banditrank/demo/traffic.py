@@ -10,7 +10,7 @@ from banditrank.client.attempts import ServiceError
 from banditrank.client.calls import ShownRanking
 from banditrank.demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
 from banditrank.demo.visits import Visit
-from banditrank.errors import LapsedRankingError, UnknownRankingError
+from banditrank.errors import ExpiredRankingError, UnknownRankingError
 
 _MAX_CONCURRENT_VISITS = 8
 _MAX_LAG_SECONDS = 1.0  # after a longer delay, such as compilation, missed visits do not arrive all at once
@@ -113,7 +113,7 @@ class Traffic:
             _, ranking_id, clicked = heapq.heappop(self._late)
             try:
                 await self._client.feedback(ranking_id, clicked=clicked)
-            except LapsedRankingError:  # expired, when visits are rare
+            except ExpiredRankingError:  # expired, when visits are rare
                 self._tracker.lost_reports += 1
             else:
                 self._tracker.late_reports += 1

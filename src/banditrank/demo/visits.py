@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.model.problem import Problem
 
 LATE_SHARE = 0.05
@@ -72,7 +72,7 @@ def generate_visits(problem: Problem, *, seed: int, stream: int = 0) -> Iterator
     >>> first == again, sum(visit.report_delay is None for visit in first)
     (True, 20)
     """
-    rng = np.random.default_rng([check_whole("seed", seed, 0), stream])
+    rng = np.random.default_rng([check_integer("seed", seed, 0), stream])
     arrivals = np.cumsum(problem.arrival_rates)[:-1]
     examinations = np.cumsum(problem.position_preferences, axis=1)[:, :-1]  # (N, K - 1)
     while True:

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from banditrank.engine.forks import FORKED, tell_of_forks
-from banditrank.engine.journal import Answer, Deliver, Done, Journal
-from banditrank.engine.keeper import Keeper
-from banditrank.engine.live_surface import LiveSurface
-from banditrank.engine.registry import Registry
-from banditrank.engine.schedule import Schedule
+from banditrank.engine.fork_guard import FORKED, guard_against_forks
+from banditrank.engine.group_commit import Answer, Deliver, Done, GroupCommitter
+from banditrank.engine.sync_loop import SyncLoop
+from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine.surface_registry import SurfaceRegistry
+from banditrank.engine.due_queue import DueQueue
 from banditrank.engine.surface import Surface
-from banditrank.engine.tokens import RandomBytes, Signer, Ticket, seeded_bytes
-from banditrank.engine.view import View
-from banditrank.engine.watch import Watch
+from banditrank.engine.ranking_ids import RandomBytes, RankingIdSigner, IssuedRanking, seeded_bytes
+from banditrank.engine.policy_snapshot import PolicySnapshot
+from banditrank.dashboard.surface_monitor import SurfaceMonitor
 from banditrank.errors import (
     InvalidInputError,
     StoreError,
@@ -26,7 +26,7 @@ from banditrank.errors import (
 )
 from banditrank.model.problem import Problem
 from banditrank.storage.base import Store
-from banditrank.storage.records import Change, Entry, SurfaceRecord, Verdict
+from banditrank.storage.records import Change, Event, SurfaceRecord, CommitStatus
 
 _MOST_ATTEMPTS = 20  # to change a definition while others change it, too
 
@@ -48,7 +48,7 @@ class Engine:
     clock
         Gives the time in seconds since 1970.
     deliver
-        How those who wait for a commit are called back; see `Journal`.
+        How those who wait for a commit are called back; see `GroupCommitter`.
     random_bytes
         Where the randomness of rankings comes from: of their ids, and of policies that explore. One of its
         own if left out.
@@ -75,19 +75,19 @@ class Engine:
         self.sync_seconds = sync_seconds
         self._clock = clock
         self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
-        self._signer = Signer(store.secret())
+        self._signer = RankingIdSigner(store.secret())
         self._is_copy = False
-        self._schedule: Schedule[LiveSurface] = Schedule(LiveSurface.due_in)
-        self._registry = Registry(store, self._make)
-        self.journal = Journal(store, learn=self._learn, deliver=deliver, clock=clock)
+        self._schedule: DueQueue[SurfaceRuntime] = DueQueue(SurfaceRuntime.due_in)
+        self._registry = SurfaceRegistry(store, self._make)
+        self.committer = GroupCommitter(store, learn=self._learn, deliver=deliver, clock=clock)
         try:
-            self._keeper = Keeper(
+            self._sync_loop = SyncLoop(
                 store, self._registry, self._schedule, sync_seconds=sync_seconds, clock=clock
             )
         except BaseException:
-            self.journal.close()
+            self.committer.close()
             raise
-        tell_of_forks(self)
+        guard_against_forks(self)
 
     def now(self) -> float:
         """Return the time in seconds since 1970."""
@@ -96,33 +96,33 @@ class Engine:
     @property
     def last_sync(self) -> float:
         """When it was last looked for what other processes wrote, by a clock that is never set."""
-        return self._keeper.last_sync
+        return self._sync_loop.last_sync
 
     @property
     def unreadable(self) -> dict[str, str]:
         """What is wrong with surfaces that are not at work as they are in the store, by name."""
-        return self._keeper.unreadable
+        return self._sync_loop.unreadable
 
     # Surfaces
 
-    def surfaces(self) -> list[LiveSurface]:
+    def surfaces(self) -> list[SurfaceRuntime]:
         """Return all surfaces, by name."""
         return self._registry.all()
 
-    def known(self, name: str) -> LiveSurface | None:
+    def known(self, name: str) -> SurfaceRuntime | None:
         """Return a surface if it is at work in this process, without asking the store."""
         return self._registry.known(name)
 
-    def surface(self, name: str) -> LiveSurface:
+    def surface(self, name: str) -> SurfaceRuntime:
         """Return a surface, or raise an error."""
         return self._registry.find(name)
 
-    def create(self, surface: Surface) -> LiveSurface:
+    def create(self, surface: Surface) -> SurfaceRuntime:
         """Create a surface, or raise an error if its name is taken or it cannot be ranked."""
-        View.try_out(surface)
+        PolicySnapshot.check_rankable(surface)
         return self._registry.open(self.store.create_surface(surface.name, surface.definition))
 
-    def change(self, name: str, change: Callable[[Surface], Surface]) -> LiveSurface:
+    def change(self, name: str, change: Callable[[Surface], Surface]) -> SurfaceRuntime:
         """Change a surface's definition, also while others do.
 
         Parameters
@@ -158,21 +158,21 @@ class Engine:
 
     # Feedback
 
-    def ticket(self, ranking_id: str) -> tuple[LiveSurface, Ticket]:
+    def ticket(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking]:
         """Return the surface of a ranking and what its id says, or raise an error if it was not given out."""
         ticket = self._read(ranking_id)
         live = self._registry.find_number(ticket.shown.surface)
         if ticket.revision > live.revision:  # given out by a replica that knows more items
             self._registry.renew(live)
-        return live, live.shapes.check(ticket)
+        return live, live.ranking_validator.check(ticket)
 
-    def known_ticket(self, ranking_id: str) -> tuple[LiveSurface, Ticket] | None:
+    def known_ticket(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking] | None:
         """Do what `ticket` does, but without asking the store: return None if it must be asked."""
         ticket = self._read(ranking_id)
         live = self._registry.known_number(ticket.shown.surface)
-        if live is None or not live.shapes.remembers(ticket.revision):
+        if live is None or not live.ranking_validator.remembers(ticket.revision):
             return None
-        return live, live.shapes.check(ticket)
+        return live, live.ranking_validator.check(ticket)
 
     def submit_feedback(
         self,
@@ -218,13 +218,13 @@ class Engine:
             found = self.ticket(ranking_id)
         live, ticket = found
         entry = live.entry(ticket, clicked, reward)
-        if live.has_lapsed(ticket):
+        if live.has_expired(ticket):
             if not may_read_store:
                 return False
-            live.check_lapsed(entry)
-            self.journal.answer([(_on_commit(live, entry, done), Verdict.REPEATED)])
+            live.check_expired(entry)
+            self.committer.answer([(_on_commit(live, entry, done), CommitStatus.REPEATED)])
         else:
-            self.journal.settle(entry, _on_commit(live, entry, done))
+            self.committer.settle(entry, _on_commit(live, entry, done))
         return True
 
     def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
@@ -257,7 +257,7 @@ class Engine:
             raise results[0]
         return results[0]
 
-    def _read(self, ranking_id: str) -> Ticket:
+    def _read(self, ranking_id: str) -> IssuedRanking:
         if self._is_copy:  # which has no journal to wait for
             raise InvalidInputError("engine", FORKED, f"process {os.getpid()}")
         try:
@@ -269,8 +269,8 @@ class Engine:
         """Write what is waiting, save snapshots, and stop; in a forked process, leave that to the other."""
         if self._is_copy:
             return
-        self._keeper.close()
-        self.journal.close()
+        self._sync_loop.close()
+        self.committer.close()
         for live in self.surfaces():
             try:
                 live.save()
@@ -283,21 +283,21 @@ class Engine:
         for live in self._registry.at_work():
             live.refuse(FORKED)
 
-    def _make(self, record: SurfaceRecord) -> LiveSurface:
-        watch = Watch(
+    def _make(self, record: SurfaceRecord) -> SurfaceRuntime:
+        monitor = SurfaceMonitor(
             Surface.from_definition(record.definition),
             self._clock,
             bucket_seconds=self._bucket_seconds,
             problem=self._truths.get(record.name),
         )
-        return LiveSurface(
+        return SurfaceRuntime(
             record,
             self.store,
-            self.journal,
+            self.committer,
             self._signer,
             self._clock,
             self._random_bytes,
-            watch,
+            monitor,
             self._schedule.mark,
         )
 
@@ -307,7 +307,7 @@ class Engine:
             live.learn(change)
 
 
-def _on_commit(live: LiveSurface, entry: Entry, done: Callable[[FeedbackResult], None]) -> Done:
+def _on_commit(live: SurfaceRuntime, entry: Event, done: Callable[[FeedbackResult], None]) -> Done:
     """Return a commit callback that calls `done` with the feedback's status or error."""
 
     def committed(answer: Answer) -> None:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_number, check_integer
 from banditrank.engine.served_policies import served_policy
-from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, in_a_line
+from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, one_line
 from banditrank.policies.base import CompiledPolicy, Treatment
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
 
-MOST_USER_TYPES, MOST_ITEMS, MOST_POSITIONS = 1_000, 10_000, 100
-MOST_CELLS = 2_000_000
-LONGEST_NAME = 200
-NO_NAMES = (".", "..")
+MAX_USER_TYPES, MAX_ITEMS, MAX_POSITIONS = 1_000, 10_000, 100
+MAX_CELLS = 2_000_000
+MAX_NAME_LENGTH = 200
+RESERVED_NAMES = (".", "..")
 """What a name must not be: in the path of an address these stand for other places."""
 
 SURFACE_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
@@ -59,9 +59,9 @@ class Surface:
     Examples
     --------
     >>> surface = Surface("home", items=["a", "b", "c"], n_positions=2, user_types=["new", "old"])
-    >>> surface.shown_items
+    >>> surface.active_items
     ('a', 'b', 'c')
-    >>> surface.with_retired(["b"]).shown_items
+    >>> surface.with_retired(["b"]).active_items
     ('a', 'c')
     >>> Surface("home", items=["a"], n_positions=2)
     Traceback (most recent call last):
@@ -81,27 +81,27 @@ class Surface:
     unreported: Unreported = "not-clicked"
     refresh_seconds: float = 0.25
     keep_seconds: float = 30 * _DAY
-    made_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
+    compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(SURFACE_NAME, self.name):
             rule = "must be up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first"
             raise InvalidInputError("name", rule, self.name)
-        for names, most in (("user_types", MOST_USER_TYPES), ("items", MOST_ITEMS), ("retired", MOST_ITEMS)):
+        for names, most in (("user_types", MAX_USER_TYPES), ("items", MAX_ITEMS), ("retired", MAX_ITEMS)):
             least = 0 if names == "retired" else 1
             object.__setattr__(self, names, _names(names, getattr(self, names), least, most))
         known = set(self.items)
         for name in self.retired:
             if name not in known:
                 raise UnknownNameError("retired", name, self.items)
-        most_positions = min(len(self.shown_items), MOST_POSITIONS)
+        most_positions = min(len(self.active_items), MAX_POSITIONS)
         if not most_positions:
             raise InvalidInputError("retired", "must leave at least one item", list(self.retired))
-        n_positions = check_whole("n_positions", self.n_positions, 1, most_positions)
+        n_positions = check_integer("n_positions", self.n_positions, 1, most_positions)
         object.__setattr__(self, "n_positions", n_positions)
         cells = len(self.user_types) * len(self.items) * self.n_positions
-        if cells > MOST_CELLS:
-            rule = f"must be at most {MOST_CELLS:,}"
+        if cells > MAX_CELLS:
+            rule = f"must be at most {MAX_CELLS:,}"
             raise InvalidInputError("user types × items × positions", rule, cells)
         if self.unreported not in get_args(Unreported):
             raise UnknownNameError("unreported", self.unreported, get_args(Unreported))
@@ -115,19 +115,19 @@ class Surface:
         object.__setattr__(self, "made_policy", made)
 
     @cached_property
-    def shown_items(self) -> tuple[str, ...]:
+    def active_items(self) -> tuple[str, ...]:
         """The items that are not retired."""
-        return tuple(self.items[number] for number in self.shown_numbers)
+        return tuple(self.items[number] for number in self.active_numbers)
 
     @cached_property
-    def shown_numbers(self) -> tuple[int, ...]:
+    def active_numbers(self) -> tuple[int, ...]:
         """The numbers of the items that are not retired."""
         gone = set(self.retired)
         return tuple(number for number, item in enumerate(self.items) if item not in gone)
 
     def with_items(self, names: Iterable[str]) -> "Surface":
         """Return the surface with more items; retired ones come back."""
-        added = _names("items", names, 1, MOST_ITEMS)
+        added = _names("items", names, 1, MAX_ITEMS)
         known, retired = set(self.items), set(self.retired)
         for name in added:
             if name in known and name not in retired:
@@ -142,8 +142,8 @@ class Surface:
 
     def with_retired(self, names: Iterable[str]) -> "Surface":
         """Return the surface without some items; what was learned of them stays."""
-        gone = _names("items", names, 1, MOST_ITEMS)
-        shown = self.shown_items
+        gone = _names("items", names, 1, MAX_ITEMS)
+        shown = self.active_items
         known = set(shown)
         for name in gone:
             if name not in known:
@@ -182,7 +182,7 @@ class Surface:
         try:
             return cls.from_dict(json.loads(text))
         except (UnsolvableError, ValueError, TypeError) as error:
-            raise StoreError(f"a surface in the store is not of this version: {in_a_line(error)}") from error
+            raise StoreError(f"a surface in the store is not of this version: {one_line(error)}") from error
 
     def successor(self, changed: "Surface") -> "Surface":
         """Return what this surface is to become, or raise an error if what was learned would not fit it."""
@@ -206,10 +206,10 @@ def _names(what: str, given: Iterable[str], least: int, most: int) -> tuple[str,
     if not least <= len(names) <= most:
         raise InvalidInputError(what, f"must be {least} to {most:,} names", f"{len(names)}")
     for name in names:
-        if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= LONGEST_NAME:
-            raise InvalidInputError(what, f"must be 1 to {LONGEST_NAME} printable characters each", name)
-        if name in NO_NAMES:
-            raise InvalidInputError(what, f"must not be {' or '.join(NO_NAMES)}", name)
+        if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= MAX_NAME_LENGTH:
+            raise InvalidInputError(what, f"must be 1 to {MAX_NAME_LENGTH} printable characters each", name)
+        if name in RESERVED_NAMES:
+            raise InvalidInputError(what, f"must not be {' or '.join(RESERVED_NAMES)}", name)
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.position_preferences import position_preferences
 from banditrank.model.values import weighted_means
-from banditrank.statistics.counts import Counts, check_counts
+from banditrank.counts.counts import Counts, check_counts
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]

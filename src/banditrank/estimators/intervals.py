@@ -22,19 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_number
-from banditrank.estimators.likelihood import likelihood_estimate
-from banditrank.statistics.counts import Counts
+from banditrank.estimators.maximum_likelihood import likelihood_estimate
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
-LEAST_LEVEL, HIGHEST_LEVEL = 0.01, 1 - 1e-9
+MIN_LEVEL, MAX_LEVEL = 0.01, 1 - 1e-9
 """How probably an interval may be asked to hold the truth."""
 
 _SINGULAR = 1e-9  # curvature below this share of the largest is none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class ConfidenceIntervals:
     """Where the truth lies with the given probability, for each quantity by itself.
 
     Attributes
@@ -52,7 +52,7 @@ class Intervals:
     item_means: Floats
 
 
-def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
+def confidence_intervals(counts: Counts, *, level: float = 0.95) -> ConfidenceIntervals:
     """Return intervals around `likelihood_estimate`.
 
     Parameters
@@ -65,11 +65,11 @@ def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
     Examples
     --------
     >>> counts = Counts.from_arrays([[[900, 900], [400, 400]]], [[[300, 150], [40, 20]]], [1300])
-    >>> likelihood_intervals(counts).position_preferences.round(2)
+    >>> confidence_intervals(counts).position_preferences.round(2)
     array([[[0.62, 0.71],
             [0.29, 0.38]]])
     """
-    level = check_number("level", level, LEAST_LEVEL, HIGHEST_LEVEL)
+    level = check_number("level", level, MIN_LEVEL, MAX_LEVEL)
     estimates = likelihood_estimate(counts)
     preferences = np.empty((counts.n_user_types, counts.n_positions, 2))
     means = np.empty((counts.n_user_types, counts.n_items, 2))
@@ -83,7 +83,7 @@ def likelihood_intervals(counts: Counts, *, level: float = 0.95) -> Intervals:
         _bound_unrewarded(preferences[i], rewards.sum(axis=0), expected, level)
         _leave_room(preferences[i], rewards.sum(axis=0))
         _bound_unrewarded(means[i], rewards.sum(axis=1), displays @ rho, level)
-    return Intervals(level, preferences, means)
+    return ConfidenceIntervals(level, preferences, means)
 
 
 def _log_variances(displays: Floats, rho: Floats, mu: Floats) -> Floats:

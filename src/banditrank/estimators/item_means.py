@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
 from banditrank.estimators.position_preferences import position_preferences
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 

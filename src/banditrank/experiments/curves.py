@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.figures import tidy
+from banditrank.figures import style_axes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,4 +99,4 @@ def draw_curves(
         axes.locator_params(axis="x", nbins=4)  # so that long numbers do not overlap
     for axis in (axes.xaxis, *([axes.yaxis] if column == "regret" and not per_round else [])):
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    tidy(axes)
+    style_axes(axes)

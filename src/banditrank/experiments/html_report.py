@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from banditrank.experiments.formatting import format_duration
-from banditrank.experiments.study import Check, Table, Verdict
+from banditrank.experiments.study import Check, Table, CommitStatus
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import RenderedFigure, Report, StudyReport
@@ -55,7 +55,7 @@ def write_html_report(
         figures=figures,
         seconds=sum(study.seconds for study in report.studies),
         all_checks=_all_checks,
-        all_verdicts=get_args(Verdict),
+        all_verdicts=get_args(CommitStatus),
         paper_checks=partial(_checks_by, "paper"),
         implementation_checks=partial(_checks_by, "implementation"),
     )

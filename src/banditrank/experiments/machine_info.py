@@ -4,13 +4,13 @@ import platform
 from functools import cache
 from pathlib import Path
 
-from banditrank.simulation.backends.local import processors
+from banditrank.simulation.backends.local import available_cpus
 
 
 @cache
 def describe_machine() -> str:
     """Return the processor, the number of cores, the system and the Python version."""
-    return f"{_processor()}, {processors()} cores, {platform.system()}, Python {platform.python_version()}"
+    return f"{_processor()}, {available_cpus()} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def _processor() -> str:

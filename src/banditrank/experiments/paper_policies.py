@@ -14,7 +14,7 @@ LABELS = {
 }
 """Names in the paper: PT for personalized treatment, ET for equal treatment."""
 
-WITH_COEFFICIENT: dict[str, Callable[[float], CompiledPolicy]] = {
+COEFFICIENT_POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
     "greedy-personalized": GreedyRank,
     "ucb-personalized": UCBRank,
     "greedy-equal": lambda c: GreedyRank(c, treatment="equal"),
@@ -26,5 +26,5 @@ COEFFICIENTS = {
     "greedy-equal": 0.5,
     "ucb-equal": 0.5,
 }
-POLICIES = {name: make(COEFFICIENTS[name]) for name, make in WITH_COEFFICIENT.items()}
+POLICIES = {name: make(COEFFICIENTS[name]) for name, make in COEFFICIENT_POLICIES.items()}
 """Policies with the paper's own coefficients."""

@@ -10,8 +10,8 @@ from typing import Any
 from banditrank.experiments.html_report import write_html_report
 from banditrank.experiments.results_directory import DATA
 from banditrank.experiments.study import Study, StudyFigure, StudyResult
-from banditrank.figures import any_script, theme
-from banditrank.files import replacing
+from banditrank.figures import ignore_missing_glyphs, theme
+from banditrank.files import atomic_write
 
 SUMMARY_FILE = "summary.json"
 HTML_FILE = "index.html"
@@ -128,11 +128,11 @@ class Report:
                 target = directory / FIGURES / study
                 target.mkdir(parents=True, exist_ok=True)
                 for suffix, content in (("png", figure.png), ("svg", figure.light_svg)):
-                    with replacing(target / f"{figure.source.name}.{suffix}") as path:
+                    with atomic_write(target / f"{figure.source.name}.{suffix}") as path:
                         path.write_bytes(content)
-        with replacing(directory / HTML_FILE) as path:
+        with atomic_write(directory / HTML_FILE) as path:
             write_html_report(self, rendered, path)
-        with replacing(directory / SUMMARY_FILE) as path:
+        with atomic_write(directory / SUMMARY_FILE) as path:
             path.write_text(json.dumps(self.summary(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -160,7 +160,7 @@ def _render(figure: StudyFigure, image_format: str, *, dark: bool) -> bytes:
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 
     target = BytesIO()
-    with theme(dark=dark), any_script():
+    with theme(dark=dark), ignore_missing_glyphs():
         canvas = Figure(figsize=(figure.width, figure.height), dpi=150, layout="constrained")
         figure.draw(canvas)
         metadata = {"Date": None} if image_format == "svg" else None

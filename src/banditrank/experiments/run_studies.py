@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from banditrank import __version__
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.experiments.job import Job
 from banditrank.experiments.machine_info import describe_machine
@@ -21,7 +21,7 @@ from banditrank.experiments.report import (
 from banditrank.experiments.results_directory import ResultsDirectory, data_directory
 from banditrank.experiments.study import Frames, Study
 from banditrank.simulation.backends.base import Backend
-from banditrank.simulation.backends.catalog import BackendName, opened_backend
+from banditrank.simulation.backends.catalog import BackendName, open_backend
 from banditrank.simulation.progress import Advance, progress_bar
 
 _TICKS_PER_SECOND = 1000  # of the progress bar
@@ -65,10 +65,10 @@ def run_studies(
     KeyboardInterrupt
         On Ctrl-C; finished jobs are stored.
     """
-    seed = check_whole("seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     directory = Path(output)
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # may raise: before mkdir
-    with opened_backend(backend, workers=workers, address=address) as opened:  # may raise: before mkdir
+    with open_backend(backend, workers=workers, address=address) as opened:  # may raise: before mkdir
         manifest = {"version": __version__, "seed": seed, "quick": quick}
         results = ResultsDirectory(directory, manifest, (HTML_FILE, SUMMARY_FILE, FIGURES), kind.name)
         missing = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from banditrank.experiments.job import Job
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation.backends.base import Backend
@@ -58,7 +58,7 @@ class SimulationJob(Job):
     horizon: int
     replications: int
     seed: int
-    rewards: Rewards = field(default_factory=Bernoulli)
+    rewards: Rewards = field(default_factory=BernoulliRewards)
     click_model: ClickModel = SINGLE_LOOK
     checkpoints: Sequence[int] | None = None
     microseconds_per_round: float = 0.3

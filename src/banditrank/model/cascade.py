@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined
-from banditrank.model.click_models import ClickModel, World
+from banditrank.model.click_models import ClickModel, CompiledProblem
 
 
 @inlined
 def _draw(
-    world: World,
+    problem: CompiledProblem,
     user_type: int,
     ranking: NDArray[np.uintp],
     rng: np.random.Generator,
@@ -21,20 +21,20 @@ def _draw(
 ) -> None:
     scanning = True
     for step in range(ranking.size):
-        position = world.scan_order[user_type, step]
+        position = problem.scan_order[user_type, step]
         rewards[position] = 0.0
-        if scanning and rng.random() < world.item_means[user_type, ranking[position]]:
-            rewards[position] = world.scale
-            scanning = rng.random() >= world.click_parameter
+        if scanning and rng.random() < problem.item_means[user_type, ranking[position]]:
+            rewards[position] = problem.scale
+            scanning = rng.random() >= problem.click_parameter
 
 
 @inlined
-def _value(world: World, user_type: int, ranking: NDArray[np.uintp]) -> float:
+def _value(problem: CompiledProblem, user_type: int, ranking: NDArray[np.uintp]) -> float:
     """Return Σ_k μ_k Π_{l before k} (1 − s μ_l), which is (1 − Π_k (1 − s μ_k)) / s, whatever the order."""
     unsatisfied = 1.0
     for position in range(ranking.size):
-        unsatisfied *= 1.0 - world.click_parameter * world.item_means[user_type, ranking[position]]
-    return world.scale * (1.0 - unsatisfied) / world.click_parameter
+        unsatisfied *= 1.0 - problem.click_parameter * problem.item_means[user_type, ranking[position]]
+    return problem.scale * (1.0 - unsatisfied) / problem.click_parameter
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class DependentClick(ClickModel):
 
     name: ClassVar[str] = "dependent-click"
     depends_on = "items"
-    graded = False
+    has_graded_rewards = False
     draw = staticmethod(_draw)
     value = staticmethod(_value)
 
@@ -76,7 +76,7 @@ class Cascade(ClickModel):
 
     name: ClassVar[str] = "cascade"
     depends_on = "items"
-    graded = False
+    has_graded_rewards = False
     parameter = 1.0
     draw = staticmethod(_draw)
     value = staticmethod(_value)

@@ -31,12 +31,12 @@ def kdd2012() -> Problem:
     )
 
 
-def find_problem(name_or_path: str | Path) -> Problem:
+def load_problem(name_or_path: str | Path) -> Problem:
     """Return a built-in problem by its name, or read one from a TOML file.
 
     Examples
     --------
-    >>> find_problem("kdd2012").user_types
+    >>> load_problem("kdd2012").user_types
     ('male', 'female')
     """
     if name_or_path == "kdd2012":

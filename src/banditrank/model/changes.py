@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
@@ -67,7 +67,7 @@ CHANGES: dict[str, Callable[[Problem, int, int, np.random.Generator], Timeline]]
 }
 
 
-def changing(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Timeline:
+def make_timeline(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Timeline:
     """Return the problem with changes during so many rounds.
 
     Parameters
@@ -84,21 +84,21 @@ def changing(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Tim
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
-    >>> changing(kdd2012(), "item-jumps:2", 30_000).starts
+    >>> make_timeline(kdd2012(), "item-jumps:2", 30_000).starts
     (1, 10001, 20001)
     """
     if not isinstance(problem, Problem):
         raise InvalidInputError("problem", "must be a Problem: one that does not change yet", problem)
     if not isinstance(changes, str):
         raise InvalidInputError("changes", "must be a text such as item-jumps:3", changes)
-    horizon = check_whole("horizon", horizon, 2, 10**12)
+    horizon = check_integer("horizon", horizon, 2, 10**12)
     name, _, times = changes.partition(":")
     if name not in CHANGES:
         raise UnknownNameError("changes", name, [f"{known}:TIMES" for known in CHANGES])
     if not times.isascii() or not times.isdigit():
         raise InvalidInputError("changes", f"must be {name}:TIMES with a whole number", changes)
-    count = check_whole("changes' times", int(times), 1, min(horizon - 1, 10_000))
-    rng = np.random.default_rng(check_whole("seed", seed, 0))
+    count = check_integer("changes' times", int(times), 1, min(horizon - 1, 10_000))
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     return CHANGES[name](problem, horizon, count, rng)
 
 

@@ -18,18 +18,18 @@ def as_click_model(model: ClickModel | str) -> ClickModel:
     'cascade'
     """
     if isinstance(model, str):
-        return find_click_model(model)
+        return as_click_model(model)
     if not isinstance(model, ClickModel):
         raise InvalidInputError("click model", "must be a ClickModel or the name of one", model)
     return model
 
 
-def find_click_model(text: str) -> ClickModel:
+def as_click_model(text: str) -> ClickModel:
     """Return a click model by name; ``dependent-click:0.8`` sets how probably a click satisfies.
 
     Examples
     --------
-    >>> str(find_click_model("dependent-click:0.8"))
+    >>> str(as_click_model("dependent-click:0.8"))
     'dependent-click:0.8'
     """
     if text in _MODELS:

@@ -3,9 +3,9 @@
 A click model brings two formulas. The simulation loop is compiled around them, so a new model costs nothing
 to the others:
 
-``draw(world, user_type, ranking, rng, rewards)``
+``draw(problem, user_type, ranking, rng, rewards)``
     Simulate one user: write the reward earned at each position, 0 where nothing was clicked.
-``value(world, user_type, ranking)``
+``value(problem, user_type, ranking)``
     The expected reward of showing the ranking to a user of the type.
 
 It also says what that value depends on, for the best rankings can often be found without trying all of them.
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards, draw_reward
+from banditrank.model.rewards import BernoulliRewards, Rewards, draw_reward
 
 
-class World(NamedTuple):
+class CompiledProblem(NamedTuple):
     """What the formulas of a click model read: a problem and its rewards, as arrays."""
 
     arrival_rates: NDArray[np.float64]  # (N,)
@@ -56,7 +56,7 @@ class ClickModel:
 
     name: ClassVar[str]
     depends_on: ClassVar[Literal["cells", "items", "ranking"]] = "ranking"
-    graded: ClassVar[bool] = True
+    has_graded_rewards: ClassVar[bool] = True
     parameter: float = 0.0
     draw: Callable[..., None]
     value: Callable[..., Any]
@@ -70,20 +70,20 @@ class ClickModel:
 
 
 @inlined
-def draw_user_type(world: World, uniform: float) -> int:
+def draw_user_type(problem: CompiledProblem, uniform: float) -> int:
     """Return who arrives, given a uniform number.
 
     Counting limits, instead of stopping at one, spares a mispredicted branch.
     """
     user_type = 0
-    for other in range(world.arrival_limits.size - 1):
-        user_type += uniform >= world.arrival_limits[other]
+    for other in range(problem.arrival_limits.size - 1):
+        user_type += uniform >= problem.arrival_limits[other]
     return user_type
 
 
 @inlined
 def _draw_single_look(
-    world: World,
+    problem: CompiledProblem,
     user_type: int,
     ranking: NDArray[np.uintp],
     rng: np.random.Generator,
@@ -92,27 +92,27 @@ def _draw_single_look(
     uniform = rng.random()
     look, start = 0, 0.0
     for position in range(ranking.size - 1):
-        limit = world.position_limits[user_type, position]
+        limit = problem.position_limits[user_type, position]
         look += uniform >= limit
         start = max(start, limit) if uniform >= limit else start
-    mean = world.item_means[user_type, ranking[look]]
-    if world.concentration == 0.0:
+    mean = problem.item_means[user_type, ranking[look]]
+    if problem.concentration == 0.0:
         # What is left of the uniform number is uniform within the position's share: it decides the click.
-        clicked = uniform - start < mean * world.position_preferences[user_type, look]
-        reward = world.scale if clicked else 0.0
+        clicked = uniform - start < mean * problem.position_preferences[user_type, look]
+        reward = problem.scale if clicked else 0.0
     else:
-        reward = draw_reward(mean, world.concentration, world.scale, rng)
+        reward = draw_reward(mean, problem.concentration, problem.scale, rng)
     for position in range(ranking.size):
         rewards[position] = reward if position == look else 0.0
 
 
 @inlined
-def value_of_cells(world: World, user_type: int, ranking: NDArray[np.uintp]) -> float:
+def value_of_cells(problem: CompiledProblem, user_type: int, ranking: NDArray[np.uintp]) -> float:
     """Return the value where it depends on cells: scale · Σ_k w_ik μ_i,σ(k)."""
     value = 0.0
     for position in range(ranking.size):
-        value += world.position_weights[user_type, position] * world.item_means[user_type, ranking[position]]
-    return value * world.scale
+        value += problem.position_weights[user_type, position] * problem.item_means[user_type, ranking[position]]
+    return value * problem.scale
 
 
 class SingleLook(ClickModel):
@@ -130,13 +130,13 @@ class SingleLook(ClickModel):
 SINGLE_LOOK = SingleLook()
 
 
-def make_world(
+def compile_problem(
     problem: Problem, rewards: Rewards | None = None, click_model: ClickModel = SINGLE_LOOK
-) -> World:
+) -> CompiledProblem:
     """Lay a problem out for the compiled formulas."""
-    rewards = rewards or Bernoulli()
+    rewards = rewards or BernoulliRewards()
     preferences = problem.position_preferences
-    return World(
+    return CompiledProblem(
         problem.arrival_rates,
         np.cumsum(problem.arrival_rates),
         preferences,

@@ -6,16 +6,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 
 Floats = NDArray[np.float64]
 
-LARGEST_SIZE = 100_000
+MAX_SIZE = 100_000
 
 
-def generate(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem:
+def make_problem(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem:
     """Draw a problem of a family.
 
     Parameters
@@ -29,17 +29,17 @@ def generate(family: str, *, n_user_types: int, n_items: int, n_positions: int, 
 
     Examples
     --------
-    >>> problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    >>> problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     >>> problem.name
     'conflict-3x20x4-seed1'
     """
     if family not in FAMILIES:
         raise UnknownNameError("family", family, FAMILIES)
     for field, size in (("user types", n_user_types), ("items", n_items), ("positions", n_positions)):
-        check_whole(f"number of {field}", size, 1, LARGEST_SIZE)
+        check_integer(f"number of {field}", size, 1, MAX_SIZE)
     if n_positions > n_items:
         raise InvalidInputError("number of positions", f"must not exceed the {n_items} items", n_positions)
-    rng = np.random.default_rng(check_whole("seed", seed, 0))
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     means, preferences, rates = FAMILIES[family](rng, n_user_types, n_items, n_positions)
     name = f"{family}-{n_user_types}x{n_items}x{n_positions}-seed{seed}"
     return Problem(rates, preferences, means, name=name)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Known(Protocol):
+class ProblemLike(Protocol):
     """What is known or estimated of a world: a `Problem`, or `Estimates`."""
 
     @property

@@ -6,23 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.model.click_models import ClickModel, World, value_of_cells
+from banditrank.model.click_models import ClickModel, CompiledProblem, value_of_cells
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import draw_reward
 
 
 @inlined
 def _draw(
-    world: World,
+    problem: CompiledProblem,
     user_type: int,
     ranking: NDArray[np.uintp],
     rng: np.random.Generator,
     rewards: NDArray[np.float64],
 ) -> None:
     for position in range(ranking.size):
-        examined = rng.random() < world.position_weights[user_type, position]
-        mean = world.item_means[user_type, ranking[position]]
-        rewards[position] = draw_reward(mean, world.concentration, world.scale, rng) if examined else 0.0
+        examined = rng.random() < problem.position_weights[user_type, position]
+        mean = problem.item_means[user_type, ranking[position]]
+        rewards[position] = draw_reward(mean, problem.concentration, problem.scale, rng) if examined else 0.0
 
 
 class PositionBased(ClickModel):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import tomli_w
 
-from banditrank.errors import InvalidInputError, UnknownNameError, in_a_line
-from banditrank.files import replacing
+from banditrank.errors import InvalidInputError, UnknownNameError, one_line
+from banditrank.files import atomic_write
 from banditrank.model.problem import Problem
 
 REQUIRED_KEYS = ("arrival_rates", "position_preferences", "item_means")
@@ -29,7 +29,7 @@ def read_problem(path: str | Path) -> Problem:
     except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
         if isinstance(error, InvalidInputError):
             raise
-        reason = in_a_line(error)
+        reason = one_line(error)
         raise InvalidInputError("problem file", f"must be TOML ({reason})", str(path)) from None
     for key in values:
         if key not in KEYS:
@@ -47,18 +47,18 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     """Write a problem to a TOML file, so that reading it gives an equal problem."""
     path = Path(path)
     try:
-        with replacing(path) as new:
-            new.write_text(problem_text(problem), encoding="utf-8")
+        with atomic_write(path) as new:
+            new.write_text(problem_to_toml(problem), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("problem file", "must be writable", path, error) from None
 
 
-def problem_text(problem: Problem) -> str:
+def problem_to_toml(problem: Problem) -> str:
     """Return the problem as TOML.
 
     Examples
     --------
-    >>> print(problem_text(Problem([1.0], [[1.0]], [[0.25]])).splitlines()[0])
+    >>> print(problem_to_toml(Problem([1.0], [[1.0]], [[0.25]])).splitlines()[0])
     name = "problem"
     """
     return tomli_w.dumps(problem.to_dict())

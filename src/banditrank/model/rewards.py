@@ -13,8 +13,8 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 class Rewards(Protocol):
     """A family of reward distributions on [0, scale] with mean ``scale · μ``.
 
-    A concentration c > 0 stands for ``scale · Beta(cμ, c(1 − μ))``. As c goes to 0 this tends to
-    ``scale · Bernoulli(μ)``, so 0 stands for Bernoulli rewards.
+    A concentration c > 0 stands for ``scale · BetaRewards(cμ, c(1 − μ))``. As c goes to 0 this tends to
+    ``scale · BernoulliRewards(μ)``, so 0 stands for Bernoulli rewards.
     """
 
     @property
@@ -27,7 +27,7 @@ class Rewards(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bernoulli:
+class BernoulliRewards:
     """A click (reward 1) with probability μ: the paper's model."""
 
     @property
@@ -45,8 +45,8 @@ class Bernoulli:
 
 
 @dataclass(frozen=True, slots=True)
-class Beta:
-    """``scale · Beta(cμ, c(1 − μ))`` with concentration c: the paper's synthetic experiment.
+class BetaRewards:
+    """``scale · BetaRewards(cμ, c(1 − μ))`` with concentration c: the paper's synthetic experiment.
 
     Every look then yields a positive reward (almost surely), so the learner always sees where the user
     looked, and the initial phase is short.
@@ -60,7 +60,7 @@ class Beta:
 
     Examples
     --------
-    >>> str(Beta(concentration=10, scale=2))
+    >>> str(BetaRewards(concentration=10, scale=2))
     'beta:10:2'
     """
 
@@ -84,26 +84,26 @@ def as_rewards(rewards: Rewards | str) -> Rewards:
     Beta(concentration=10.0, scale=1.0)
     """
     if isinstance(rewards, str):
-        return find_rewards(rewards)
+        return as_rewards(rewards)
     if not hasattr(rewards, "concentration") or not hasattr(rewards, "scale"):
         raise InvalidInputError("rewards", "must be Rewards or a name of some", rewards)
     return rewards
 
 
-def find_rewards(text: str) -> Rewards:
+def as_rewards(text: str) -> Rewards:
     """Return rewards by name: ``bernoulli``, ``beta`` or ``beta:CONCENTRATION:SCALE``.
 
     Examples
     --------
-    >>> find_rewards("beta:10")
+    >>> as_rewards("beta:10")
     Beta(concentration=10.0, scale=1.0)
     """
     name, *parameters = text.split(":")
     if name == "bernoulli" and not parameters:
-        return Bernoulli()
+        return BernoulliRewards()
     if name == "beta" and len(parameters) <= 2:
         try:
-            return Beta(*map(float, parameters))
+            return BetaRewards(*map(float, parameters))
         except ValueError as error:
             if isinstance(error, InvalidInputError):
                 raise

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 
@@ -51,7 +51,7 @@ class Timeline:
         if not problems or len(problems) != len(starts):
             rule = f"must hold a round for each of the {len(problems)} problems, at least one"
             raise InvalidInputError("starts", rule, len(starts))
-        rounds = tuple(check_whole("starts", start, 1, 10**12) for start in starts)
+        rounds = tuple(check_integer("starts", start, 1, 10**12) for start in starts)
         if rounds[0] != 1 or any(b <= a for a, b in pairwise(rounds)):
             raise InvalidInputError("starts", "must begin with 1 and increase", list(rounds))
         first = problems[0]

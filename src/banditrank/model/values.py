@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.model.known import Known
+from banditrank.model.known import ProblemLike
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 
@@ -29,7 +29,7 @@ def weighted_means(
     return values
 
 
-def best_personalized_rankings(known: Known) -> NDArray[np.intp]:
+def best_personalized_rankings(known: ProblemLike) -> NDArray[np.intp]:
     """Return each user type's best ranking, known or estimated, shape (N, K): best item to best position.
 
     Ties go to the lower number.

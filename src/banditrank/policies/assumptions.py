@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-KnownPositions: TypeAlias = Literal["nothing", "order", "examination"]
+PositionKnowledge: TypeAlias = Literal["nothing", "order", "examination"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class Assumptions:
         Whether without a memory that forgets it counts on what was learned to stay true.
     """
 
-    positions: KnownPositions = "nothing"
+    positions: PositionKnowledge = "nothing"
     click_models: tuple[str, ...] = ()
-    graded_rewards: bool = False
-    utilitarian_only: bool = True
-    fixed_world: bool = True
+    allows_graded_rewards: bool = False
+    is_utilitarian_only: bool = True
+    is_stationary: bool = True
 
 
-ASSUMES_NOTHING = Assumptions(graded_rewards=True, utilitarian_only=False)
+NO_ASSUMPTIONS = Assumptions(allows_graded_rewards=True, is_utilitarian_only=False)
 
-ONE_FACTOR_EACH = Assumptions(
-    click_models=("single-look", "position-based"), graded_rewards=True, utilitarian_only=False
+RANK_ONE_REWARDS = Assumptions(
+    click_models=("single-look", "position-based"), allows_graded_rewards=True, is_utilitarian_only=False
 )
 """Rewards are an item's factor times a position's: what the paper's estimators and ours rest on."""

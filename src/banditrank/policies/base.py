@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from banditrank.compilation import inlined, specialise
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.rankings import Ranking
-from banditrank.policies.assumptions import ASSUMES_NOTHING, Assumptions
-from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts, check_counts
-from banditrank.statistics.memory import Memory
+from banditrank.policies.assumptions import NO_ASSUMPTIONS, Assumptions
+from banditrank.policies.sampled_problem import SampledProblem
+from banditrank.counts.counts import Counts, check_counts
+from banditrank.counts.forgetting import Forgetting
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
 Treatment: TypeAlias = Literal["personalized", "equal"]
@@ -30,11 +30,11 @@ class Policy(ABC):
     """
 
     name: ClassVar[str] = "custom"
-    assumptions: ClassVar[Assumptions] = ASSUMES_NOTHING
+    assumptions: ClassVar[Assumptions] = NO_ASSUMPTIONS
     own_statistics: ClassVar[str | None] = None  # what it learns from beside the counts, if anything
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
-    memory: Memory | None = None  # what of the past it learns from; all of it if there is none
+    memory: Forgetting | None = None  # what of the past it learns from; all of it if there is none
 
     @abstractmethod
     def rank(
@@ -158,10 +158,10 @@ class CompiledPolicy(Policy):
         """Return the formulas to use for a size of problem."""
 
     @abstractmethod
-    def start(self, counts: Counts, scratch: Any) -> Any:
+    def init_state(self, counts: Counts, scratch: Any) -> Any:
         """Return the state that the formulas work on, given what is known already."""
 
-    def resume(self, state: Any, counts: Counts, kept: NDArray[np.intp]) -> Any:  # noqa: ARG002 - as below
+    def update_items(self, state: Any, counts: Counts, previous: NDArray[np.intp]) -> Any:  # noqa: ARG002 - as below
         """Return the state for counts that items were added to, or taken from, during a run.
 
         Parameters
@@ -173,7 +173,7 @@ class CompiledPolicy(Policy):
         kept
             For each of these its number until now, −1 for a new one, shape (M,).
         """
-        return self.start(counts, self.new_scratch())
+        return self.init_state(counts, self.new_scratch())
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what changes with the round, shape (rounds, any number); nothing for most policies."""
@@ -183,7 +183,7 @@ class CompiledPolicy(Policy):
         """Return how many rounds the initial phase of this state took, None if it is still going on."""
         return 0
 
-    def drawn_world(self, state: Any) -> DrawnWorld | None:  # noqa: ARG002 - most policies draw none
+    def sampled_problem(self, state: Any) -> SampledProblem | None:  # noqa: ARG002 - most policies draw none
         """Return the world that the formula ``rank`` drew last on a state, None if it draws none."""
         return None
 
@@ -211,7 +211,7 @@ class CompiledPolicy(Policy):
         now = counts.rounds + 1
         ranking = np.zeros(counts.n_positions, dtype=np.uintp)
         self.kernel(n_items=counts.n_items, n_positions=counts.n_positions).rank(
-            self.start(counts, scratch),
+            self.init_state(counts, scratch),
             int(user_type),
             now,
             self.parameters(np.array([now]))[0],

@@ -14,20 +14,20 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.field.base import FieldPolicy, InformedFieldPolicy, OrderedFieldPolicy
-from banditrank.policies.field.batch_rank import BatchRank
-from banditrank.policies.field.bubble_rank import BubbleRank
-from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
-from banditrank.policies.field.comb_ucb1 import CombUCB1
-from banditrank.policies.field.grab import GRAB
-from banditrank.policies.field.pb_mhb import PBMHB
-from banditrank.policies.field.pbm_pie import PBMPIE
-from banditrank.policies.field.pbm_ts import PBMTS
-from banditrank.policies.field.pbm_ucb import PBMUCB
-from banditrank.policies.field.pmed import PMED
-from banditrank.policies.field.ranked_bandits import RankedBandits
-from banditrank.policies.field.top_rank import TopRank
-from banditrank.policies.field.uni_rank import UniRank
+from banditrank.policies.baselines.base import BaselinePolicy, ExaminationBaselinePolicy, OrderedBaselinePolicy
+from banditrank.policies.baselines.batch_rank import BatchRank
+from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
+from banditrank.policies.baselines.comb_ucb1 import CombUCB1
+from banditrank.policies.baselines.grab import GRAB
+from banditrank.policies.baselines.pb_mhb import PBMHB
+from banditrank.policies.baselines.pbm_pie import PBMPIE
+from banditrank.policies.baselines.pbm_ts import PBMTS
+from banditrank.policies.baselines.pbm_ucb import PBMUCB
+from banditrank.policies.baselines.pmed import PMED
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.top_rank import TopRank
+from banditrank.policies.baselines.uni_rank import UniRank
 from banditrank.policies.forgetful import Forgetful
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
@@ -37,14 +37,14 @@ from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.uniform import UniformRandom
 from banditrank.solvers.solve import SolverName
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
-WITH_COEFFICIENT: dict[str, Callable[..., CompiledPolicy]] = {
+COEFFICIENT_POLICIES: dict[str, Callable[..., CompiledPolicy]] = {
     policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
 }
 """Policies that take a coefficient."""
 
-FIELD: dict[str, type[FieldPolicy]] = {
+BASELINES: dict[str, type[BaselinePolicy]] = {
     policy.name: policy
     for policy in (
         *(PBMUCB, PBMTS, PBMPIE),
@@ -54,10 +54,10 @@ FIELD: dict[str, type[FieldPolicy]] = {
 }
 """The field's policies."""
 
-ORDERED = "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
+ORDERED_SUFFIX = "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
 
-ORDERED_NAMES = tuple(
-    f"{name}{ORDERED}" for name, policy in FIELD.items() if issubclass(policy, OrderedFieldPolicy)
+ORDERED_POLICY_NAMES = tuple(
+    f"{name}{ORDERED_SUFFIX}" for name, policy in BASELINES.items() if issubclass(policy, OrderedBaselinePolicy)
 )
 
 AUTO = "auto"
@@ -66,19 +66,19 @@ AUTO = "auto"
 POLICY_NAMES = (
     AUTO,
     ThompsonRank.name,
-    *WITH_COEFFICIENT,
-    *FIELD,
-    *ORDERED_NAMES,
+    *COEFFICIENT_POLICIES,
+    *BASELINES,
+    *ORDERED_POLICY_NAMES,
     UniformRandom.name,
     Oracle.name,
 )
 
-_OPTIONS: dict[str, Any] = {"coefficient": None, "solver": "auto", "estimator": "paper", "smoothed": False}
+_OPTION_DEFAULTS: dict[str, Any] = {"coefficient": None, "solver": "auto", "estimator": "paper", "smoothed": False}
 """What some policies can be told beside what to be good at, as it is if nothing is said."""
 
-_USES = {
-    **dict.fromkeys(WITH_COEFFICIENT, ("coefficient",)),
-    **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTIONS)),
+_OPTIONS_BY_POLICY = {
+    **dict.fromkeys(COEFFICIENT_POLICIES, ("coefficient",)),
+    **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTION_DEFAULTS)),
     **dict.fromkeys((AUTO, ThompsonRank.name), ("solver",)),
 }
 """Who has a use for which."""
@@ -86,7 +86,7 @@ _USES = {
 PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
 """c in the paper's experiment on Table 1, by treatment."""
 
-LINE_UP: tuple[tuple[str, Treatment], ...] = (
+DEFAULT_POLICIES: tuple[tuple[str, Treatment], ...] = (
     (AUTO, "personalized"),
     ("greedy-rank", "personalized"),
     ("ucb-rank", "personalized"),
@@ -98,7 +98,7 @@ LINE_UP: tuple[tuple[str, Treatment], ...] = (
 """The policy to take, and the paper's four and its baseline to compare it with."""
 
 
-def find_policy(
+def make_policy(
     name: str,
     problem: Problem | Timeline,
     *,
@@ -139,34 +139,34 @@ def find_policy(
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
-    >>> find_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
+    >>> make_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
     0.5
-    >>> find_policy("top-rank-ordered", kdd2012()).order
+    >>> make_policy("top-rank-ordered", kdd2012()).order
     ((1, 0), (1, 0))
     """
     _check_choices(name, estimator, smoothed)
     rewards = None if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    told = given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
+    told = non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
     for option, value in told.items():
-        if option not in _USES.get(name, ()):
+        if option not in _OPTIONS_BY_POLICY.get(name, ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
     told.pop("coefficient", None)
     if told.pop("smoothed", False):
         told["smoothing"] = Smoothing()
-    aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility), **told}
+    aim: dict[str, Any] = {"treatment": treatment, "utility": as_utility(utility), **told}
     world = as_timeline(problem).problems[0]
-    if name in WITH_COEFFICIENT:
+    if name in COEFFICIENT_POLICIES:
         c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
-        policy = WITH_COEFFICIENT[name](c, **aim)
+        policy = COEFFICIENT_POLICIES[name](c, **aim)
     elif name in (AUTO, ThompsonRank.name):
-        policy = ThompsonRank(largest_reward=1.0 if rewards is None else rewards.scale, **aim)
+        policy = ThompsonRank(max_reward=1.0 if rewards is None else rewards.scale, **aim)
     elif name == UniformRandom.name:
         policy = UniformRandom(**aim)
     elif name == Oracle.name:
         policy = Oracle(world, rewards=rewards, click_model=click_model, **aim)
     else:
-        policy = _field_policy(name, world, click_model, horizon, aim)
+        policy = _make_baseline(name, world, click_model, horizon, aim)
     return policy if memory is None else Forgetful(policy, memory)
 
 
@@ -179,39 +179,39 @@ def _check_choices(name: str, estimator: str, smoothed: object) -> None:
         raise InvalidInputError("smoothed", "must be true or false", smoothed)
 
 
-def given(**options: Any) -> dict[str, Any]:
+def non_default_options(**options: Any) -> dict[str, Any]:
     """Return which of the options that only some policies have a use for are not as they are by default.
 
     Examples
     --------
-    >>> given(coefficient=None, solver="sampling", smoothed=False)
+    >>> non_default_options(coefficient=None, solver="sampling", smoothed=False)
     {'solver': 'sampling'}
     """
-    return {option: value for option, value in options.items() if value != _OPTIONS[option]}
+    return {option: value for option, value in options.items() if value != _OPTION_DEFAULTS[option]}
 
 
-def has_use_for(option: str, name: str, treatment: Treatment) -> bool:
-    """Return whether a policy has a use for an option of `find_policy`.
+def accepts_option(option: str, name: str, treatment: Treatment) -> bool:
+    """Return whether a policy has a use for an option of `make_policy`.
 
     Examples
     --------
-    >>> [has_use_for("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
+    >>> [accepts_option("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
     [False, True]
     """
-    return option in _USES.get(name, ()) and (option != "solver" or treatment == "equal")
+    return option in _OPTIONS_BY_POLICY.get(name, ()) and (option != "solver" or treatment == "equal")
 
 
-def _field_policy(
+def _make_baseline(
     name: str, problem: Problem, click_model: ClickModel, horizon: int | None, aim: dict[str, Any]
-) -> FieldPolicy:
+) -> BaselinePolicy:
     """Return a field policy, told what it takes for known."""
-    kind = FIELD[name.removesuffix(ORDERED)]
+    kind = BASELINES[name.removesuffix(ORDERED_SUFFIX)]
     weights = click_model.position_weights(problem)
     if aim["treatment"] == "equal":
         weights = problem.arrival_rates[None, :] @ weights
-    if issubclass(kind, InformedFieldPolicy):
+    if issubclass(kind, ExaminationBaselinePolicy):
         aim["examination"] = weights.tolist()
-    if name.endswith(ORDERED):
+    if name.endswith(ORDERED_SUFFIX):
         aim["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()
     if horizon is not None and "horizon" in {field.name for field in fields(kind)}:
         aim["horizon"] = horizon

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.wrapping import Wrapping
-from banditrank.statistics.memory import Memory, find_memory
+from banditrank.policies.wrapper import PolicyWrapper
+from banditrank.counts.forgetting import Forgetting, as_forgetting
 
 
 @dataclass(frozen=True, init=False)
-class Forgetful(Wrapping):
+class Forgetful(PolicyWrapper):
     """A policy that learns from a window of the past, or from a past that counts less the older it is.
 
     Parameters
@@ -22,7 +22,7 @@ class Forgetful(Wrapping):
         The policy. One that keeps statistics of its own cannot forget bit by bit: it starts afresh each time
         as many rounds have passed as its memory is long.
     memory
-        What it remembers: a `Memory`, or ``window:ROUNDS`` or ``discount:ROUNDS``.
+        What it remembers: a `Forgetting`, or ``window:ROUNDS`` or ``discount:ROUNDS``.
 
     Examples
     --------
@@ -33,16 +33,16 @@ class Forgetful(Wrapping):
 
     name: ClassVar[str] = "forgetful"
 
-    memory: Memory
+    memory: Forgetting
 
-    def __init__(self, inner: CompiledPolicy, memory: Memory | str) -> None:
+    def __init__(self, inner: CompiledPolicy, memory: Forgetting | str) -> None:
         if not isinstance(inner, CompiledPolicy):
             raise InvalidInputError("inner", "must be a CompiledPolicy (find_policy makes one)", inner)
-        if not isinstance(memory, Memory | str):
+        if not isinstance(memory, Forgetting | str):
             rule = "must be a Memory, or window:ROUNDS or discount:ROUNDS"
             raise InvalidInputError("memory", rule, memory)
         object.__setattr__(self, "inner", inner)
-        object.__setattr__(self, "memory", find_memory(memory) if isinstance(memory, str) else memory)
+        object.__setattr__(self, "memory", as_forgetting(memory) if isinstance(memory, str) else memory)
         shared = ("name", "treatment", "utility", "assumptions", "own_statistics", "distinguishes_user_types")
         for name in shared:
             object.__setattr__(self, name, getattr(inner, name))

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies.equal_solvers import LARGEST_GAP
+from banditrank.policies.loop_solvers import MAX_GAP
 from banditrank.policies.paper_policy import PaperPolicy
 from banditrank.policies.schedules import Schedule, inverse_square_root
 
@@ -19,7 +19,7 @@ class GreedyRank(PaperPolicy):
 
     Examples
     --------
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[20, 10], [40, 20]]], [200])
     >>> GreedyRank(0.0).rank(counts, 0, rng=np.random.default_rng(1))  # item 1, then item 0
     array([1, 0])
@@ -35,6 +35,6 @@ class GreedyRank(PaperPolicy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return ε_t, at most 1, no bonus, and the solver's gap δ_t = O(1/t)."""
         values = np.zeros((len(rounds), 3))
-        np.minimum(LARGEST_GAP, 1.0 / rounds, out=values[:, 2])
+        np.minimum(MAX_GAP, 1.0 / rounds, out=values[:, 2])
         np.minimum(1.0, self.schedule(rounds), out=values[:, 0])
         return values

@@ -13,8 +13,8 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.optimum import best_rankings
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 
 class OracleState(NamedTuple):
@@ -66,7 +66,7 @@ class Oracle(CompiledPolicy):
 
     def __post_init__(self) -> None:
         equal = check_treatment(self.treatment) == "equal"
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
         rankings = best_rankings(
             self.problem,
             equal=equal,
@@ -80,7 +80,7 @@ class Oracle(CompiledPolicy):
         """Return the formulas."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - nothing is remembered
         """Return the best rankings."""
         problem = self.problem
         known = (problem.n_user_types, problem.n_items, problem.n_positions)

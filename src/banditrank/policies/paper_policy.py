@@ -10,27 +10,27 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
-from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
+from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.policies.equal import EQUAL, start_equal
-from banditrank.policies.equal_solvers import check_solver, loop_solver
-from banditrank.policies.general_learner import start_general
-from banditrank.policies.general_ranking import (
-    GENERAL_EQUAL,
-    GENERAL_PERSONALIZED,
-    start_general_equal,
-    start_general_personalized,
+from banditrank.policies.equal_ranking import EQUAL_KERNEL, init_equal
+from banditrank.policies.loop_solvers import check_solver, choose_loop_solver
+from banditrank.policies.general_learner import init_recomputed_estimates
+from banditrank.policies.recomputed_ranking import (
+    RECOMPUTED_EQUAL_KERNEL,
+    RECOMPUTED_PERSONALIZED_KERNEL,
+    init_recomputed_equal,
+    init_recomputed_personalized,
 )
-from banditrank.policies.learner import INITIAL_ROUNDS, UNREWARDED, Seen
-from banditrank.policies.personalized import PERSONALIZED, start_personalized
+from banditrank.policies.running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts
+from banditrank.policies.personalized_ranking import PERSONALIZED_KERNEL, init_personalized
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import Utility, as_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]
 
-HEAD_START = 8.0  # displays of a new item at each position: 1 is too few for GreedyRank to try it in earnest
+NEW_ITEM_DISPLAYS = 8.0  # displays of a new item at each position: 1 is too few for GreedyRank to try it in earnest
 
 
 @dataclass(frozen=True, init=False)
@@ -48,12 +48,12 @@ class PaperPolicy(CompiledPolicy):
     solver
         How equal treatment is solved; ``auto`` picks by the utility's shape.
     estimator
-        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.likelihood`.
+        ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators.maximum_likelihood`.
     smoothing
         Pseudo-counts to start with instead of the paper's initial phase.
     """
 
-    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
+    assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
 
     schedule: Schedule
     treatment: Treatment
@@ -76,7 +76,7 @@ class PaperPolicy(CompiledPolicy):
         values = {
             "schedule": as_schedule(schedule, type(self).coefficient_schedule),
             "treatment": treatment,
-            "utility": find_utility(utility),
+            "utility": as_utility(utility),
             "solver": solver,
             "estimator": estimator,
             "smoothing": smoothing,
@@ -120,52 +120,52 @@ class PaperPolicy(CompiledPolicy):
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return the formulas for the treatment and the solver."""
         if self.treatment == "personalized":
-            return PERSONALIZED if self._as_in_the_paper else GENERAL_PERSONALIZED
+            return PERSONALIZED_KERNEL if self._uses_running_estimates else RECOMPUTED_PERSONALIZED_KERNEL
         self._solver(n_items=n_items, n_positions=n_positions)  # refuses what is too large
-        return EQUAL if self._as_in_the_paper else GENERAL_EQUAL
+        return EQUAL_KERNEL if self._uses_running_estimates else RECOMPUTED_EQUAL_KERNEL
 
-    def start(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
+    def init_state(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
         """Return the state for counts."""
-        seen = None if self.smoothing is None else self.smoothing.smoothed(counts)
-        return self._start(counts, scratch, seen)
+        augmented = None if self.smoothing is None else self.smoothing.smoothed(counts)
+        return self._init_state(counts, scratch, augmented)
 
-    def resume(self, state: Any, counts: Counts, kept: NDArray[np.intp]) -> Any:
+    def update_items(self, state: Any, counts: Counts, previous: NDArray[np.intp]) -> Any:
         """Return the state for other items: the initial phase goes on for cells that it was waiting for only.
 
-        Others without a reward begin as if they had been shown `HEAD_START` times and rewarded by everybody
+        Others without a reward begin as if they had been shown `NEW_ITEM_DISPLAYS` times and rewarded by everybody
         who looked there, so that new items are tried. These displays are kept apart from the counts.
         """
         if self.smoothing is not None:
-            return super().resume(state, counts, kept)
-        waiting = (state.learner.rewards[:, :, kept] <= 0) & (kept >= 0)
-        extra = HEAD_START * ((counts.rewards_by_position <= 0) & ~waiting)  # (N, K, M)
-        looks = state.learner.evidence.preferences[:, :, None]
-        seen = counts.displays_by_position + extra, counts.rewards_by_position + extra * looks
-        resumed = self._start(counts, self.new_scratch(), seen)
+            return super().update_items(state, counts, previous)
+        waiting = (state.estimates.rewards[:, :, previous] <= 0) & (previous >= 0)
+        extra = NEW_ITEM_DISPLAYS * ((counts.rewards_by_position <= 0) & ~waiting)  # (N, K, M)
+        looks = state.estimates.evidence.preferences[:, :, None]
+        augmented = counts.displays_by_position + extra, counts.rewards_by_position + extra * looks
+        resumed = self._init_state(counts, self.new_scratch(), augmented)
         over = self.initial_rounds(state)
-        resumed.learner.clock[INITIAL_ROUNDS] = counts.rounds if over is None else over
+        resumed.estimates.phase[INITIAL_ROUNDS] = counts.rounds if over is None else over
         return resumed
 
-    def _start(self, counts: Counts, scratch: NDArray[np.int64], seen: Seen | None) -> Any:
-        if self._as_in_the_paper and self.treatment == "personalized":
-            return start_personalized(counts, scratch, seen)
+    def _init_state(self, counts: Counts, scratch: NDArray[np.int64], augmented: AugmentedCounts | None) -> Any:
+        if self._uses_running_estimates and self.treatment == "personalized":
+            return init_personalized(counts, scratch, augmented)
         solver = self._solver(n_items=counts.n_items, n_positions=counts.n_positions)
-        if self._as_in_the_paper:
-            return start_equal(counts, scratch, seen, self.utility, solver)
-        learner = start_general(counts, scratch, seen, by_likelihood=self.estimator == "likelihood")
+        if self._uses_running_estimates:
+            return init_equal(counts, scratch, augmented, self.utility, solver)
+        estimates = init_recomputed_estimates(counts, scratch, augmented, by_likelihood=self.estimator == "likelihood")
         if self.treatment == "personalized":
-            return start_general_personalized(learner)
-        return start_general_equal(learner, self.utility, solver)
+            return init_recomputed_personalized(estimates)
+        return init_recomputed_equal(estimates, self.utility, solver)
 
     def initial_rounds(self, state: Any) -> int | None:
         """Return how many rounds the initial phase of this state took, None if it is still going on."""
-        clock = state.learner.clock
-        return None if clock[UNREWARDED] > 0 else int(clock[INITIAL_ROUNDS])
+        phase = state.estimates.phase
+        return None if phase[UNREWARDED] > 0 else int(phase[INITIAL_ROUNDS])
 
     @property
-    def _as_in_the_paper(self) -> bool:
+    def _uses_running_estimates(self) -> bool:
         """Whether the lean formulas for Algorithm 1 after an initial phase will do."""
         return self.estimator == "paper" and self.smoothing is None
 
     def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
-        return loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
+        return choose_loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

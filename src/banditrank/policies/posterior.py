@@ -4,10 +4,10 @@ The rewards of a cell are S_jk from T_jk displays, with mean ρ_k μ_j: a model 
 factor is known. A priori ρ is uniform on the simplex and μ_j ~ Gamma of shape a and mean c.
 
 * Given ρ, means are independent Gammas if rewards are taken for Poisson counts: shape a + S_j, rate a/c +
-  Σ_k T_jk ρ_k. Rewards vary less than that, so cells count for more than they hold (`_weigh`).
+  Σ_k T_jk ρ_k. Rewards vary less than that, so cells count for more than they hold (`_weight_cells`).
 * Integrating the means out leaves the posterior of ρ alone: Π_k ρ_k^S_k / Π_j (a/c + Σ_k T_jk ρ_k)^(a + S_j).
   With ρ = softmax θ it is close to normal. Newton steps from where the last ones ended give its mode and
-  curvature (`_settle`).
+  curvature (`_newton_step`).
 * The prior's mean c for each type, and its shape a for all types together, are fitted to the counts by
   expectation maximisation (`_fit_prior`).
 
@@ -22,18 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined, internal
-from banditrank.policies.normal import factorise, softmax, solve_lower, solve_upper
-from banditrank.policies.tallies import record
-from banditrank.statistics.counts import Counts
+from banditrank.policies.cholesky import cholesky_factor, softmax, solve_lower, solve_upper
+from banditrank.policies.count_arrays import record
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
-GROWTH = 1.01  # of a type's rounds, after which its beliefs are brought up to date
+REFIT_GROWTH = 1.01  # of a type's rounds, after which its beliefs are brought up to date
 _NEWTON_STEPS = 2
 _FIT_STEPS = 2
-_WARM_UP = 20  # times that beliefs are brought up to date at the start, to settle from nothing
-_LARGEST_RATE = 0.9  # of clicks: what a cell counts for stays finite
-_SHAPES = (0.5, 2.0)  # between which a is fitted: a prior worth more clicks keeps unlucky items unlucky
+_WARM_UP_REFITS = 20  # times that beliefs are brought up to date at the start, to settle from nothing
+_MAX_CLICK_RATE = 0.9  # of clicks: what a cell counts for stays finite
+_SHAPE_RANGE = (0.5, 2.0)  # between which a is fitted: a prior worth more clicks keeps unlucky items unlucky
 
 
 class Prior(NamedTuple):
@@ -41,10 +41,10 @@ class Prior(NamedTuple):
 
     shape: Floats  # (1,) a
     means: Floats  # (N,) c
-    spreads: Floats  # (N,) ln E μ − E ln μ over a type's items, which says a
+    log_mean_gaps: Floats  # (N,) ln E μ − E ln μ over a type's items, which says a
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Working room."""
 
     gradient: Floats  # (K,)
@@ -63,7 +63,7 @@ class Posterior(NamedTuple):
     arrivals: Floats  # (N,)
     unit: float  # 1 / the largest reward; all that follows is in such units
     rounds: Floats  # (N,) each type's
-    due: Floats  # (N,) the rounds at which beliefs are brought up to date next
+    refit_at: Floats  # (N,) the rounds at which beliefs are brought up to date next
     item_rewards: Floats  # (N, M) S_j
     position_rewards: Floats  # (N, K) S_k
     weights: Floats  # (N, K, M) what each display and reward of a cell counts for
@@ -73,15 +73,15 @@ class Posterior(NamedTuple):
     preferences: Floats  # (N, K) softmax θ
     factors: Floats  # (N, K, K) Cholesky factor of the curvature there, lower triangle
     prior: Prior
-    room: Room
+    workspace: Workspace
 
 
-def start_posterior(counts: Counts, largest_reward: float) -> Posterior:
+def init_posterior(counts: Counts, max_reward: float) -> Posterior:
     """Return what is believed after given rounds. The arrays of counts are shared, not copied."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     displays, rewards = counts.displays_by_position, counts.rewards_by_position
-    unit = 1.0 / largest_reward
-    room = Room(np.zeros(k), np.zeros(k), np.zeros((k, k)), np.zeros(m), np.zeros(k), np.zeros(m))
+    unit = 1.0 / max_reward
+    workspace = Workspace(np.zeros(k), np.zeros(k), np.zeros((k, k)), np.zeros(m), np.zeros(k), np.zeros(m))
     posterior = Posterior(
         displays,
         rewards,
@@ -97,15 +97,15 @@ def start_posterior(counts: Counts, largest_reward: float) -> Posterior:
         np.zeros((n, k)),
         np.full((n, k), 1.0 / k),
         np.zeros((n, k, k)),
-        Prior(np.ones(1), np.full(n, 0.5), np.full(n, _spread(1.0))),
-        room,
+        Prior(np.ones(1), np.full(n, 0.5), np.full(n, _log_mean_gap(1.0))),
+        workspace,
     )
     _warm_up(posterior)
     return posterior
 
 
 @inlined
-def learn_round(posterior: Posterior, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
+def update_posterior(posterior: Posterior, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
     """Take in a round."""
     i = user_type
     record(posterior, i, ranking, rewards)
@@ -121,26 +121,26 @@ def learn_round(posterior: Posterior, user_type: int, ranking: NDArray[np.uintp]
 
 
 @compiled
-def bring_up_to_date(posterior: Posterior, user_type: int) -> None:
+def refit_posterior(posterior: Posterior, user_type: int) -> None:
     """Work out one type's beliefs anew from the counts, starting from those there are."""
     i = user_type
-    _weigh(posterior, i)
+    _weight_cells(posterior, i)
     for _ in range(_NEWTON_STEPS):
-        _settle(posterior, i)
+        _newton_step(posterior, i)
     for _ in range(_FIT_STEPS):
         _fit_prior(posterior, i)
-    posterior.due[i] = max(posterior.rounds[i] * GROWTH, posterior.rounds[i] + 1.0)
+    posterior.refit_at[i] = max(posterior.rounds[i] * REFIT_GROWTH, posterior.rounds[i] + 1.0)
 
 
 @compiled
 def _warm_up(posterior: Posterior) -> None:
-    for _ in range(_WARM_UP):
+    for _ in range(_WARM_UP_REFITS):
         for i in range(posterior.rounds.size):
-            bring_up_to_date(posterior, i)
+            refit_posterior(posterior, i)
 
 
 @internal
-def _weigh(posterior: Posterior, user_type: int) -> None:
+def _weight_cells(posterior: Posterior, user_type: int) -> None:
     """Write what displays and rewards of each cell count for: 1 / (1 − p), p being its rate of clicks.
 
     So weighted, a Poisson count is as uncertain, relative to its mean, as clicks are. In rounds with a click
@@ -154,8 +154,8 @@ def _weigh(posterior: Posterior, user_type: int) -> None:
         posterior.weighted_rewards[i, j] = 0.0
     for k in range(n_positions):
         for j in range(n_items):
-            rate = posterior.preferences[i, k] * posterior.room.rates[j]
-            weight = 1.0 / (1.0 - min(rate, _LARGEST_RATE))
+            rate = posterior.preferences[i, k] * posterior.workspace.rates[j]
+            weight = 1.0 / (1.0 - min(rate, _MAX_CLICK_RATE))
             posterior.weights[i, k, j] = weight
             posterior.weighted_displays[i, k, j] = weight * posterior.displays[i, k, j]
             posterior.weighted_rewards[i, j] += weight * posterior.rewards[i, k, j] * posterior.unit
@@ -166,7 +166,7 @@ def _mean_rates(posterior: Posterior, user_type: int) -> None:
     """Write each item's posterior mean, at the mode of ρ."""
     i = user_type
     shape, mean = posterior.prior.shape[0], posterior.prior.means[i]
-    rates = posterior.room.rates
+    rates = posterior.workspace.rates
     for j in range(rates.size):
         looks = 0.0
         for k in range(posterior.preferences.shape[1]):
@@ -175,7 +175,7 @@ def _mean_rates(posterior: Posterior, user_type: int) -> None:
 
 
 @internal
-def _settle(posterior: Posterior, user_type: int) -> None:
+def _newton_step(posterior: Posterior, user_type: int) -> None:
     """Take a Newton step on θ, each θ_k moving by at most 1; write the factor of the curvature before it.
 
     Positions are compared within rounds, where ratios of clicks vary exactly as those of Poisson counts do:
@@ -188,7 +188,7 @@ def _settle(posterior: Posterior, user_type: int) -> None:
     """
     i = user_type
     n_positions, n_items = posterior.displays.shape[1:]
-    gradient, shares, curvature = posterior.room.gradient, posterior.room.shares, posterior.room.curvature
+    gradient, shares, curvature = posterior.workspace.gradient, posterior.workspace.shares, posterior.workspace.curvature
     preferences = posterior.preferences[i]
     for k in range(n_positions):
         gradient[k] = 1.0 + posterior.position_rewards[i, k] - n_positions * preferences[k]
@@ -210,15 +210,15 @@ def _settle(posterior: Posterior, user_type: int) -> None:
             for other in range(k + 1):
                 curvature[k, other] -= earned * shares[k] * shares[other]
     factor = posterior.factors[i]
-    factorise(curvature, factor)
+    cholesky_factor(curvature, factor)
     solve_lower(factor, gradient)
     solve_upper(factor, gradient)
-    _step(posterior.logits[i], gradient)
+    _add_step(posterior.logits[i], gradient)
     softmax(posterior.logits[i], preferences)
 
 
 @internal
-def _step(logits: Floats, step: Floats) -> None:
+def _add_step(logits: Floats, step: Floats) -> None:
     """Add a step, shortened to 1 if it is longer, and centre the result."""
     longest, centre = 1.0, 0.0
     for k in range(step.size):
@@ -238,27 +238,27 @@ def _fit_prior(posterior: Posterior, user_type: int) -> None:
     to 1.5%. A mean of less than one click in all rounds is not believed: no rounds could have told it.
     """
     i = user_type
-    prior, rates = posterior.prior, posterior.room.rates
+    prior, rates = posterior.prior, posterior.workspace.rates
     shape = prior.shape[0]
     _mean_rates(posterior, i)
     total, logarithms = 0.0, 0.0
     for j in range(rates.size):
         earned = shape + posterior.weighted_rewards[i, j]
         total += rates[j]
-        logarithms += math.log(rates[j]) - _spread(earned)  # E ln of a Gamma of shape `earned`, mean `rates`
+        logarithms += math.log(rates[j]) - _log_mean_gap(earned)  # E ln of a Gamma of shape `earned`, mean `rates`
     mean = max(total / rates.size, 1.0 / (posterior.rounds[i] + 2.0))
     prior.means[i] = mean
-    prior.spreads[i] = math.log(mean) - logarithms / rates.size
+    prior.log_mean_gaps[i] = math.log(mean) - logarithms / rates.size
     spread = 0.0
-    for other in range(prior.spreads.size):
-        spread += prior.spreads[other] / prior.spreads.size
+    for other in range(prior.log_mean_gaps.size):
+        spread += prior.log_mean_gaps[other] / prior.log_mean_gaps.size
     spread = max(spread, 1e-6)
     fitted = (3.0 - spread + math.sqrt((spread - 3.0) ** 2 + 24.0 * spread)) / (12.0 * spread)
-    prior.shape[0] = min(max(fitted, _SHAPES[0]), _SHAPES[1])
+    prior.shape[0] = min(max(fitted, _SHAPE_RANGE[0]), _SHAPE_RANGE[1])
 
 
 @compiled
-def _spread(shape: float) -> float:
+def _log_mean_gap(shape: float) -> float:
     """Return ln a − ψ(a): by how much a Gamma's mean logarithm lies below the logarithm of its mean."""
     shift, a = 0.0, shape
     while a < 6.0:

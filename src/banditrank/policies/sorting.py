@@ -7,7 +7,7 @@ from banditrank.compilation import compiled, inlined
 
 
 @inlined
-def sort_largest(values: NDArray[np.float64], largest: NDArray[np.uintp]) -> None:
+def top_k(values: NDArray[np.float64], largest: NDArray[np.uintp]) -> None:
     """Write the numbers of the largest values, as many as there is room for, by decreasing value.
 
     Ties go to the lower number.
@@ -25,7 +25,7 @@ def sort_largest(values: NDArray[np.float64], largest: NDArray[np.uintp]) -> Non
 
 
 @inlined
-def place_in_order(
+def assign_in_order(
     items: NDArray[np.uintp], positions: NDArray[np.uintp], ranking: NDArray[np.uintp]
 ) -> None:
     """Write the ranking that shows the first item at the first of the positions, and so on."""

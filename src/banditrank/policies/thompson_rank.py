@@ -8,30 +8,30 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined, internal
-from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
+from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.policies.equal_solvers import (
+from banditrank.policies.sampled_problem import SampledProblem
+from banditrank.policies.loop_solvers import (
     LoopSolver,
     check_solver,
-    loop_solver,
-    new_loop_solver,
-    root_gaps,
+    choose_loop_solver,
+    init_loop_solver,
+    optimality_gaps,
     solve_in_loop,
 )
-from banditrank.policies.posterior import Posterior, bring_up_to_date, learn_round, start_posterior
-from banditrank.policies.sorting import place_in_order, sort_largest
-from banditrank.policies.world_draw import draw_means, draw_preferences
+from banditrank.policies.posterior import Posterior, refit_posterior, update_posterior, init_posterior
+from banditrank.policies.sorting import assign_in_order, top_k
+from banditrank.policies.world_draw import sample_means, sample_preferences
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 
-class PersonalState(NamedTuple):
+class ThompsonPersonalizedState(NamedTuple):
     """What is believed, and room for the draw of one type."""
 
     posterior: Posterior
@@ -41,7 +41,7 @@ class PersonalState(NamedTuple):
     leaders: Indices  # (K,) items by decreasing mean
 
 
-class CollectiveState(NamedTuple):
+class ThompsonEqualState(NamedTuple):
     """What is believed, the draw of all types, and the solver's room."""
 
     posterior: Posterior
@@ -50,8 +50,8 @@ class CollectiveState(NamedTuple):
 
 
 @inlined
-def _rank_personally(
-    state: PersonalState,
+def _rank_personalized(
+    state: ThompsonPersonalizedState,
     user_type: int,
     t: int,  # noqa: ARG001 - the counts say all
     parameters: Floats,  # noqa: ARG001
@@ -59,58 +59,58 @@ def _rank_personally(
     ranking: Indices,
 ) -> None:
     posterior = state.posterior
-    if posterior.rounds[user_type] >= posterior.due[user_type]:
-        bring_up_to_date(posterior, user_type)
-    draw_preferences(posterior, user_type, rng, state.preferences)
-    draw_means(posterior, user_type, state.preferences, rng, state.means)
-    sort_largest(state.preferences, state.positions)
-    sort_largest(state.means, state.leaders)
-    place_in_order(state.leaders, state.positions, ranking)
+    if posterior.rounds[user_type] >= posterior.refit_at[user_type]:
+        refit_posterior(posterior, user_type)
+    sample_preferences(posterior, user_type, rng, state.preferences)
+    sample_means(posterior, user_type, state.preferences, rng, state.means)
+    top_k(state.preferences, state.positions)
+    top_k(state.means, state.leaders)
+    assign_in_order(state.leaders, state.positions, ranking)
 
 
 @inlined
 def _observe(
-    state: PersonalState | CollectiveState,
+    state: ThompsonPersonalizedState | ThompsonEqualState,
     user_type: int,
     t: int,  # noqa: ARG001
     ranking: Indices,
     rewards: Floats,
 ) -> None:
-    learn_round(state.posterior, user_type, ranking, rewards)
+    update_posterior(state.posterior, user_type, ranking, rewards)
 
 
 @internal
-def _draw_instance(posterior: Posterior, instance: Instance, rng: np.random.Generator) -> None:
+def _sample_instance(posterior: Posterior, instance: Instance, rng: np.random.Generator) -> None:
     """Write a draw of all types, and their shares of arrivals, each type counted once more than it came."""
     n_user_types = posterior.arrivals.size
     total = float(n_user_types)
     for i in range(n_user_types):
         total += posterior.arrivals[i]
     for i in range(n_user_types):
-        if posterior.rounds[i] >= posterior.due[i]:
-            bring_up_to_date(posterior, i)
+        if posterior.rounds[i] >= posterior.refit_at[i]:
+            refit_posterior(posterior, i)
         instance.weights[i] = (posterior.arrivals[i] + 1.0) / total
-        draw_preferences(posterior, i, rng, instance.preferences[i])
-        draw_means(posterior, i, instance.preferences[i], rng, instance.means[i])
+        sample_preferences(posterior, i, rng, instance.preferences[i])
+        sample_means(posterior, i, instance.preferences[i], rng, instance.means[i])
         for j in range(instance.means.shape[1]):
             instance.means[i, j] /= posterior.unit
 
 
 @inlined
-def _rank_collectively(
-    state: CollectiveState,
+def _rank_equal(
+    state: ThompsonEqualState,
     user_type: int,  # noqa: ARG001 - everybody is treated alike
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
     ranking: Indices,
 ) -> None:
-    _draw_instance(state.posterior, state.instance, rng)
+    _sample_instance(state.posterior, state.instance, rng)
     solve_in_loop(state.solver, state.instance, t, parameters[0], rng, ranking)
 
 
-_PERSONALLY = Kernel(_rank_personally, _observe)
-_COLLECTIVELY = Kernel(_rank_collectively, _observe)
+_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe)
+_EQUAL_KERNEL = Kernel(_rank_equal, _observe)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,54 +144,54 @@ class ThompsonRank(CompiledPolicy):
     """
 
     name: ClassVar[str] = "thompson-rank"
-    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
+    assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
 
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
     solver: SolverName = "auto"
-    largest_reward: float = 1.0
+    max_reward: float = 1.0
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
-        check_number("largest_reward", self.largest_reward, 1e-6, 1e9)
+        object.__setattr__(self, "utility", as_utility(self.utility))
+        check_number("largest_reward", self.max_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
         solver = self.solver if self.treatment == "equal" else None
-        return {**super().describe(), "solver": solver, "largest_reward": self.largest_reward}
+        return {**super().describe(), "solver": solver, "largest_reward": self.max_reward}
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return the formulas for the treatment and the solver."""
         if self.treatment == "personalized":
-            return _PERSONALLY
+            return _PERSONALIZED_KERNEL
         self._solver(n_items=n_items, n_positions=n_positions)  # refuses what is too large
-        return _COLLECTIVELY
+        return _EQUAL_KERNEL
 
-    def start(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - all follows from the counts
+    def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - all follows from the counts
         """Return the state for counts: what had been believed after those rounds."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        posterior = start_posterior(counts, self.largest_reward)
+        posterior = init_posterior(counts, self.max_reward)
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
-            return PersonalState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
+            return ThompsonPersonalizedState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
         solver = self._solver(n_items=m, n_positions=k)
-        room = new_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
+        workspace = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
         instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
-        return CollectiveState(posterior, instance, room)
+        return ThompsonEqualState(posterior, instance, workspace)
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the solver's gap."""
-        return root_gaps(rounds)[:, None]
+        return optimality_gaps(rounds)[:, None]
 
-    def drawn_world(self, state: Any) -> DrawnWorld:
+    def sampled_problem(self, state: Any) -> SampledProblem:
         """Return the draw that the last ranking was best in: one type's, or all types' if treated equally."""
         if self.treatment == "personalized":
             means = state.means / state.posterior.unit
-            return DrawnWorld(np.ones(1), state.preferences[None].copy(), means[None])
+            return SampledProblem(np.ones(1), state.preferences[None].copy(), means[None])
         instance = state.instance
-        return DrawnWorld(instance.weights.copy(), instance.preferences.copy(), instance.means.copy())
+        return SampledProblem(instance.weights.copy(), instance.preferences.copy(), instance.means.copy())
 
     def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
-        return loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)
+        return choose_loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

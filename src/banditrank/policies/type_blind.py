@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
+from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies.base import Treatment, check_treatment
 from banditrank.policies.ucb_rank import UCBRank
-from banditrank.policies.wrapping import Wrapping
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.policies.wrapper import PolicyWrapper
+from banditrank.utilities.utility import Utility, as_utility
 
 
 @dataclass(frozen=True, init=False)
-class TypeBlindUCB(Wrapping):
+class TypeBlindUCB(PolicyWrapper):
     """UCBRank's index on counts that are pooled over user types.
 
     Its initial phase ends when every item was clicked at every position by anybody.
@@ -26,7 +26,7 @@ class TypeBlindUCB(Wrapping):
     Examples
     --------
     >>> import numpy as np
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[50], [9]], [[850], [1]]], [[[20], [3]], [[430], [0]]], [59, 851])
     >>> TypeBlindUCB(0.0).rank(counts, 1, rng=np.random.default_rng(1))
     array([0])
@@ -34,9 +34,9 @@ class TypeBlindUCB(Wrapping):
 
     name: ClassVar[str] = "type-blind-ucb"
     distinguishes_user_types = False
-    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
+    assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
 
-    inner: UCBRank
+    policy: UCBRank
     treatment: Treatment
     utility: Utility
 
@@ -50,13 +50,13 @@ class TypeBlindUCB(Wrapping):
         check_treatment(treatment)
         object.__setattr__(self, "inner", UCBRank(schedule))
         object.__setattr__(self, "treatment", treatment)
-        object.__setattr__(self, "utility", find_utility(utility))
+        object.__setattr__(self, "utility", as_utility(utility))
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
-        schedule = self.inner.schedule
+        schedule = self.policy.schedule
         return {**super().describe(), "coefficient": schedule.coefficient, "schedule": schedule.name}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the description and samples of the schedule and the utility."""
-        return {**super().fingerprint(), "schedule_sample": self.inner.schedule.sample()}
+        return {**super().fingerprint(), "schedule_sample": self.policy.schedule.sample()}

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies.equal_solvers import root_gaps
+from banditrank.policies.loop_solvers import optimality_gaps
 from banditrank.policies.paper_policy import PaperPolicy
 from banditrank.policies.schedules import Schedule, constant
 
@@ -21,7 +21,7 @@ class UCBRank(PaperPolicy):
     --------
     The bonus favours an item that was hardly looked at:
 
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[900], [9]]], [[[450], [3]]], [909])
     >>> UCBRank(0.0).rank(counts, 0, rng=np.random.default_rng(1))
     array([0])
@@ -39,6 +39,6 @@ class UCBRank(PaperPolicy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return no exploration, the bonus's weight a_t ln t, and the solver's gap δ_t = O(√(ln t / t))."""
         values = np.zeros((len(rounds), 3))
-        values[:, 2] = root_gaps(rounds)
+        values[:, 2] = optimality_gaps(rounds)
         np.multiply(self.schedule(rounds), np.log(rounds), out=values[:, 1])
         return values

@@ -10,8 +10,8 @@ from banditrank.compilation import inlined
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.enumeration import draw_ranking
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.counts.counts import Counts
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 
 class UniformState(NamedTuple):
@@ -50,7 +50,7 @@ class UniformRandom(CompiledPolicy):
 
     name: ClassVar[str] = "random"
     assumptions: ClassVar[Assumptions] = Assumptions(
-        graded_rewards=True, utilitarian_only=False, fixed_world=False
+        allows_graded_rewards=True, is_utilitarian_only=False, is_stationary=False
     )
 
     treatment: Treatment = "personalized"
@@ -58,12 +58,12 @@ class UniformRandom(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the formulas."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - nothing is remembered
         """Return room to shuffle in."""
         return UniformState(np.zeros(counts.n_items, dtype=np.intp))

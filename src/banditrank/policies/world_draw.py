@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.policies.normal import softmax, solve_upper
+from banditrank.policies.cholesky import softmax, solve_upper
 from banditrank.policies.posterior import Posterior
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ _TIE = 1e-9  # what is left of a draw below the mean: it breaks ties between ite
 
 
 @inlined
-def draw_preferences(
+def sample_preferences(
     posterior: Posterior, user_type: int, rng: np.random.Generator, preferences: Floats
 ) -> None:
     """Write a draw of one type's ρ, shape (K,)."""
@@ -39,7 +39,7 @@ def draw_preferences(
 def _propose(posterior: Posterior, user_type: int, rng: np.random.Generator, preferences: Floats) -> float:
     """Write a draw from the normal approximation; return the logarithm of one over its density there."""
     i = user_type
-    steps = posterior.room.gradient
+    steps = posterior.workspace.gradient
     squares, total = 0.0, 0.0
     for k in range(preferences.size):
         steps[k] = rng.standard_normal()
@@ -56,7 +56,7 @@ def _propose(posterior: Posterior, user_type: int, rng: np.random.Generator, pre
 def _draw_among_candidates(
     posterior: Posterior, user_type: int, rng: np.random.Generator, preferences: Floats
 ) -> None:
-    candidate = posterior.room.candidate
+    candidate = posterior.workspace.candidate
     first, total = 0.0, 0.0
     for number in range(_CANDIDATES):
         odds = _propose(posterior, user_type, rng, candidate)
@@ -88,7 +88,7 @@ def _log_posterior(posterior: Posterior, user_type: int, preferences: Floats) ->
 
 
 @inlined
-def caution(rounds: float) -> float:
+def variance_inflation(rounds: float) -> float:
     """Return what to multiply the variance of means by: ln(n + 10,000) / ln n, from 2 down to 1.
 
     Posterior sampling gives an item up once the odds against it are about n. Early on that is soon: one run
@@ -99,21 +99,21 @@ def caution(rounds: float) -> float:
 
 
 @inlined
-def draw_means(
+def sample_means(
     posterior: Posterior, user_type: int, preferences: Floats, rng: np.random.Generator, means: Floats
 ) -> None:
     """Write a draw of one type's μ given its ρ, shape (M,), in units of the largest reward.
 
     A Gamma variable is its mean times (1 − v/9 + z √v/3)³ for a standard normal z, v one over its shape
-    (Wilson and Hilferty 1931); v is raised by `caution`. Draws below the mean are raised to it (May et al.
+    (Wilson and Hilferty 1931); v is raised by `variance_inflation`. Draws below the mean are raised to it (May et al.
     2012, "Optimistic Bayesian sampling in contextual-bandit problems"): doubts about an item are a reason to
     show it, never to hide it.
     """
     i = user_type
-    normals, looks = posterior.room.normals, posterior.room.rates
+    normals, looks = posterior.workspace.normals, posterior.workspace.rates
     shape = posterior.prior.shape[0]
     rate = shape / posterior.prior.means[i]
-    inflation = caution(posterior.rounds[i])
+    inflation = variance_inflation(posterior.rounds[i])
     for j in range(means.size):
         normals[j] = rng.standard_normal()
         looks[j] = rate

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.journal import Answer, Done, call_back
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.group_commit import Answer, Done, run_callbacks
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.engine.surface import SURFACE_NAME
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model.problem import Problem
@@ -231,7 +231,7 @@ class Application:
             self.log.exception("stream failed", extra={"request_id": request_id, "operation": name})
             raise
 
-    async def surface(self, request: Request) -> LiveSurface:
+    async def surface(self, request: Request) -> SurfaceRuntime:
         """Return the surface that a path names.
 
         Raises
@@ -309,7 +309,7 @@ class Application:
     def _deliver(self, calls: Sequence[tuple[Done, Answer]]) -> None:
         """Run commit callbacks in the event loop, a group at a time."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: no request is pending
-            self.loop.call_soon_threadsafe(call_back, calls)
+            self.loop.call_soon_threadsafe(run_callbacks, calls)
 
     def _begin(self, what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
         self._background.append(asyncio.create_task(repeat(what, work, seconds)))

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from banditrank.engine.dashboard_document import DashboardDocument, SeriesDocument
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.dashboard.document_schemas import DashboardDocument, SeriesDocument
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError
 from banditrank.service.messages import Request, Response
 from banditrank.service.operations import Operation, Parameter
@@ -69,7 +69,7 @@ async def _events(application: "Application", request: Request) -> Stream:
     )
 
 
-async def _told(application: "Application", live: LiveSurface, request: Request) -> AsyncIterator[bytes]:
+async def _told(application: "Application", live: SurfaceRuntime, request: Request) -> AsyncIterator[bytes]:
     """Tell what is new, as long as there is the surface and whoever asks may know."""
     loop, documents = asyncio.get_running_loop(), application.documents
     end = loop.time() + application.settings.stream_seconds
@@ -102,13 +102,13 @@ async def _told(application: "Application", live: LiveSurface, request: Request)
         await asyncio.sleep(min(_TICK_SECONDS - loop.time() % _TICK_SECONDS, max(0.0, end - loop.time())))
 
 
-def _may_read(application: "Application", live: LiveSurface, request: Request) -> bool:
+def _may_read(application: "Application", live: SurfaceRuntime, request: Request) -> bool:
     """Return whether the key of a stream is still valid for its surface."""
     principal = application.rights.find(request.headers)
     return principal is not None and "read" in principal.rights and principal.covers(live.surface.name)
 
 
-async def _grid(application: "Application", live: LiveSurface) -> tuple[int, int, int]:
+async def _grid(application: "Application", live: SurfaceRuntime) -> tuple[int, int, int]:
     """Return where the series' buckets begin, how wide they are, and how many are closed."""
     buckets = await application.documents.closed(live)
     return buckets.start, buckets.width, len(buckets.visits)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from banditrank.engine.awaited import Pending
-from banditrank.engine.dashboard_document import CheckDocument, Status
+from banditrank.engine.feedback_tracker import Pending
+from banditrank.dashboard.document_schemas import CheckDocument, Status
 from banditrank.engine.engine import Engine
-from banditrank.engine.journal import MOST_WAITING
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.group_commit import MAX_QUEUED
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.metrics import Answers
 
 _SLOWEST_SHARE = 0.99
@@ -88,14 +88,14 @@ AGES = ("Ranking age", "Store")
 """Checks whose figures are ages, which change all the time while nothing happens."""
 
 
-def checks_of(live: LiveSurface, engine: Engine, now: Reading) -> Iterator[Check]:
+def checks_of(live: SurfaceRuntime, engine: Engine, now: Reading) -> Iterator[Check]:
     """Return what is checked of a surface, and of what all of them share."""
     yield from _checks_of_engine(live, engine)
     yield from _checks_of_requests()
     yield from _checks_of_feedback(live, now)
 
 
-def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
+def _checks_of_engine(live: SurfaceRuntime, engine: Engine) -> Iterator[Check]:
     oldest = max(5.0, 4 * live.surface.refresh_seconds)
     yield Check(
         "Ranking age",
@@ -121,9 +121,9 @@ def _checks_of_engine(live: LiveSurface, engine: Engine) -> Iterator[Check]:
         lambda _, now: now.waiting,
         _whole,
         "rankings and feedback wait to be written",
-        MOST_WAITING / 20,
-        MOST_WAITING / 2,
-        _whole(MOST_WAITING / 20),
+        MAX_QUEUED / 20,
+        MAX_QUEUED / 2,
+        _whole(MAX_QUEUED / 20),
     )
     yield Check(
         "Dropped",
@@ -168,7 +168,7 @@ def _checks_of_requests() -> Iterator[Check]:
     )
 
 
-def _checks_of_feedback(live: LiveSurface, now: Reading) -> Iterator[Check]:
+def _checks_of_feedback(live: SurfaceRuntime, now: Reading) -> Iterator[Check]:
     longest = _NEARLY * live.surface.attribution_seconds
     half = _time(now.delays[0]) if now.delays else ""
     yield Check(

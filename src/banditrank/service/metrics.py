@@ -95,8 +95,8 @@ class Metrics:
         return generate_latest(_Collected(self._engine, counted))
 
     def _tally(self) -> Tally:
-        journal = self._engine.journal
-        return Tally(self._requests, journal.groups, journal.entries, journal.dropped)
+        committer = self._engine.committer
+        return Tally(self._requests, committer.groups, committer.entries, committer.dropped)
 
 
 class _Collected(Collector):
@@ -128,10 +128,10 @@ class _Collected(Collector):
             ("entries", "Rankings and feedback written in these commits.", self._counted.entries),
             (
                 "dropped",
-                "Shown rankings that were not noted, because the store was too far behind.",
+                "Impression rankings that were not noted, because the store was too far behind.",
                 self._counted.dropped,
             ),
-            ("waiting", "Entries that wait to be written.", self._engine.journal.waiting),
+            ("waiting", "Entries that wait to be written.", self._engine.committer.waiting),
         ):
             yield GaugeMetricFamily(f"banditrank_journal_{name}", text, value=value)
 

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from banditrank.engine.surface import (
-    LONGEST_NAME,
-    MOST_ITEMS,
-    MOST_POSITIONS,
-    MOST_USER_TYPES,
+    MAX_NAME_LENGTH,
+    MAX_ITEMS,
+    MAX_POSITIONS,
+    MAX_USER_TYPES,
     SURFACE_NAME,
     Surface,
     Unreported,
@@ -19,8 +19,8 @@ from banditrank.policies.base import Treatment
 MAX_BATCH = 1000
 """Maximum number of rankings, or of feedback, in one request."""
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
-Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ITEMS)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_ITEMS)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -28,7 +28,7 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     """Settings of a surface, any of which may be left out."""
 
     user_types: (
-        Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_USER_TYPES)] | msgspec.UnsetType
+        Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_USER_TYPES)] | msgspec.UnsetType
     ) = msgspec.UNSET
     policy: str | msgspec.UnsetType = msgspec.UNSET
     treatment: Treatment | msgspec.UnsetType = msgspec.UNSET
@@ -45,7 +45,7 @@ class NewSurface(_Settings, kw_only=True):
 
     name: Annotated[str, msgspec.Meta(pattern=f"^{SURFACE_NAME}$")]
     items: Names
-    n_positions: Annotated[int, msgspec.Meta(ge=1, le=MOST_POSITIONS)]
+    n_positions: Annotated[int, msgspec.Meta(ge=1, le=MAX_POSITIONS)]
 
 
 class SurfaceChange(_Settings):

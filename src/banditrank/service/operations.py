@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import unquote
 
-from banditrank.engine.keys import Right
+from banditrank.engine.api_keys import Right
 from banditrank.service.messages import Request, Response
 from banditrank.service.problems import NOT_FOUND, WRONG_METHOD, Kind, ProblemError
 from banditrank.service.streams import Stream

@@ -6,11 +6,11 @@ import msgspec
 
 from banditrank.errors import (
     BanditRankError,
-    ContradictionError,
-    ForgottenError,
+    ConflictingFeedbackError,
+    PurgedError,
     InvalidInputError,
-    LapsedRankingError,
-    NameTakenError,
+    ExpiredRankingError,
+    AlreadyExistsError,
     StoreError,
     UnknownRankingError,
     UnknownSurfaceError,
@@ -65,14 +65,14 @@ OVERLOADED = Kind("overloaded", 503, "Too many requests are waiting")
 TOO_MANY_STREAMS = Kind("too-many-streams", 503, "As many streams are open as there may be")
 
 _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
-    (NameTakenError, NAME_TAKEN),
+    (AlreadyExistsError, NAME_TAKEN),
     (UnknownSurfaceError, UNKNOWN_SURFACE),
     (InvalidInputError, INVALID),
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),
-    (LapsedRankingError, LAPSED),
-    (ForgottenError, FORGOTTEN),
-    (ContradictionError, CONTRADICTION),
+    (ExpiredRankingError, LAPSED),
+    (PurgedError, FORGOTTEN),
+    (ConflictingFeedbackError, CONTRADICTION),
     (StoreError, UNAVAILABLE),
 )
 

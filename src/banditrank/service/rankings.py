@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import UnknownNameError
 from banditrank.service.messages import Request, Response
 from banditrank.service.models import (
@@ -70,7 +70,7 @@ async def _rankings(
     return rankings
 
 
-def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: Principal) -> None:
+def _check_user_types(live: SurfaceRuntime, user_types: Sequence[str], principal: Principal) -> None:
     known = live.user_type_numbers
     for user_type in user_types:
         if user_type in known:
@@ -81,7 +81,7 @@ def _check_user_types(live: LiveSurface, user_types: Sequence[str], principal: P
         raise ProblemError(INVALID, f"unknown user_type {user_type[:80]!r}")
 
 
-def _ranked(live: LiveSurface, user_types: Sequence[str]) -> list[RankingAnswer]:
+def _ranked(live: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingAnswer]:
     shown = live.rank_batch(user_types)
     expires = datetime.fromtimestamp(shown[0].expires, UTC)
     return [RankingAnswer(one.id, one.items, expires) for one in shown]

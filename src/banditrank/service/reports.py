@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from banditrank.engine.audit import explain
-from banditrank.engine.estimates_report import EstimatesReport, report_estimates
-from banditrank.engine.explanation import Explanation
-from banditrank.engine.treatment_report import TreatmentReport, report_treatments
+from banditrank.dashboard.explain import explain
+from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard.explanation import Explanation
+from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError
-from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
+from banditrank.estimators.intervals import MAX_LEVEL, MIN_LEVEL
 from banditrank.service.messages import Request, Response
 from banditrank.service.operations import Operation, Parameter
 from banditrank.service.problems import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LEVEL = Parameter(
     "level",
     "How probably each interval is to hold the truth.",
-    {"type": "number", "minimum": LEAST_LEVEL, "maximum": HIGHEST_LEVEL, "default": 0.95},
+    {"type": "number", "minimum": MIN_LEVEL, "maximum": MAX_LEVEL, "default": 0.95},
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from banditrank.engine.keys import RIGHTS, Right, verify_key
+from banditrank.engine.api_keys import RIGHTS, Right, verify_key
 from banditrank.service.messages import RequestHeaders
 from banditrank.service.problems import NO_KEY, NO_RIGHT, ProblemError
 

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from banditrank.engine.activity import Buckets, Note
-from banditrank.engine.assessment import Assessment, assess
-from banditrank.engine.dashboard_content import dashboard_document
+from banditrank.dashboard.time_series import Buckets, Note
+from banditrank.dashboard.assessment import Assessment, assess
+from banditrank.dashboard.documents import dashboard_document
 from banditrank.engine.engine import Engine
-from banditrank.engine.latest_rankings import LatestRankings
-from banditrank.engine.live_surface import LiveSurface
-from banditrank.engine.pace import Pace
-from banditrank.engine.series import first_wanted, series_document
+from banditrank.dashboard.recent_impressions import RecentImpressions
+from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine.duty_cycle import DutyCycle
+from banditrank.dashboard.series_document import first_wanted, series_document
 from banditrank.service.health_checks import AGES
 from banditrank.service.pools import Pool
 from banditrank.service.vitals import Vitals
@@ -41,11 +41,11 @@ class State(NamedTuple):
 class _Desk:
     """What was made for one surface."""
 
-    live: LiveSurface
-    latest: LatestRankings
+    live: SurfaceRuntime
+    latest: RecentImpressions
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     assessment: Assessment | None = None
-    pace: Pace = field(default_factory=lambda: Pace(_SHARE_OF_TIME))
+    pace: DutyCycle = field(default_factory=lambda: DutyCycle(_SHARE_OF_TIME))
     state: State | None = None
     series: tuple[Buckets, list[Note]] | None = None
     series_made: float = 0.0
@@ -76,7 +76,7 @@ class SharedDocuments:
         self._pool = pool
         self._desks: dict[int, _Desk] = {}
 
-    async def state(self, live: LiveSurface) -> State:
+    async def state(self, live: SurfaceRuntime) -> State:
         """Return a surface's dashboard document."""
         desk = self._desk(live)
         async with desk.lock:
@@ -84,13 +84,13 @@ class SharedDocuments:
                 desk.state = await self._pool.run(self._make_state, desk)
             return desk.state
 
-    async def closed(self, live: LiveSurface) -> Buckets:
+    async def closed(self, live: SurfaceRuntime) -> Buckets:
         """Return the buckets of a surface's series."""
         desk = self._desk(live)
         async with desk.lock:
             return (await self._closed(desk))[0]
 
-    async def series(self, live: LiveSurface, *, since: float | None = None, first: int = 0) -> bytes:
+    async def series(self, live: SurfaceRuntime, *, since: float | None = None, first: int = 0) -> bytes:
         """Return a surface's series as it is sent.
 
         Parameters
@@ -108,12 +108,12 @@ class SharedDocuments:
             wanted = max(first, first_wanted(buckets, since))
             return await self._pool.run(_made_series, live, buckets, notes, wanted)
 
-    def _desk(self, live: LiveSurface) -> _Desk:
+    def _desk(self, live: SurfaceRuntime) -> _Desk:
         desk = self._desks.get(live.number)
         if desk is None:
             present = {one.number for one in self._engine.surfaces()}
             self._desks = {number: one for number, one in self._desks.items() if number in present}
-            desk = self._desks[live.number] = _Desk(live, LatestRankings(live, self._engine.store))
+            desk = self._desks[live.number] = _Desk(live, RecentImpressions(live, self._engine.store))
         return desk
 
     async def _closed(self, desk: _Desk) -> tuple[Buckets, list[Note]]:
@@ -129,7 +129,7 @@ class SharedDocuments:
     def _made_state(self, desk: _Desk) -> State:
         live = desk.live
         assessment = self._assessed(desk)
-        truth = live.watch.truth_of(assessment.known.surface)
+        truth = live.monitor.truth_of(assessment.known.surface)
         document = dashboard_document(
             assessment,
             truth,
@@ -154,8 +154,8 @@ class SharedDocuments:
         return before
 
 
-def _made_series(live: LiveSurface, buckets: Buckets, notes: list[Note], first: int) -> bytes:
-    types, has_truth = live.surface.user_types, live.watch.has_truth
+def _made_series(live: SurfaceRuntime, buckets: Buckets, notes: list[Note], first: int) -> bytes:
+    types, has_truth = live.surface.user_types, live.monitor.has_truth
     return _encode(
         series_document(buckets, notes, n_user_types=len(types), with_regret=has_truth, first=first)
     )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.engine.surface import Surface
 from banditrank.service.messages import Request, Response
 from banditrank.service.models import NewItems, NewSurface, SurfaceAnswer, SurfaceChange, SurfaceList
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from banditrank.service.application import Application
 
 
-def _answer(live: LiveSurface) -> SurfaceAnswer:
+def _answer(live: SurfaceRuntime) -> SurfaceAnswer:
     return SurfaceAnswer.of(live.surface, revision=live.revision, version=live.version, rounds=live.rounds)
 
 
-def _response(live: LiveSurface, status: int = 200) -> Response:
+def _response(live: SurfaceRuntime, status: int = 200) -> Response:
     return Response(status, msgspec.json.encode(_answer(live)))
 
 

@@ -3,9 +3,9 @@
 import time
 from dataclasses import dataclass
 
-from banditrank.engine.dashboard_document import CheckDocument
+from banditrank.dashboard.document_schemas import CheckDocument
 from banditrank.engine.engine import Engine
-from banditrank.engine.live_surface import LiveSurface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.health_checks import Reading, checks_of
 from banditrank.service.metrics import Answers, Metrics
 
@@ -67,7 +67,7 @@ class Vitals:
             histories[live.number] = history
         self._histories = histories
 
-    def checks(self, live: LiveSurface) -> list[CheckDocument]:
+    def checks(self, live: SurfaceRuntime) -> list[CheckDocument]:
         """Return whether all is well with a surface and with what all of them share."""
         now = self._reading(live)
         readings = [*self._history(live).readings, now]
@@ -75,26 +75,26 @@ class Vitals:
         before = old[-1] if old else readings[0]
         return [check.document(readings, before) for check in checks_of(live, self._engine, now)]
 
-    def _history(self, live: LiveSurface) -> "_History":
+    def _history(self, live: SurfaceRuntime) -> "_History":
         """Return the readings of a surface; they begin when somebody first asks."""
         if live.number not in self._histories:
             self._histories[live.number] = _History([self._reading(live)])
         return self._histories[live.number]
 
-    def _reading(self, live: LiveSurface, answers: Answers | None = None) -> Reading:
-        journal, now = self._engine.journal, time.monotonic()
-        awaited, clock = live.watch.awaited, self._engine.now()
+    def _reading(self, live: SurfaceRuntime, answers: Answers | None = None) -> Reading:
+        committer, now = self._engine.committer, time.monotonic()
+        feedback_tracker, clock = live.monitor.feedback_tracker, self._engine.now()
         return Reading(
             at=now,
             age=live.age,
             store_age=max(0.0, now - self._engine.last_sync),
-            waiting=journal.waiting,
-            dropped=journal.dropped,
-            groups=journal.groups,
-            entries=journal.entries,
-            closed=awaited.closed,
-            missed=awaited.missed,
-            pending=awaited.pending(now=clock),
-            delays=awaited.delays(0.5, 0.95),
+            waiting=committer.waiting,
+            dropped=committer.dropped,
+            groups=committer.groups,
+            entries=committer.entries,
+            closed=feedback_tracker.closed,
+            missed=feedback_tracker.missed,
+            pending=feedback_tracker.pending(now=clock),
+            delays=feedback_tracker.delays(0.5, 0.95),
             answers=self._metrics.answers() if answers is None else answers,
         )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, specialise
-from banditrank.model.click_models import ClickModel, World, draw_user_type
+from banditrank.model.click_models import ClickModel, CompiledProblem, draw_user_type
 from banditrank.policies.base import Kernel
 from banditrank.utilities.formulas import CompiledUtility, collective
 
@@ -26,7 +26,7 @@ class Objective(NamedTuple):
     values: Floats  # (N,) room
 
 
-class Tally(NamedTuple):
+class RunTotals(NamedTuple):
     """What a replication has summed up so far."""
 
     totals: Floats  # (2,) regret, optimal rounds
@@ -37,7 +37,7 @@ class Tally(NamedTuple):
     last_gap: Floats  # (1,) what the last ranking lacked
 
 
-class Delay(NamedTuple):
+class DelayBuffer(NamedTuple):
     """Rounds whose rewards have not arrived yet, in a ring."""
 
     user_types: NDArray[np.intp]  # (D,) as the policy sees them; D is the delay
@@ -45,10 +45,10 @@ class Delay(NamedTuple):
     rewards: Floats  # (D, K)
 
 
-def no_rewards_yet(delay: int, n_positions: int) -> Delay:
+def init_delay_buffer(delay: int, n_positions: int) -> DelayBuffer:
     """Return room for the rounds of a delay; with none, for one round that is never used."""
     rounds = max(delay, 1)
-    return Delay(
+    return DelayBuffer(
         np.zeros(rounds, dtype=np.intp),
         np.zeros((rounds, n_positions), dtype=np.uintp),
         np.zeros((rounds, n_positions)),
@@ -56,16 +56,16 @@ def no_rewards_yet(delay: int, n_positions: int) -> Delay:
 
 
 @inlined
-def _put_off(delay: Delay, place: int, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
+def _push_delayed(delay: DelayBuffer, place: int, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
     delay.user_types[place] = user_type
     for k in range(ranking.size):
         delay.rankings[place, k] = ranking[k]
         delay.rewards[place, k] = rewards[k]
 
 
-def start_tally(checkpoints: NDArray[np.int64], n_positions: int) -> Tally:
+def init_run_totals(checkpoints: NDArray[np.int64], n_positions: int) -> RunTotals:
     """Return a tally of nothing."""
-    return Tally(
+    return RunTotals(
         np.zeros(2),
         np.append(checkpoints, 0),
         np.zeros(1, dtype=np.int64),
@@ -102,10 +102,10 @@ def _build(  # noqa: C901 - the loop in one piece
 ) -> Callable[..., None]:
     def play(
         state: Any,
-        world: World,
+        world: CompiledProblem,
         objective: Objective,
-        tally: Tally,
-        delay: Delay,
+        run_totals: RunTotals,
+        delay: DelayBuffer,
         started: int,
         blind: bool,  # noqa: FBT001 - takes all users for type 0
         first_round: int,
@@ -118,8 +118,8 @@ def _build(  # noqa: C901 - the loop in one piece
     ) -> None:
         if n_positions > 0 and ranking.size != n_positions:
             return  # never: it tells the compiler that loops over positions have a fixed length
-        regret, optimal = tally.totals[0], tally.totals[1]
-        checkpoint = tally.next_checkpoint[0]
+        regret, optimal = run_totals.totals[0], run_totals.totals[1]
+        checkpoint = run_totals.next_checkpoint[0]
         for step in range(parameters.shape[0]):
             t = first_round + step
             user_type = draw_user_type(world, arrivals[step])
@@ -130,29 +130,29 @@ def _build(  # noqa: C901 - the loop in one piece
                 place = t % delay.user_types.size
                 if t - started >= delay.user_types.size:
                     observe(state, delay.user_types[place], t, delay.rankings[place], delay.rewards[place])
-                _put_off(delay, place, seen, ranking, rewards)
+                _push_delayed(delay, place, seen, ranking, rewards)
             else:
                 observe(state, seen, t, ranking, rewards)
             if objective.equal:
                 changed = False
                 for k in range(ranking.size):
-                    changed |= ranking[k] != tally.last_ranking[k]
-                    tally.last_ranking[k] = ranking[k]
+                    changed |= ranking[k] != run_totals.last_ranking[k]
+                    run_totals.last_ranking[k] = ranking[k]
                 if changed:
                     for i in range(objective.values.size):
                         objective.values[i] = value(world, i, ranking)
                     shown = collective(objective.utility, world.arrival_rates, objective.values)
-                    tally.last_gap[0] = objective.best[0] - shown
-                gap = tally.last_gap[0]
+                    run_totals.last_gap[0] = objective.best[0] - shown
+                gap = run_totals.last_gap[0]
             else:
                 gap = objective.best[user_type] - value(world, user_type, ranking)
             regret += gap
             optimal += gap <= objective.tolerance
-            if t == tally.checkpoints[checkpoint]:
-                tally.curves[0, checkpoint] = regret
-                tally.curves[1, checkpoint] = optimal
+            if t == run_totals.checkpoints[checkpoint]:
+                run_totals.curves[0, checkpoint] = regret
+                run_totals.curves[1, checkpoint] = optimal
                 checkpoint += 1
-        tally.totals[0], tally.totals[1] = regret, optimal
-        tally.next_checkpoint[0] = checkpoint
+        run_totals.totals[0], run_totals.totals[1] = regret, optimal
+        run_totals.next_checkpoint[0] = checkpoint
 
     return play

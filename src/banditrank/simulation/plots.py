@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from banditrank.errors import InvalidInputError
-from banditrank.figures import COLOURS, check_plot_path, plain, tidy, write_figure
+from banditrank.figures import COLOURS, check_plot_path, escape_mathtext, style_axes, write_figure
 from banditrank.simulation.result import SimulationResult
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
             color=colour,
             linestyle=dashes,
             linewidth=2.2,
-            label=plain(result.label),
+            label=escape_mathtext(result.label),
             zorder=3,
         )
     axes.set_xscale("log")
@@ -55,7 +55,7 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
     axes.set_ylabel("regret")
     axes.set_title("regret over time: median, and every replication", fontsize="medium", loc="left")
     axes.legend(frameon=False, fontsize="small", loc="upper left", handlelength=2.6)
-    tidy(axes)
+    style_axes(axes)
     return axes
 
 
@@ -78,7 +78,7 @@ def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None
     axes.margins(x=0.08)
     axes.set_xlabel("regret")
     axes.set_title("final regret of every replication", fontsize="medium", loc="left")
-    tidy(axes)
+    style_axes(axes)
     low, high = axes.get_xlim()
     if sum(low <= tick <= high for tick in axes.get_xticks()) < 2:  # of powers of ten
         axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -108,7 +108,7 @@ def save_plot(results: Sequence[SimulationResult], path: str | Path, changes: st
     count = max(len(result.replications) for result in results)
     made = f"seed {first.seed}, banditrank {first.version}"
     title = f"{first.world(changes)}: {first.horizon:,} rounds, {count} replications, {made}"
-    figure.suptitle(plain(title), x=0.01, ha="left", fontsize="large", wrap=True)
+    figure.suptitle(escape_mathtext(title), x=0.01, ha="left", fontsize="large", wrap=True)
     write_figure(figure, path, title)
 
 
@@ -119,4 +119,4 @@ def _style(number: int, result: SimulationResult) -> tuple[str, Any]:
 def _in_two_lines(result: SimulationResult) -> str:
     """Return the label, broken after the policy's name."""
     name = result.policy["policy"]
-    return plain(f"{name}\n{result.label.removeprefix(f'{name}-')}")
+    return escape_mathtext(f"{name}\n{result.label.removeprefix(f'{name}-')}")

@@ -6,14 +6,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.click_models import ClickModel, World, make_world
+from banditrank.model.click_models import ClickModel, CompiledProblem, compile_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import Policy
 from banditrank.simulation.loop import OPTIMAL_TOLERANCE, Objective
 from banditrank.solvers.optimum import best_values
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,6 @@ class Experiment:
             np.zeros(self.timeline.n_user_types),
         )
 
-    def world(self, problem: int) -> World:
+    def world(self, problem: int) -> CompiledProblem:
         """Return a problem of the timeline, laid out for formulas."""
-        return make_world(self.timeline.problems[problem], self.rewards, self.click_model)
+        return compile_problem(self.timeline.problems[problem], self.rewards, self.click_model)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import InvalidInputError, in_a_line
-from banditrank.files import replacing
+from banditrank.errors import InvalidInputError, one_line
+from banditrank.files import atomic_write
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli
+from banditrank.model.rewards import BernoulliRewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import policy_label
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +135,7 @@ class SimulationResult:
             parts.append(changes or f"{count} change{'s' if count > 1 else ''}")
         if self.click_model != str(SINGLE_LOOK):
             parts.append(f"{self.click_model} clicks")
-        if self.rewards != str(Bernoulli()):
+        if self.rewards != str(BernoulliRewards()):
             parts.append(f"rewards {self.rewards}")
         if self.delay:
             parts.append(f"delay {self.delay:,}")
@@ -195,9 +195,9 @@ class SimulationResult:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             # Each file is replaced in one step, so that an interruption leaves the old one or the new one.
-            with replacing(directory / CURVES_FILE) as path:
+            with atomic_write(directory / CURVES_FILE) as path:
                 parquet.write_table(table, path)
-            with replacing(directory / SUMMARY_FILE) as path:
+            with atomic_write(directory / SUMMARY_FILE) as path:
                 path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
@@ -243,7 +243,7 @@ class SimulationResult:
                 }
             )
         except Exception as error:  # noqa: BLE001 - a damaged file can fail in any way
-            reason = in_a_line(error)
+            reason = one_line(error)
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)
             ) from None

@@ -7,27 +7,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.model.click_model_catalog import as_click_model
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards, as_rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.catalog import make_policy
 from banditrank.simulation.backends.base import Backend
-from banditrank.simulation.backends.catalog import BackendName, opened_backend
-from banditrank.simulation.ledger import Ledger
+from banditrank.simulation.backends.catalog import BackendName, open_backend
+from banditrank.simulation.result_store import ResultStore
 from banditrank.simulation.progress import Advance, progress_bar
 from banditrank.simulation.replication import Experiment
 from banditrank.simulation.result import SimulationResult
-from banditrank.simulation.run import prepare
+from banditrank.simulation.run import precompile
 from banditrank.utilities.utility import Utility
 
-LONGEST_HORIZON = 10**12
-MOST_REPLICATIONS = 10**6
-LONGEST_DELAY = 10**7
+MAX_HORIZON = 10**12
+MAX_REPLICATIONS = 10**6
+MAX_DELAY = 10**7
 
 
 def simulate(
@@ -97,14 +97,14 @@ def simulate(
     >>> result.final_regret.shape
     (3,)
     """
-    world_rewards = Bernoulli() if rewards is None else as_rewards(rewards)
+    world_rewards = BernoulliRewards() if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
-    replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
-    seed = check_whole("seed", seed, 0)
-    delay = check_whole("delay", delay, 0, LONGEST_DELAY)
+    horizon = check_integer("horizon", horizon, 1, MAX_HORIZON)
+    replications = check_integer("replications", replications, 1, MAX_REPLICATIONS)
+    seed = check_integer("seed", seed, 0)
+    delay = check_integer("delay", delay, 0, MAX_DELAY)
     if isinstance(policy, str):
-        policy = find_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
+        policy = make_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
     check_simulation(policy, problem, world_rewards, click_model)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
@@ -120,9 +120,9 @@ def simulate(
         keep_counts,
         delay,
     )
-    with opened_backend(backend, workers=workers, address=address) as place:  # before anything is written
-        ledger = Ledger(experiment, save_to)
-        prepare(experiment)
+    with open_backend(backend, workers=workers, address=address) as place:  # before anything is written
+        ledger = ResultStore(experiment, save_to)
+        precompile(experiment)
         steps = len(ledger.missing) * horizon
         bar = (
             nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
@@ -133,7 +133,7 @@ def simulate(
     return ledger.result()
 
 
-def _replicate(backend: Backend, experiment: Experiment, ledger: Ledger, advance: Advance) -> None:
+def _replicate(backend: Backend, experiment: Experiment, ledger: ResultStore, advance: Advance) -> None:
     """Run what is missing; Ctrl-C ends it with what is finished, if anything is."""
     with closing(backend.run(experiment, ledger.missing, advance)) as finished:
         try:
@@ -163,7 +163,7 @@ def check_simulation(
     if not isinstance(policy, Policy):
         raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
     timeline = as_timeline(problem)
-    if rewards.concentration > 0 and not click_model.graded:
+    if rewards.concentration > 0 and not click_model.has_graded_rewards:
         rule = f"must not be graded under click model {click_model}: a click earns the whole reward"
         raise InvalidInputError("rewards", rule, str(rewards))
     check_treatment(policy.treatment)

@@ -7,7 +7,7 @@ import numpy as np
 
 from banditrank.model.problem import Problem
 from banditrank.solvers.equality import EqualityReport, equality_report
-from banditrank.solvers.method import Progress, go_on
+from banditrank.solvers.solver import Progress, always_continue
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import solve
 from banditrank.utilities.utility import MAXIMIN, UTILITARIAN, Utility, alpha_fair
@@ -49,12 +49,12 @@ class FrontierPoint:
         return self.equality.price_of_equality
 
     @property
-    def certified(self) -> bool:
+    def is_certified(self) -> bool:
         """Whether the ranking is proven to be the best for its utility."""
-        return self.solution.certified
+        return self.solution.is_certified
 
     @property
-    def arbitrary(self) -> bool:
+    def is_arbitrary(self) -> bool:
         """Whether the ranking says nothing of its utility, because its value is −∞.
 
         That is so if a type gets nothing from any ranking and the utility has a pole there, or if α is so
@@ -68,7 +68,7 @@ def frontier(
     *,
     alphas: Sequence[float] = DEFAULT_ALPHAS,
     time_limit: float | None = None,
-    on_progress: Callable[[Progress], bool] = go_on,
+    on_progress: Callable[[Progress], bool] = always_continue,
 ) -> list[FrontierPoint]:
     """Return the best rankings of the utilitarian, the α-fair and the maximin utility, in this order.
 
@@ -88,8 +88,8 @@ def frontier(
 
     Examples
     --------
-    >>> from banditrank.model.generators import generate
-    >>> problem = generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=2)
+    >>> from banditrank.model.generators import make_problem
+    >>> problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=2)
     >>> for point in frontier(problem, alphas=[1]):
     ...     print(f"{point.utility}: {point.total:.3f} {point.worst:.3f} {point.price_of_equality:.0%}")
     utilitarian: 0.423 0.089 38%

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from banditrank.errors import InvalidInputError
-from banditrank.figures import COLOURS, any_script, check_plot_path, plain, tidy, write_figure
+from banditrank.figures import COLOURS, ignore_missing_glyphs, check_plot_path, escape_mathtext, style_axes, write_figure
 from banditrank.model.problem import Problem
 from banditrank.solvers.frontier import FrontierPoint
 from banditrank.utilities.utility import Utility
@@ -56,7 +56,7 @@ def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
 
-    drawn = [point for point in points if not point.arbitrary]
+    drawn = [point for point in points if not point.is_arbitrary]
     if not drawn:
         raise InvalidInputError("points", "must hold at least one that is not arbitrary", points)
     if axes is None:
@@ -67,7 +67,7 @@ def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -
     marks = []
     for number, ((x, y), here) in enumerate(places.items()):
         colour = COLOURS[number % (len(COLOURS) - 1)]  # black is personalized treatment's
-        inside = colour if all(point.certified for point in here) else "white"
+        inside = colour if all(point.is_certified for point in here) else "white"
         axes.plot(x, y, "o", markersize=8, color=colour, markerfacecolor=inside, zorder=3)
         marks.append(_Mark(x, y, _label(here)))
     path = [(point.total, point.worst) for point in drawn]
@@ -80,7 +80,7 @@ def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -
     axes.set_ylim(_range([mark.y for mark in marks]))
     axes.set_xlabel("total value: click rate over all users")
     axes.set_ylabel("worst-off value: click rate of the type that gets least")
-    tidy(axes)
+    style_axes(axes)
     if best.x > 0:
         _add_price_scale(axes, best.x)
     _place_labels(axes, marks, path)
@@ -94,7 +94,7 @@ def save_frontier_plot(problem: Problem, points: Sequence[FrontierPoint], path: 
     path = Path(path)
     check_plot_path(path)
     figure = Figure(figsize=(8, 5.6), dpi=150, layout="constrained")
-    title = f"{plain(problem.name)}: one ranking for everybody, by what it maximises"
+    title = f"{escape_mathtext(problem.name)}: one ranking for everybody, by what it maximises"
     figure.suptitle(title, x=0.01, ha="left", fontsize="large")
     plot_frontier(points, figure.add_subplot())
     write_figure(figure, path)
@@ -104,13 +104,13 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     """Return limits that leave room for labels, and do not make a mountain of a difference below a tenth."""
     low, high = min(values), max(values)
     missing = max(0.0, 0.1 * (high or 1.0) - (high - low))
-    room = 0.16 * (high - low + missing) + missing / 2
-    return low - room, high + room
+    workspace = 0.16 * (high - low + missing) + missing / 2
+    return low - workspace, high + workspace
 
 
 def _label(points: Sequence[FrontierPoint]) -> str:
     names = fill(", ".join(_name(point.utility) for point in points), 26, break_long_words=False)
-    gaps = [point.solution.gap for point in points if not point.certified]
+    gaps = [point.solution.gap for point in points if not point.is_certified]
     if not gaps:
         return names
     gap = f"gap {max(gaps):.2g}" if max(gaps) < np.inf else "gap unknown"
@@ -144,7 +144,7 @@ def _place_labels(axes: "Axes", marks: Sequence[_Mark], path: Sequence[tuple[flo
     figure = axes.get_figure(root=True)
     if figure is None:  # the axes were taken off their figure
         return
-    with any_script():
+    with ignore_missing_glyphs():
         figure.draw_without_rendering()  # lays it out, so that places are known
     half = 6 * figure.dpi / 72  # half a mark, in pixels
     line = Line(axes.transData.transform(path))

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
 from banditrank.errors import InvalidInputError
-from banditrank.model.known import Known
+from banditrank.model.known import ProblemLike
 from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 
-LARGEST = 1e100  # of any number in an instance: sums and products of such stay finite
+MAX_NUMBER = 1e100  # of any number in an instance: sums and products of such stay finite
 
 
 class Instance(NamedTuple):
@@ -40,7 +40,7 @@ class Instance(NamedTuple):
         return int(self.preferences.shape[1])
 
 
-def as_instance(known: Known, *, bonuses: ArrayLike | None = None, scale: float = 1.0) -> Instance:
+def as_instance(known: ProblemLike, *, bonuses: ArrayLike | None = None, scale: float = 1.0) -> Instance:
     """Return the instance of a problem or of estimates.
 
     Parameters
@@ -87,8 +87,8 @@ def _finite(field: str, table: ArrayLike, dimensions: int) -> Floats:
         raise InvalidInputError(field, "must hold numbers only", table) from None
     if array.ndim != dimensions:
         raise InvalidInputError(field, f"must have {dimensions} dimensions", array.ndim)
-    for bad in array[~((array >= 0) & (array <= LARGEST))]:
-        raise InvalidInputError(field, f"must be numbers from 0 to {LARGEST:g}", float(bad))
+    for bad in array[~((array >= 0) & (array <= MAX_NUMBER))]:
+        raise InvalidInputError(field, f"must be numbers from 0 to {MAX_NUMBER:g}", float(bad))
     return array
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.errors import UnsolvableError
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel, make_world
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, compile_problem
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards
 from banditrank.model.values import best_personalized_rankings
-from banditrank.solvers.enumeration import ENUMERATION_LIMIT
+from banditrank.solvers.enumeration import MAX_ENUMERATED_RANKINGS
 from banditrank.solvers.solve import best_equal_ranking
 from banditrank.utilities.utility import Utility
 
@@ -51,7 +51,7 @@ def best_rankings(
     if click_model.depends_on == "items":
         chosen = combinations(range(problem.n_items), problem.n_positions)
         return _best_by_trying(chosen, problem, click_model, rewards, utility)
-    scale = (rewards or Bernoulli()).scale
+    scale = (rewards or BernoulliRewards()).scale
     weights = click_model.position_weights(problem)
     known = _Weighted(problem.arrival_rates, weights, problem.item_means)
     return np.tile(best_equal_ranking(known, utility, scale=scale), (problem.n_user_types, 1))
@@ -66,7 +66,7 @@ def best_values(
     rewards: Rewards | None = None,
 ) -> NDArray[np.float64]:
     """Return what the best rankings are worth: to each type, shape (N,), or collectively, shape (1,)."""
-    world = make_world(problem, rewards, click_model)
+    world = compile_problem(problem, rewards, click_model)
     rankings = best_rankings(
         problem, equal=equal, utility=utility, click_model=click_model, rewards=rewards
     ).astype(np.uintp)
@@ -82,14 +82,14 @@ def _best_by_trying(
     utility: Utility | None,
 ) -> NDArray[np.intp]:
     """Return the best of the rankings, of which nothing more is known than their values."""
-    tried = np.array(list(islice(rankings, ENUMERATION_LIMIT + 1)), dtype=np.uintp)
-    if len(tried) > ENUMERATION_LIMIT:
+    tried = np.array(list(islice(rankings, MAX_ENUMERATED_RANKINGS + 1)), dtype=np.uintp)
+    if len(tried) > MAX_ENUMERATED_RANKINGS:
         size = f"{problem.n_items} items in {problem.n_positions} positions"
         raise UnsolvableError(
-            f"click model {click_model.name} needs all rankings tried, at most {ENUMERATION_LIMIT:,}: {size} "
+            f"click model {click_model.name} needs all rankings tried, at most {MAX_ENUMERATED_RANKINGS:,}: {size} "
             "make more"
         )
-    world = make_world(problem, rewards, click_model)
+    world = compile_problem(problem, rewards, click_model)
     values = np.array(  # (rankings, N)
         [[click_model.value(world, i, ranking) for i in range(problem.n_user_types)] for ranking in tried]
     )

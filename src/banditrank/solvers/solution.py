@@ -41,7 +41,7 @@ class Solution:
     value: float
     upper_bound: float
     gap: float
-    certified: bool
+    is_certified: bool
     solver: str
     nodes: int
     seconds: float

@@ -7,25 +7,25 @@ from typing import NamedTuple, Self
 
 from banditrank.storage.records import (
     Change,
-    Entry,
+    Event,
     KeyRecord,
     Outcome,
-    Place,
-    Receipt,
+    ImpressionId,
+    CommitResult,
     Snapshot,
     SurfaceRecord,
-    Verdict,
+    CommitStatus,
     Versions,
 )
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """What came of writing entries of different rankings, beside that all of them were written."""
 
     changes: list[Change]  # one for each surface to whose counts something was added
-    before: Mapping[Place, Outcome]  # of rankings that had an outcome already: it stays
+    before_ms: Mapping[ImpressionId, Outcome]  # of rankings that had an outcome already: it stays
     gone: AbstractSet[int]  # surfaces that are not there: nothing was written of theirs
-    forgotten: AbstractSet[Place]  # rankings that had an outcome perhaps: nothing was written of these either
+    forgotten: AbstractSet[ImpressionId]  # rankings that had an outcome perhaps: nothing was written of these either
 
 
 class Store(ABC):
@@ -58,7 +58,7 @@ class Store(ABC):
 
     @abstractmethod
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
-        """Create a surface, or raise `NameTakenError`. Cells, if there are any, are its first change."""
+        """Create a surface, or raise `AlreadyExistsError`. Cells, if there are any, are its first change."""
 
     @abstractmethod
     def find_surface(self, name: str) -> SurfaceRecord | None:
@@ -69,27 +69,27 @@ class Store(ABC):
         """Return all surfaces, by name."""
 
     @abstractmethod
-    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
+    def update_surface(self, before_ms: SurfaceRecord, definition: str) -> SurfaceRecord | None:
         """Replace the definition of a surface that is still of the number and revision that a record says.
 
         Returns None if it is not: somebody else changed or deleted it, or made another of the same name.
         """
 
     @abstractmethod
-    def definition(self, surface: int, *, revision: int) -> str | None:
+    def definition(self, surface_id: int, *, revision: int) -> str | None:
         """Return the definition that a surface had at a revision, None if there is none."""
 
     @abstractmethod
     def delete_surface(self, name: str) -> bool:
         """Delete a surface; return whether there was one.
 
-        Nothing is counted for it any more. What was learned of it is gone at once or by and by, with `tidy`;
+        Nothing is counted for it any more. What was learned of it is gone at once or by and by, with `purge_deleted`;
         until then it is found by whoever knows the number.
         """
 
     # Learning
 
-    def commit(self, entries: Sequence[Entry], *, at: int = 0) -> Receipt:
+    def commit(self, events: Sequence[Event], *, at_ms: int = 0) -> CommitResult:
         """Write what was shown and what became of it, of any surfaces, at once.
 
         Parameters
@@ -99,39 +99,39 @@ class Store(ABC):
         at
             When, in milliseconds since 1970.
         """
-        if not entries:
-            return Receipt([], [])
-        decisive: dict[Place, Entry] = {}  # of each ranking, the first with an outcome
-        for entry in entries:
-            place = entry.shown.place
-            if decisive.setdefault(place, entry).outcome is None:
-                decisive[place] = entry
-        changes, before, gone, forgotten = self._write(list(decisive.values()), at)
-        if len(decisive) == len(entries) and not (before or gone or forgotten):  # nearly always
-            told = [Verdict.NOTED if entry.outcome is None else Verdict.COUNTED for entry in entries]
-            return Receipt(told, changes)
-        verdicts = []
-        for entry in entries:
-            place = entry.shown.place
-            if entry.shown.surface in gone:
-                verdicts.append(Verdict.GONE)
-            elif entry.outcome is None:
-                verdicts.append(Verdict.NOTED)
+        if not events:
+            return CommitResult([], [])
+        decisive: dict[ImpressionId, Event] = {}  # of each ranking, the first with an outcome
+        for event in events:
+            place = event.shown.place
+            if decisive.setdefault(place, event).outcome is None:
+                decisive[place] = event
+        changes, before_ms, gone, forgotten = self._write(list(decisive.values()), at_ms)
+        if len(decisive) == len(events) and not (before_ms or gone or forgotten):  # nearly always
+            told = [CommitStatus.RECORDED if event.outcome is None else CommitStatus.COUNTED for event in events]
+            return CommitResult(told, changes)
+        statuses = []
+        for event in events:
+            place = event.shown.place
+            if event.shown.surface_id in gone:
+                statuses.append(CommitStatus.DELETED)
+            elif event.outcome is None:
+                statuses.append(CommitStatus.RECORDED)
             elif place in forgotten:
-                verdicts.append(Verdict.FORGOTTEN)
-            elif entry is decisive[place] and place not in before:
-                verdicts.append(Verdict.COUNTED)
+                statuses.append(CommitStatus.PRUNED)
+            elif event is decisive[place] and place not in before_ms:
+                statuses.append(CommitStatus.COUNTED)
             else:
-                counted = before.get(place, decisive[place].outcome)
-                verdicts.append(Verdict.REPEATED if entry.outcome == counted else Verdict.CONTRADICTED)
-        return Receipt(verdicts, changes)
+                counted = before_ms.get(place, decisive[place].outcome)
+                statuses.append(CommitStatus.REPEATED if event.outcome == counted else CommitStatus.CONFLICTING)
+        return CommitResult(statuses, changes)
 
     @abstractmethod
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
         """Write entries of different rankings in one transaction."""
 
     @abstractmethod
-    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking, None if that is open or not known."""
 
     @abstractmethod
@@ -139,26 +139,26 @@ class Store(ABC):
         """Return how far each surface is, by number: what a replica looks at to know whether it is behind."""
 
     @abstractmethod
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return the first changes after a version, in order.
 
         If the first is not the very next, those between were forgotten: begin anew with the snapshot.
         """
 
     @abstractmethod
-    def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
+    def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot, or the latest up to a version; version 0 if there is none."""
 
     @abstractmethod
-    def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
+    def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
         """Keep the sum of all changes up to a version, if the surface still exists; readers begin there."""
 
     @abstractmethod
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
+    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within [since, until), in milliseconds since 1970."""
 
     @abstractmethod
-    def forget(self, surface: int, *, before: int) -> None:
+    def prune(self, surface_id: int, *, before_ms: int) -> None:
         """Throw away what is older than a time in milliseconds since 1970, and stays in the counts.
 
         Rankings that lapsed before it: nothing that comes for them is counted any more, for nobody knows
@@ -183,7 +183,7 @@ class Store(ABC):
         """Return all API keys, revoked ones included, oldest first."""
 
     @abstractmethod
-    def revoke_key(self, key_id: str, *, at: int) -> bool:
+    def revoke_key(self, key_id: str, *, at_ms: int) -> bool:
         """Revoke a key; return whether there was one in force."""
 
     # The store itself
@@ -196,7 +196,7 @@ class Store(ABC):
         for a probe every second.
         """
 
-    def tidy(self) -> bool:
+    def purge_deleted(self) -> bool:
         """Throw away some of what is left of deleted surfaces; return whether there may be more.
 
         To be called now and then: however much there is, nobody waits for all of it. A store that throws it

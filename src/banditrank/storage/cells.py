@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.statistics.counts import Counts
-from banditrank.storage.records import DISCARDED, REWARD_UNITS, Entry
+from banditrank.counts.counts import Counts
+from banditrank.storage.records import DISCARDED, REWARD_UNITS, Event
 
 CELL = np.dtype(
     [("user_type", "<u2"), ("position", "<u2"), ("item", "<u2"), ("displays", "<i8"), ("rewards", "<i8")]
@@ -15,20 +15,20 @@ Cells = NDArray[np.void]
 _FEW = 256  # cells that take longer to merge than to write
 
 
-def cells_of(entries: Sequence[Entry]) -> bytes:
+def cells_of(events: Sequence[Event]) -> bytes:
     """Return what the outcomes of a surface's rankings add to its counts; if that is little, not merged.
 
     Examples
     --------
-    >>> from banditrank.storage.records import Outcome, Shown, pack_ranking
-    >>> shown = Shown(1, b"", pack_ranking(0, (4, 2)))
-    >>> decoded(cells_of([Entry(shown, Outcome(1, REWARD_UNITS)), Entry(shown, Outcome(-1, 0))])).tolist()
+    >>> from banditrank.storage.records import Outcome, Impression, pack_ranking
+    >>> shown = Impression(1, b"", pack_ranking(0, (4, 2)))
+    >>> decoded(cells_of([Event(shown, Outcome(1, REWARD_UNITS)), Event(shown, Outcome(-1, 0))])).tolist()
     [(0, 0, 4, 1, 0), (0, 1, 2, 1, 1048576), (0, 0, 4, 1, 0), (0, 1, 2, 1, 0)]
     """
-    counting = [entry for entry in entries if entry.outcome not in (None, DISCARDED)]
+    counting = [event for event in events if event.outcome not in (None, DISCARDED)]
     if not counting:
         return b""
-    numbers = np.frombuffer(b"".join(entry.shown.ranking for entry in counting), dtype="<u2")
+    numbers = np.frombuffer(b"".join(event.shown.ranking for event in counting), dtype="<u2")
     numbers = numbers.reshape(len(counting), -1)  # (rankings, 1 + K)
     n_positions = numbers.shape[1] - 1
     cells = np.zeros((len(counting), n_positions), dtype=CELL)
@@ -37,9 +37,9 @@ def cells_of(entries: Sequence[Entry]) -> bytes:
     cells["item"] = numbers[:, 1:]
     cells["displays"] = 1
     clicked = [
-        (place, *entry.outcome)
-        for place, entry in enumerate(counting)
-        if entry.outcome is not None and entry.outcome.position >= 0
+        (place, *event.outcome)
+        for place, event in enumerate(counting)
+        if event.outcome is not None and event.outcome.position >= 0
     ]
     if clicked:
         places, positions, rewards = zip(*clicked, strict=True)

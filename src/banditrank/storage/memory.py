@@ -6,46 +6,46 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from banditrank.errors import NameTakenError
-from banditrank.storage.base import Store, Written
+from banditrank.errors import AlreadyExistsError
+from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
-    NOTHING,
+    EMPTY_SNAPSHOT,
     Change,
-    Entry,
+    Event,
     KeyRecord,
     Outcome,
-    Place,
+    ImpressionId,
     Snapshot,
     SurfaceRecord,
     Versions,
-    by_surface,
-    first_key,
+    group_by_surface,
+    min_key,
 )
 
 
 @dataclass
-class _Learned:
+class _SurfaceState:
     """What is known of one surface."""
 
     definitions: list[str]
-    open: dict[bytes, Entry] = field(default_factory=dict)  # rankings without an outcome
+    open: dict[bytes, Event] = field(default_factory=dict)  # rankings without an outcome
     outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
-    snapshots: list[Snapshot] = field(default_factory=lambda: [NOTHING])
+    snapshots: list[Snapshot] = field(default_factory=lambda: [EMPTY_SNAPSHOT])
     forgotten: int = 0  # rankings that lapsed before this time, in milliseconds since 1970
 
     @property
     def version(self) -> int:
         return self.changes[-1].version if self.changes else 0  # the latest is never forgotten
 
-    def take(self, entry: Entry) -> None:
+    def take(self, event: Event) -> None:
         """Take in a ranking that has no outcome yet."""
-        if entry.outcome is None:
-            self.open[entry.shown.key] = entry
+        if event.outcome is None:
+            self.open[event.shown.key] = event
         else:
-            self.outcomes[entry.shown.key] = entry.outcome
-            self.open.pop(entry.shown.key, None)
+            self.outcomes[event.shown.key] = event.outcome
+            self.open.pop(event.shown.key, None)
 
 
 class MemoryStore(Store):
@@ -64,7 +64,7 @@ class MemoryStore(Store):
         self._lock = threading.RLock()
         self._numbers = count(1)
         self._surfaces: dict[str, SurfaceRecord] = {}
-        self._learned: dict[int, _Learned] = {}
+        self._states: dict[int, _SurfaceState] = {}
         self._secret = secrets.token_bytes(32)
         self._keys: dict[str, KeyRecord] = {}
 
@@ -72,11 +72,11 @@ class MemoryStore(Store):
         """Create a surface."""
         with self._lock:
             if name in self._surfaces:
-                raise NameTakenError("surface", name)
+                raise AlreadyExistsError("surface", name)
             record = SurfaceRecord(next(self._numbers), name, definition, 1)
             self._surfaces[name] = record
             changes = [Change(record.number, 1, cells, 0)] if cells else []
-            self._learned[record.number] = _Learned([definition], changes=changes)
+            self._states[record.number] = _SurfaceState([definition], changes=changes)
             return record
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
@@ -97,13 +97,13 @@ class MemoryStore(Store):
                 return None
             changed = replace(now, definition=definition, revision=now.revision + 1)
             self._surfaces[now.name] = changed
-            self._learned[now.number].definitions.append(definition)
+            self._states[now.number].definitions.append(definition)
             return changed
 
     def definition(self, surface: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""
         with self._lock:
-            definitions = self._learned[surface].definitions if surface in self._learned else []
+            definitions = self._states[surface].definitions if surface in self._states else []
             return definitions[revision - 1] if 1 <= revision <= len(definitions) else None
 
     def delete_surface(self, name: str) -> bool:
@@ -112,94 +112,94 @@ class MemoryStore(Store):
             record = self._surfaces.pop(name, None)
             if record is None:
                 return False
-            del self._learned[record.number]
+            del self._states[record.number]
             return True
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, events: Sequence[Event], at: int) -> WriteResult:
         with self._lock:
-            gone = {entry.shown.surface for entry in entries} - self._learned.keys()
-            before: dict[Place, Outcome] = {}
-            forgotten: set[Place] = set()
-            new: list[Entry] = []
-            for entry in entries:
-                if entry.shown.surface in gone:
+            gone = {event.shown.surface for event in events} - self._states.keys()
+            before: dict[ImpressionId, Outcome] = {}
+            forgotten: set[ImpressionId] = set()
+            new: list[Event] = []
+            for event in events:
+                if event.shown.surface in gone:
                     continue
-                learned = self._learned[entry.shown.surface]
-                known = learned.outcomes.get(entry.shown.key)
-                if entry.shown.lapses < learned.forgotten:
-                    forgotten.add(entry.shown.place)
+                state = self._states[event.shown.surface]
+                known = state.outcomes.get(event.shown.key)
+                if event.shown.expires_at_ms < state.forgotten:
+                    forgotten.add(event.shown.place)
                 elif known is None:
-                    new.append(entry)
-                elif entry.outcome is not None:
-                    before[entry.shown.place] = known
+                    new.append(event)
+                elif event.outcome is not None:
+                    before[event.shown.place] = known
             changes = [
-                Change(surface, self._learned[surface].version + 1, cells, at)
-                for surface, some in by_surface(new).items()
+                Change(surface, self._states[surface].version + 1, cells, at)
+                for surface, some in group_by_surface(new).items()
                 if (cells := cells_of(some))
             ]
             # All that can fail was done above: a group is written as a whole or not at all.
-            for entry in new:
-                self._learned[entry.shown.surface].take(entry)
+            for event in new:
+                self._states[event.shown.surface].take(event)
             for change in changes:
-                self._learned[change.surface].changes.append(change)
-            return Written(changes, before, gone, forgotten)
+                self._states[change.surface].changes.append(change)
+            return WriteResult(changes, before, gone, forgotten)
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
         """Return what became of a ranking."""
         with self._lock:
-            learned = self._learned.get(surface)
-            return None if learned is None else learned.outcomes.get(key)
+            state = self._states.get(surface)
+            return None if state is None else state.outcomes.get(key)
 
     def versions(self) -> dict[int, Versions]:
         """Return how far each surface is."""
         with self._lock:
             return {
-                record.number: Versions(record.revision, self._learned[record.number].version)
+                record.number: Versions(record.revision, self._states[record.number].version)
                 for record in self._surfaces.values()
             }
 
     def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return changes after a version."""
         with self._lock:
-            changes = self._learned[surface].changes if surface in self._learned else []
+            changes = self._states[surface].changes if surface in self._states else []
             start = max(0, after + 1 - changes[0].version) if changes else 0
             return changes[start : start + limit]
 
     def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
         """Return the latest snapshot that is not after a version."""
         with self._lock:
-            snapshots = self._learned[surface].snapshots if surface in self._learned else []
+            snapshots = self._states[surface].snapshots if surface in self._states else []
             return next(
-                (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), NOTHING
+                (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), EMPTY_SNAPSHOT
             )
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         with self._lock:
-            if learned := self._learned.get(surface):
-                kept = {one.version: one for one in (snapshot, *learned.snapshots)}
-                learned.snapshots = [kept[version] for version in sorted(kept)]
+            if state := self._states.get(surface):
+                kept = {one.version: one for one in (snapshot, *state.snapshots)}
+                state.snapshots = [kept[version] for version in sorted(kept)]
 
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
+    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within a time."""
         with self._lock:
-            still_open = self._learned[surface].open if surface in self._learned else {}
-            begin, end = first_key(since), first_key(until)
+            still_open = self._states[surface].open if surface in self._states else {}
+            begin, end = min_key(since), min_key(until)
             found = sorted(key for key in still_open if begin <= key < end)
             return [still_open[key] for key in found[:limit]]
 
-    def forget(self, surface: int, *, before: int) -> None:
+    def prune(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
-        last = first_key(before)
+        last = min_key(before)
         with self._lock:
-            if learned := self._learned.get(surface):
-                learned.forgotten = max(learned.forgotten, before)
-                learned.open = {key: entry for key, entry in learned.open.items() if key >= last}
-                learned.outcomes = {key: one for key, one in learned.outcomes.items() if key >= last}
-                version = max((one.version for one in learned.snapshots if one.saved < before), default=0)
-                latest = learned.changes[-1:]
-                learned.changes = [one for one in learned.changes if one.version > version] or latest
-                learned.snapshots = [one for one in learned.snapshots if one.version >= version]
+            if state := self._states.get(surface):
+                state.forgotten = max(state.forgotten, before)
+                state.open = {key: event for key, event in state.open.items() if key >= last}
+                state.outcomes = {key: one for key, one in state.outcomes.items() if key >= last}
+                version = max((one.version for one in state.snapshots if one.saved < before), default=0)
+                latest = state.changes[-1:]
+                state.changes = [one for one in state.changes if one.version > version] or latest
+                state.snapshots = [one for one in state.snapshots if one.version >= version]
 
     def secret(self) -> bytes:
         """Return random bytes."""

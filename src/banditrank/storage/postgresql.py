@@ -13,8 +13,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.addresses import is_relaxed, redacted, without_options
-from banditrank.storage.connections import Connections
-from banditrank.storage.records import Outcome, Place
+from banditrank.storage.connection_pool import ConnectionPool
+from banditrank.storage.records import Outcome, ImpressionId
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.sql_database import Row, Transaction
 
@@ -72,7 +72,7 @@ class PostgresStore(SqlStore):
         self._where = (
             f"PostgreSQL at {parameters.get('host') or parameters.get('hostaddr') or 'this machine'}"
         )
-        self._connections = Connections(self._connect, is_stale=_is_stale, patience=patience)
+        self._connections = ConnectionPool(self._connect, is_stale=_is_stale, patience=patience)
         try:
             self._migrate(self._where)
         except BaseException:
@@ -152,12 +152,12 @@ class PostgresStore(SqlStore):
         rows = transaction.run("SELECT to_regclass(%s) IS NOT NULL", [f"{self._schema}.settings"])
         return bool(rows[0][0])
 
-    def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
+    def _settle(self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]) -> set[ImpressionId]:
         if not outcomes:
             return set()
         rows = transaction.run(
             "INSERT INTO outcomes SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bigint[]) "
-            "ON CONFLICT DO NOTHING RETURNING surface, key",
+            "ON CONFLICT DO EMPTY_SNAPSHOT RETURNING surface, key",
             [
                 _array([surface for surface, _ in outcomes]),
                 _array([key for _, key in outcomes]),

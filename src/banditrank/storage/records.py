@@ -20,7 +20,7 @@ _TIME_BYTES = 6
 _NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-Place: TypeAlias = tuple[int, bytes]
+ImpressionId: TypeAlias = tuple[int, bytes]
 """What a ranking is found by: the number of its surface, and its key."""
 
 
@@ -37,22 +37,22 @@ def is_storable(text: str) -> bool:
     return _NOT_STORABLE.search(text) is None
 
 
-class Shown(NamedTuple):
+class Impression(NamedTuple):
     """A ranking that was shown to a user."""
 
-    surface: int
+    surface_id: int
     key: bytes  # KEY_BYTES: when it lapses, then random
     ranking: bytes  # the user type's number and the items' in order of positions, each two bytes
 
     @property
-    def place(self) -> Place:
+    def id(self) -> ImpressionId:
         """What it is found by."""
         return self[:2]
 
     @property
-    def lapses(self) -> int:
+    def expires_at_ms(self) -> int:
         """When its attribution window closes, in milliseconds since 1970."""
-        return time_of(self.key)
+        return expiry_of(self.key)
 
     @property
     def user_type(self) -> int:
@@ -71,27 +71,27 @@ class Shown(NamedTuple):
 
 
 def pack_ranking(user_type: int, items: tuple[int, ...]) -> bytes:
-    """Return what `Shown.ranking` holds.
+    """Return what `Impression.ranking` holds.
 
     Examples
     --------
-    >>> Shown(1, b"", pack_ranking(2, (7, 300))).items
+    >>> Impression(1, b"", pack_ranking(2, (7, 300))).items
     (7, 300)
     """
     return struct.pack(f"<{len(items) + 1}H", user_type, *items)
 
 
-def first_key(milliseconds: int) -> bytes:
+def min_key(milliseconds: int) -> bytes:
     """Return the least key of rankings that lapse at a time or later."""
     return milliseconds.to_bytes(_TIME_BYTES, "big") + bytes(KEY_BYTES - _TIME_BYTES)
 
 
-def time_of(key: bytes) -> int:
+def expiry_of(key: bytes) -> int:
     """Return when a ranking lapses, in milliseconds since 1970.
 
     Examples
     --------
-    >>> time_of(first_key(1000))
+    >>> expiry_of(min_key(1000))
     1000
     """
     return int.from_bytes(key[:_TIME_BYTES], "big")
@@ -125,36 +125,36 @@ NOT_CLICKED = Outcome(-1, 0)
 DISCARDED = Outcome(-2, 0)  # its window closed, and it counts for nothing
 
 
-class Entry(NamedTuple):
+class Event(NamedTuple):
     """One line of what a store is told: a ranking that was shown, and what became of it if that is known."""
 
-    shown: Shown
+    impression: Impression
     outcome: Outcome | None
 
 
-def by_surface(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+def group_by_surface(events: Iterable[Event]) -> dict[int, list[Event]]:
     """Return entries, those of one surface together, surfaces in the order of their numbers."""
-    together: dict[int, list[Entry]] = {}
-    for entry in entries:
-        together.setdefault(entry.shown.surface, []).append(entry)
+    together: dict[int, list[Event]] = {}
+    for event in events:
+        together.setdefault(event.impression.surface_id, []).append(event)
     return dict(sorted(together.items()))
 
 
-class Verdict(StrEnum):
+class CommitStatus(StrEnum):
     """What a store says to an entry."""
 
-    NOTED = "noted"  # shown, the outcome is open
+    RECORDED = "noted"  # shown, the outcome is open
     COUNTED = "counted"
     REPEATED = "repeated"  # was counted before, with the same outcome
-    CONTRADICTED = "contradicted"  # was counted before, with another outcome
-    GONE = "gone"  # the surface was deleted
-    FORGOTTEN = "forgotten"  # it lapsed so long ago that nobody knows whether it was counted
+    CONFLICTING = "contradicted"  # was counted before, with another outcome
+    DELETED = "gone"  # the surface was deleted
+    PRUNED = "forgotten"  # it lapsed so long ago that nobody knows whether it was counted
 
 
 class Change(NamedTuple):
     """What was added to the counts of a surface at once."""
 
-    surface: int
+    surface_id: int
     version: int  # 1, 2, … without a gap for each surface
     cells: bytes  # see `cells`
     at: int  # when, in milliseconds since 1970; 0 if that is not known: counts that were imported
@@ -169,7 +169,7 @@ class Snapshot(NamedTuple):
     history: bytes = b""  # what else whoever saves it adds up over changes
 
 
-NOTHING = Snapshot(0, b"", 0)
+EMPTY_SNAPSHOT = Snapshot(0, b"", 0)
 
 
 class Versions(NamedTuple):
@@ -179,10 +179,10 @@ class Versions(NamedTuple):
     version: int  # of its counts
 
 
-class Receipt(NamedTuple):
+class CommitResult(NamedTuple):
     """What a store did with a group of entries."""
 
-    verdicts: list[Verdict]  # in the order of the entries
+    statuses: list[CommitStatus]  # in the order of the entries
     changes: list[Change]
 
 
@@ -190,7 +190,7 @@ class Receipt(NamedTuple):
 class SurfaceRecord:
     """A surface: a name, and a definition that the engine reads and stores do not."""
 
-    number: int
+    surface_id: int
     name: str
     definition: str
     revision: int  # 1, 2, … with every change of the definition

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from banditrank.errors import NameTakenError, StoreError
+from banditrank.errors import AlreadyExistsError, StoreError
 from banditrank.storage import redis_scripts as scripts
 from banditrank.storage.addresses import is_relaxed, without_options
-from banditrank.storage.base import Store, Written
+from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
     KEY_BYTES,
-    NOTHING,
+    EMPTY_SNAPSHOT,
     Change,
-    Entry,
+    Event,
     KeyRecord,
     Outcome,
-    Shown,
+    Impression,
     Snapshot,
     SurfaceRecord,
     Versions,
-    first_key,
+    min_key,
     is_storable,
 )
 from banditrank.storage.redis_server import RedisServer
@@ -77,7 +77,7 @@ class RedisStore(Store):
         """Create a surface."""
         number = self._run_on_surfaces(scripts.CREATE_SURFACE, name, definition, cells)
         if not number:
-            raise NameTakenError("surface", name)
+            raise AlreadyExistsError("surface", name)
         return SurfaceRecord(number, name, definition, 1)
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
@@ -114,22 +114,22 @@ class RedisStore(Store):
 
     # Learning
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
-        surfaces = sorted({entry.shown.surface for entry in entries})
+    def _write(self, events: Sequence[Event], at: int) -> WriteResult:
+        surfaces = sorted({event.shown.surface for event in events})
         places = {surface: place for place, surface in enumerate(surfaces, start=1)}
-        new = [entry.outcome is not None for entry in entries]  # as it nearly always is
+        new = [event.outcome is not None for event in events]  # as it nearly always is
         written = 0
         while not written:  # wrong again only if somebody else wrote in between
-            by_surface: dict[int, list[Entry]] = {surface: [] for surface in surfaces}
+            group_by_surface: dict[int, list[Event]] = {surface: [] for surface in surfaces}
             parts: list[bytes] = []
-            for entry, is_new in zip(entries, new, strict=True):
-                (surface, key, ranking), outcome = entry
+            for event, is_new in zip(events, new, strict=True):
+                (surface, key, ranking), outcome = event
                 if is_new:
-                    by_surface[surface].append(entry)
+                    group_by_surface[surface].append(event)
                 code = b"" if outcome is None else b"%d" % outcome.code
                 head = scripts.ENTRY.pack(places[surface], is_new, len(key), len(code), len(ranking))
                 parts += (head, key, code, ranking)
-            added = {surface: cells_of(by_surface[surface]) for surface in surfaces}
+            added = {surface: cells_of(group_by_surface[surface]) for surface in surfaces}
             values = [part for surface in surfaces for part in (surface, added[surface])]
             keys = [f"{surface}:{name}" for surface in surfaces for name in ("open", "settled", "changes")]
             written, found, versions = self._server.run(
@@ -142,15 +142,15 @@ class RedisStore(Store):
             for surface, version in zip(surfaces, versions, strict=True)
             if version
         ]
-        told = list(zip(entries, states, strict=True))
+        told = list(zip(events, states, strict=True))
         before = {
-            entry.shown.place: Outcome.from_code(int(state))
-            for entry, state in told
-            if entry.outcome is not None and state.isdigit()
+            event.shown.place: Outcome.from_code(int(state))
+            for event, state in told
+            if event.outcome is not None and state.isdigit()
         }
-        gone = {entry.shown.surface for entry, state in told if state == b"gone"}
-        return Written(
-            changes, before, gone, {entry.shown.place for entry, state in told if state == b"forgotten"}
+        gone = {event.shown.surface for event, state in told if state == b"gone"}
+        return WriteResult(
+            changes, before, gone, {event.shown.place for event, state in told if state == b"forgotten"}
         )
 
     def outcome(self, surface: int, key: bytes) -> Outcome | None:
@@ -176,24 +176,24 @@ class RedisStore(Store):
         """Return the latest snapshot that is not after a version."""
         keys = [f"{surface}:{name}" for name in ("snapshots", "sums", "histories")]
         found = self._server.run(scripts.SNAPSHOT, keys, ["+inf" if up_to is None else up_to])
-        return Snapshot(int(found[0]), found[1], int(found[2]), found[3] or b"") if found else NOTHING
+        return Snapshot(int(found[0]), found[1], int(found[2]), found[3] or b"") if found else EMPTY_SNAPSHOT
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         keys = ["versions", *(f"{surface}:{name}" for name in ("snapshots", "sums", "histories"))]
         self._server.run(scripts.SAVE_SNAPSHOT, keys, [surface, *snapshot])
 
-    def open_entries(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Entry]:
+    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
         """Return rankings without an outcome that lapse within a time."""
-        first, last = b"[" + first_key(since), b"(" + first_key(until)
+        first, last = b"[" + min_key(since), b"(" + min_key(until)
         found = self._server.call("ZRANGEBYLEX", f"{surface}:open", first, last, "LIMIT", 0, limit)
-        return [Entry(Shown(surface, one[:KEY_BYTES], one[KEY_BYTES:]), None) for one in found]
+        return [Event(Impression(surface, one[:KEY_BYTES], one[KEY_BYTES:]), None) for one in found]
 
-    def forget(self, surface: int, *, before: int) -> None:
+    def prune(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
         names = ("settled", "changes", "snapshots", "sums", "histories")
         keys = ["versions", *(f"{surface}:{name}" for name in names), f"{surface}:open", "forgotten"]
-        while self._server.run(scripts.FORGET, keys, [surface, before, first_key(before), _PORTION]):
+        while self._server.run(scripts.FORGET, keys, [surface, before, min_key(before), _PORTION]):
             pass
 
     # Secrets and keys

@@ -6,20 +6,20 @@ Statements are written with PostgreSQL's placeholders.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from banditrank.errors import NameTakenError
-from banditrank.storage.base import Written
+from banditrank.errors import AlreadyExistsError
+from banditrank.storage.base import WriteResult
 from banditrank.storage.cells import cells_of
 from banditrank.storage.records import (
-    NOTHING,
+    EMPTY_SNAPSHOT,
     Change,
-    Entry,
+    Event,
     KeyRecord,
     Outcome,
-    Place,
+    ImpressionId,
     Snapshot,
     SurfaceRecord,
     Versions,
-    by_surface,
+    group_by_surface,
     is_storable,
 )
 from banditrank.storage.sql_database import Transaction
@@ -42,7 +42,7 @@ class SqlStore(SqlForgetting):
                 [name, definition, 1 if cells else 0],
             )
             if not rows:
-                raise NameTakenError("surface", name)
+                raise AlreadyExistsError("surface", name)
             if cells:
                 transaction.run("INSERT INTO changes VALUES (%s, 1, %s, 0)", [rows[0][0], cells])
             return self._keep_definition(transaction, SurfaceRecord(rows[0][0], name, definition, 1))
@@ -83,33 +83,33 @@ class SqlStore(SqlForgetting):
 
     # Learning
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, events: Sequence[Event], at: int) -> WriteResult:
         with self._transaction() as transaction:
             # Whoever writes to a surface is alone with it until the commit. So versions have no gap and are
             # committed in their order, and what is read below cannot change before it is used.
-            surfaces = {entry.shown.surface for entry in entries}
+            surfaces = {event.shown.surface for event in events}
             there = self._lock_surfaces(transaction, surfaces)
             present = [
-                entry for entry in entries if entry.shown.lapses >= there.get(entry.shown.surface, _NEVER)
+                event for event in events if event.shown.expires_at_ms >= there.get(event.shown.surface, _NEVER)
             ]
-            self._note(transaction, [entry for entry in present if entry.outcome is None])
+            self._note(transaction, [event for event in present if event.outcome is None])
             outcomes = {one.shown.place: one.outcome for one in present if one.outcome is not None}
             new = self._settle(transaction, outcomes)
             before = self._outcomes(transaction, [place for place in outcomes if place not in new])
             changes = self._add_changes(transaction, [one for one in present if one.shown.place in new], at)
             gone = surfaces - there.keys()
-            written = {entry.shown.place for entry in present}
-            places = {entry.shown.place for entry in entries if entry.shown.surface not in gone}
-            return Written(changes, before, gone, places - written)
+            written = {event.shown.place for event in present}
+            places = {event.shown.place for event in events if event.shown.surface not in gone}
+            return WriteResult(changes, before, gone, places - written)
 
     @abstractmethod
-    def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
+    def _settle(self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]) -> set[ImpressionId]:
         """Write outcomes of rankings that have none; return which."""
 
-    def _add_changes(self, transaction: Transaction, entries: Iterable[Entry], at: int) -> list[Change]:
+    def _add_changes(self, transaction: Transaction, events: Iterable[Event], at: int) -> list[Change]:
         """Add what outcomes that are new mean for the counts."""
         changes = []
-        for surface, counted in by_surface(entries).items():
+        for surface, counted in group_by_surface(events).items():
             if cells := cells_of(counted):
                 ((version,),) = transaction.run(
                     "UPDATE surfaces SET version = version + 1 WHERE number = %s RETURNING version", [surface]
@@ -146,7 +146,7 @@ class SqlStore(SqlForgetting):
         )
         for version, cells, saved, history in rows:
             return Snapshot(version, cells, saved, history or b"")
-        return NOTHING
+        return EMPTY_SNAPSHOT
 
     def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
         """Keep a snapshot."""

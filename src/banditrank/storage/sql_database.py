@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from banditrank.errors import StoreError
 from banditrank.storage.base import Store
-from banditrank.storage.tables import MIGRATIONS
+from banditrank.storage.migrations import MIGRATIONS
 
 Row = tuple[Any, ...]
 

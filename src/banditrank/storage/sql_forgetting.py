@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from banditrank.storage.records import first_key, is_storable
+from banditrank.storage.records import min_key, is_storable
 from banditrank.storage.sql_pieces import SqlPieces
 
 _PORTION = 1000  # rows that are thrown away at once: others who write wait no longer than that takes
@@ -20,15 +20,15 @@ _OF_SURFACES = {  # tables, and by which column there is an index of a surface's
 class SqlForgetting(SqlPieces):
     """A store in a database, as far as throwing away goes."""
 
-    def forget(self, surface: int, *, before: int) -> None:
+    def prune(self, surface: int, *, before: int) -> None:
         """Throw away what is old."""
         rows = self._read(
             "SELECT max(version) FROM snapshots WHERE surface = %s AND saved < %s", [surface, before]
         )
-        version, end = rows[0][0] or 0, first_key(before)
+        version, end = rows[0][0] or 0, min_key(before)
         with self._transaction() as transaction:
             if not self._lock_surfaces(transaction, [surface]):
-                return  # it is deleted, and `tidy` throws all of it away
+                return  # it is deleted, and `purge_deleted` throws all of it away
             transaction.run(
                 "UPDATE surfaces SET forgotten = %s WHERE number = %s AND forgotten < %s",
                 [before, surface, before],
@@ -50,7 +50,7 @@ class SqlForgetting(SqlPieces):
                 deleted = len(transaction.run(statement, [surface, *values, _PORTION]))
 
     def delete_surface(self, name: str) -> bool:
-        """Delete a surface, and leave to `tidy` what was learned of it."""
+        """Delete a surface, and leave to `purge_deleted` what was learned of it."""
         if not is_storable(name):
             return False
         with self._transaction() as transaction:
@@ -59,7 +59,7 @@ class SqlForgetting(SqlPieces):
                 transaction.run("INSERT INTO settings VALUES (%s, %s)", [f"{_DELETED}{number}", ""])
         return bool(rows)
 
-    def tidy(self) -> bool:
+    def purge_deleted(self) -> bool:
         """Delete a portion of what is left of deleted surfaces."""
         left = self._read("SELECT name FROM settings WHERE name LIKE %s LIMIT 1", [f"{_DELETED}%"])
         for (name,) in left:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.files import create_private, is_file, make_private
-from banditrank.storage.base import Written
+from banditrank.storage.base import WriteResult
 from banditrank.storage.cells import cells_of
-from banditrank.storage.connections import Connections
-from banditrank.storage.packing import packed
-from banditrank.storage.records import KEY_BYTES, Change, Entry, Outcome, Place, by_surface, time_of
+from banditrank.storage.connection_pool import ConnectionPool
+from banditrank.storage.impression_batches import packed
+from banditrank.storage.records import KEY_BYTES, Change, Event, Outcome, ImpressionId, group_by_surface, expiry_of
 from banditrank.storage.sql import SqlStore
 from banditrank.storage.sql_database import Row, Transaction
 
@@ -81,7 +81,7 @@ class SqliteStore(SqlStore):
         self.path = Path(path)
         self._patience = patience
         self._identity: tuple[int, int] | None = None  # of the file that was opened
-        self._connections = Connections(
+        self._connections = ConnectionPool(
             self._connect, is_stale=lambda _: self._is_replaced(), patience=patience
         )
         try:
@@ -167,13 +167,13 @@ class SqliteStore(SqlStore):
     def _has_settings(self, transaction: Transaction) -> bool:
         return bool(transaction.run("SELECT 1 FROM sqlite_master WHERE name = %s", ["settings"]))
 
-    def _write(self, entries: Sequence[Entry], at: int) -> Written:
+    def _write(self, events: Sequence[Event], at: int) -> WriteResult:
         """Write a group as if all of it were new, as it nearly always is; if it is not, step by step.
 
         Every statement lets other threads run, and waits until it is its turn again. So there is one for each
         surface, which `_WAY_IN` takes apart; if there is only one, it is a transaction of its own.
         """
-        groups = [_group(surface, some, at) for surface, some in by_surface(entries).items()]
+        groups = [_group(surface, some, at) for surface, some in group_by_surface(events).items()]
         with self._errors(), self._connections.one() as connection:
             try:
                 if len(groups) > 1:
@@ -185,15 +185,15 @@ class SqliteStore(SqlStore):
             if connection.in_transaction:
                 connection.execute("COMMIT" if is_written else "ROLLBACK")
         if not is_written:
-            return super()._write(entries, at)
+            return super()._write(events, at)
         changes = [
             Change(group.surface, version, group.cells, at)
             for group, ((version,),) in zip(groups, versions, strict=True)
             if group.cells
         ]
-        return Written(changes, {}, set(), set())
+        return WriteResult(changes, {}, set(), set())
 
-    def _settle(self, transaction: Transaction, outcomes: Mapping[Place, Outcome]) -> set[Place]:
+    def _settle(self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]) -> set[ImpressionId]:
         statement = "INSERT INTO outcomes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1"
         return {
             place for place, outcome in outcomes.items() if transaction.run(statement, [*place, outcome.code])
@@ -232,10 +232,10 @@ class _Group(NamedTuple):
     earliest: int  # when the first of them lapses
 
 
-def _group(surface: int, entries: Sequence[Entry], at: int) -> _Group:
-    settled = [entry for entry in entries if entry.outcome is not None]
-    keys = b"".join([entry.shown.key for entry in settled])
-    codes = ",".join([str(entry.outcome.code) for entry in settled if entry.outcome is not None])
-    shown = [entry.shown for entry in entries if entry.outcome is None]
-    earliest = time_of(min([entry.shown.key for entry in entries]))
+def _group(surface: int, events: Sequence[Event], at: int) -> _Group:
+    settled = [event for event in events if event.outcome is not None]
+    keys = b"".join([event.shown.key for event in settled])
+    codes = ",".join([str(event.outcome.code) for event in settled if event.outcome is not None])
+    shown = [event.shown for event in events if event.outcome is None]
+    earliest = expiry_of(min([event.shown.key for event in events]))
     return _Group(at, keys, f"[{codes}]", cells_of(settled), *packed(shown), surface, earliest)

@@ -48,8 +48,8 @@ def find_certificate_error(
         return f"{utility}: bound {bound!r} is below the best {best!r}"
     if not missing <= _amount(gap, unit) + slack:
         return f"{utility}: gap {gap!r} of value {value!r} understates the distance {missing!r}"
-    if solution.certified != (gap <= target_gap):
-        return f"{utility}: certified is {solution.certified} with gap {gap!r} and target gap {target_gap!r}"
+    if solution.is_certified != (gap <= target_gap):
+        return f"{utility}: certified is {solution.is_certified} with gap {gap!r} and target gap {target_gap!r}"
     return None
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 from banditrank.policies.base import CompiledPolicy, Policy
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 from banditrank.testing.leaks import assert_no_leaks
 
 MakePolicy: TypeAlias = Callable[[Problem], Policy]
@@ -30,7 +30,7 @@ TOLERANCE = 0.15  # two frequencies of N_DRAWS draws differ by more with probabi
 def problems() -> list[Problem]:
     """Return small problems of different shapes."""
     return [
-        generate("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
+        make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
         for seed, (n, m, k) in enumerate(SIZES)
     ]
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.generators import FAMILIES, exponential_bonuses, generate
+from banditrank.model.generators import FAMILIES, exponential_bonuses, make_problem
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.instance import Instance, as_instance
 from banditrank.utilities.utility import Utility
@@ -76,7 +76,7 @@ def generate_solver_problem(
 ) -> SolverProblem:
     """Return a random problem of a family; ``size`` is N, M, K."""
     n, m, k = size
-    problem = generate(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    problem = make_problem(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
     extra = exponential_bonuses(m, seed=seed) if bonuses else None
     return SolverProblem(problem.arrival_rates, problem.position_preferences, problem.item_means, extra)
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from banditrank.model.rankings import as_ranking
-from banditrank.solvers.method import Limits, Outcome
+from banditrank.solvers.solver import SolverOptions, SolverResult
 from banditrank.solvers.solution import Solution
-from banditrank.solvers.solve import DEFAULT_GAP, METHODS, SolverName, solve
+from banditrank.solvers.solve import DEFAULT_GAP, SOLVERS, SolverName, solve
 from banditrank.testing.certificates import ROUNDING, find_certificate_error, rounding_error
 from banditrank.testing.leaks import assert_no_leaks
 from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem, small_solver_problems
@@ -53,11 +53,11 @@ class SolverUnderTest:
         settings = {"target_gap": self.target_gap, "bonuses": problem.bonuses, **options}
         return solve(problem, utility, solver=self.name, **settings)
 
-    def outcome(self, problem: SolverProblem, utility: Utility, *, seconds: float = np.inf) -> Outcome:
+    def result(self, problem: SolverProblem, utility: Utility, *, seconds: float = np.inf) -> SolverResult:
         """Return the result of the method itself, without the corrections and checks of `solve`."""
         deadline = time.perf_counter() + seconds
-        return METHODS[self.name].run(
-            problem.instance(), utility, Limits(self.target_gap, deadline, None, share=1.0, seed=0)
+        return SOLVERS[self.name].run(
+            problem.instance(), utility, SolverOptions(self.target_gap, deadline, None, share=1.0, seed=0)
         )
 
 
@@ -66,7 +66,7 @@ def check_rankings_are_valid(solver: SolverUnderTest) -> None:
     for problem in small_solver_problems():
         for utility in solver.utilities:
             for seconds in (np.inf, 0.0):
-                ranking = solver.outcome(problem, utility, seconds=seconds).ranking
+                ranking = solver.result(problem, utility, seconds=seconds).ranking
                 as_ranking(ranking, n_items=problem.n_items, n_positions=problem.n_positions)
 
 
@@ -77,7 +77,7 @@ def check_bounds_hold(solver: SolverUnderTest) -> None:
             best = problem.best(utility)
             lowest = best - rounding_error(problem, utility, best)
             for seconds in (np.inf, 0.0):
-                bound = solver.outcome(problem, utility, seconds=seconds).upper_bound
+                bound = solver.result(problem, utility, seconds=seconds).upper_bound
                 assert bound >= lowest, f"{utility}: bound {bound!r} is below the best {best!r}"
 
 
@@ -148,7 +148,7 @@ def check_warm_start(solver: SolverUnderTest) -> None:
             for start in (backwards, cold.ranking):
                 warm = solver(problem, utility, warm_start=start)
                 _assert_same(warm.value, cold.value, solver.precision, f"{utility}: value from {start}")
-                assert warm.certified, f"{utility}: not certified from {start}"
+                assert warm.is_certified, f"{utility}: not certified from {start}"
 
 
 def check_ties_and_duplicates(solver: SolverUnderTest) -> None:
@@ -194,7 +194,7 @@ def check_types_with_arrival_rate_zero(solver: SolverUnderTest) -> None:
             for utility in solver.utilities:
                 solution = solver(more, utility)
                 _assert_same(solution.value, problem.best(utility), solver.precision, f"{utility}: value")
-                assert solution.certified, f"{utility}: not certified"
+                assert solution.is_certified, f"{utility}: not certified"
                 assert solution.user_type_values.shape == (problem.n_user_types + 1,)
 
 
@@ -243,18 +243,18 @@ def check_target_gap(solver: SolverUnderTest) -> None:
             best = problem.best(utility)
             for target_gap in (0.3, 1e-2, 1e-4):
                 solution = solver(problem, utility, target_gap=target_gap)
-                assert solution.certified, f"{utility}: not certified to {target_gap}"
+                assert solution.is_certified, f"{utility}: not certified to {target_gap}"
                 _assert_certificate(solution, problem, utility, best, target_gap)
 
 
 def check_no_leaks(solver: SolverUnderTest) -> None:
     """Solving leaks neither references to its inputs nor memory."""
     instance = generate_solver_problem("conflict", (3, 5, 3), 0, bonuses=True).instance()
-    limits = Limits(solver.target_gap, np.inf, None, share=1.0, seed=0)
+    options = SolverOptions(solver.target_gap, np.inf, None, share=1.0, seed=0)
 
     def solve_all() -> None:
         for utility in solver.utilities:
-            METHODS[solver.name].run(instance, utility, limits)
+            SOLVERS[solver.name].run(instance, utility, options)
 
     compiled = tuple(utility.compiled() for utility in solver.utilities)
     assert_no_leaks(solve_all, instance, compiled, calls=50)
@@ -263,7 +263,7 @@ def check_no_leaks(solver: SolverUnderTest) -> None:
 def _assert_solved(solver: SolverUnderTest, problem: SolverProblem, utility: Utility) -> Solution:
     solution, best = solver(problem, utility), problem.best(utility)
     _assert_same(solution.value, best, solver.precision, f"{utility}: value of {solution.ranking}")
-    assert solution.certified, f"{utility}: not certified, gap {solution.gap}"
+    assert solution.is_certified, f"{utility}: not certified, gap {solution.gap}"
     _assert_certificate(solution, problem, utility, best, solver.target_gap)
     return solution
 

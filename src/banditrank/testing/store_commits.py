@@ -6,9 +6,9 @@ from banditrank.storage.records import (
     DISCARDED,
     NOT_CLICKED,
     REWARD_UNITS,
-    Entry,
+    Event,
     Outcome,
-    Verdict,
+    CommitStatus,
     Versions,
 )
 from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
@@ -19,12 +19,12 @@ def check_outcomes_count_once(open_store: OpenStore) -> None:
     store = open_store()
     surface = store.create_surface("home", "{}").number
     one, two = shown(surface, 1), shown(surface, 2)
-    assert store.commit([Entry(one, None)]).verdicts == [Verdict.NOTED]
-    receipt = store.commit([Entry(one, CLICK), Entry(two, NOT_CLICKED)])
-    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED]
+    assert store.commit([Event(one, None)]).statuses == [CommitStatus.RECORDED]
+    receipt = store.commit([Event(one, CLICK), Event(two, NOT_CLICKED)])
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED]
     assert [change.version for change in receipt.changes] == [1]
-    again = open_store().commit([Entry(one, CLICK), Entry(two, CLICK), Entry(one, None)])
-    assert again.verdicts == [Verdict.REPEATED, Verdict.CONTRADICTED, Verdict.NOTED]
+    again = open_store().commit([Event(one, CLICK), Event(two, CLICK), Event(one, None)])
+    assert again.statuses == [CommitStatus.REPEATED, CommitStatus.CONFLICTING, CommitStatus.RECORDED]
     assert again.changes == []
     assert open_store().outcome(surface, one.key) == CLICK
     assert store.outcome(surface, shown(surface, 3).key) is None
@@ -40,9 +40,9 @@ def check_duplicates_in_a_group_count_once(open_store: OpenStore) -> None:
     store = open_store()
     surface = store.create_surface("home", "{}").number
     one = shown(surface, 1)
-    entries = [Entry(one, None), Entry(one, CLICK), Entry(one, CLICK), Entry(one, NOT_CLICKED)]
-    expected = [Verdict.NOTED, Verdict.COUNTED, Verdict.REPEATED, Verdict.CONTRADICTED]
-    assert store.commit(entries).verdicts == expected
+    entries = [Event(one, None), Event(one, CLICK), Event(one, CLICK), Event(one, NOT_CLICKED)]
+    expected = [CommitStatus.RECORDED, CommitStatus.COUNTED, CommitStatus.REPEATED, CommitStatus.CONFLICTING]
+    assert store.commit(entries).statuses == expected
     assert rounds_of(store, surface) == 1
 
 
@@ -55,13 +55,13 @@ def check_late_impressions_do_not_reopen(open_store: OpenStore) -> None:
     """An impression that arrives after its outcome is not opened again."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    store.commit([Entry(shown(surface, 1), CLICK)])
-    store.commit([Entry(shown(surface, 1), None), Entry(shown(surface, 2), None)])
-    store.commit([Entry(shown(surface, 2), None)])
-    found = open_store().open_entries(surface, since=0, until=10_000)
-    assert found == [Entry(shown(surface, 2), None)]
-    assert store.commit([Entry(found[0].shown, NOT_CLICKED)]).verdicts == [Verdict.COUNTED]
-    assert store.open_entries(surface, since=0, until=10_000) == []
+    store.commit([Event(shown(surface, 1), CLICK)])
+    store.commit([Event(shown(surface, 1), None), Event(shown(surface, 2), None)])
+    store.commit([Event(shown(surface, 2), None)])
+    found = open_store().pending_impressions(surface, since=0, until=10_000)
+    assert found == [Event(shown(surface, 2), None)]
+    assert store.commit([Event(found[0].shown, NOT_CLICKED)]).statuses == [CommitStatus.COUNTED]
+    assert store.pending_impressions(surface, since=0, until=10_000) == []
     assert rounds_of(store, surface) == 2
 
 
@@ -69,7 +69,7 @@ def check_graded_rewards(open_store: OpenStore) -> None:
     """A reward is stored to a millionth."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    store.commit([Entry(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
+    store.commit([Event(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
     assert totals_of(store, surface).counts(range(4)).rewards[1, 1, 1] == 0.25
 
 
@@ -77,8 +77,8 @@ def check_discarded_impressions_add_no_counts(open_store: OpenStore) -> None:
     """A discarded impression is closed, and adds no change."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    assert store.commit([Entry(shown(surface, 1), DISCARDED)]) == ([Verdict.COUNTED], [])
-    assert store.commit([Entry(shown(surface, 1), CLICK)]).verdicts == [Verdict.CONTRADICTED]
+    assert store.commit([Event(shown(surface, 1), DISCARDED)]) == ([CommitStatus.COUNTED], [])
+    assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.CONFLICTING]
     assert rounds_of(store, surface) == 0
 
 
@@ -87,18 +87,18 @@ def check_commits_are_atomic(open_store: OpenStore) -> None:
     store = open_store()
     one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
     no_position = Outcome(7, REWARD_UNITS)
-    good = [Entry(shown(one, 1), CLICK), Entry(shown(one, 2), None), Entry(shown(two, 1), CLICK)]
+    good = [Event(shown(one, 1), CLICK), Event(shown(one, 2), None), Event(shown(two, 1), CLICK)]
     try:
-        store.commit([*good, Entry(shown(two, 2), no_position)])
+        store.commit([*good, Event(shown(two, 2), no_position)])
     except IndexError:
         pass
     else:
         raise AssertionError("a click below the last position was counted")
     for surface in (one, two):
         assert open_store().outcome(surface, shown(surface, 1).key) is None
-        assert open_store().open_entries(surface, since=0, until=10_000) == []
+        assert open_store().pending_impressions(surface, since=0, until=10_000) == []
         assert open_store().versions()[surface] == Versions(1, 0)
-    assert store.commit(good).verdicts == [Verdict.COUNTED, Verdict.NOTED, Verdict.COUNTED]
+    assert store.commit(good).statuses == [CommitStatus.COUNTED, CommitStatus.RECORDED, CommitStatus.COUNTED]
 
 
 def check_commit_of_several_surfaces(open_store: OpenStore) -> None:
@@ -106,9 +106,9 @@ def check_commit_of_several_surfaces(open_store: OpenStore) -> None:
     store = open_store()
     one, two = store.create_surface("one", "{}").number, store.create_surface("two", "{}").number
     receipt = store.commit(
-        [Entry(shown(one, 1), CLICK), Entry(shown(two, 1), CLICK), Entry(shown(99, 1), CLICK)]
+        [Event(shown(one, 1), CLICK), Event(shown(two, 1), CLICK), Event(shown(99, 1), CLICK)]
     )
-    assert receipt.verdicts == [Verdict.COUNTED, Verdict.COUNTED, Verdict.GONE]
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED, CommitStatus.DELETED]
     assert {change.surface: change.version for change in receipt.changes} == {one: 1, two: 1}
     assert rounds_of(store, one) == 1
     assert rounds_of(store, two) == 1
@@ -119,7 +119,7 @@ def check_changes_are_ordered(open_store: OpenStore) -> None:
     store = open_store()
     surface = store.create_surface("home", "{}").number
     for number in range(5):
-        store.commit([Entry(shown(surface, number), CLICK)])
+        store.commit([Event(shown(surface, number), CLICK)])
     assert [change.version for change in open_store().changes(surface, after=0)] == [1, 2, 3, 4, 5]
     assert [change.version for change in store.changes(surface, after=3)] == [4, 5]
     assert [change.version for change in store.changes(surface, after=1, limit=2)] == [2, 3]
@@ -132,8 +132,8 @@ def check_versions(open_store: OpenStore) -> None:
     record = store.create_surface("home", "{}")
     surface = record.number
     assert store.versions() == {surface: Versions(1, 0)}
-    store.commit([Entry(shown(surface, 1), CLICK)])
-    store.commit([Entry(shown(surface, 1), CLICK), Entry(shown(surface, 2), None)])
+    store.commit([Event(shown(surface, 1), CLICK)])
+    store.commit([Event(shown(surface, 1), CLICK), Event(shown(surface, 2), None)])
     store.update_surface(record, "[]")
     assert open_store().versions() == {surface: Versions(2, 1)}
 
@@ -142,15 +142,15 @@ def check_open_impressions(open_store: OpenStore) -> None:
     """Impressions without an outcome are found by their expiry."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    entries = [Entry(shown(surface, number, lapses=1000 * number), None) for number in (3, 1, 2, 4)]
+    entries = [Event(shown(surface, number, expires_at_ms=1000 * number), None) for number in (3, 1, 2, 4)]
     store.commit(entries)
-    store.commit([Entry(entries[2].shown, CLICK)])
-    store.forget(surface, before=1000)
-    found = open_store().open_entries(surface, since=1000, until=4000)
+    store.commit([Event(entries[2].shown, CLICK)])
+    store.prune(surface, before=1000)
+    found = open_store().pending_impressions(surface, since=1000, until=4000)
     assert found == [entries[1], entries[0]]
-    assert found[0].shown.lapses == 1000
+    assert found[0].shown.expires_at_ms == 1000
     assert store.outcome(surface, found[0].shown.key) is None
-    assert store.open_entries(surface, since=0, until=10_000, limit=1) == [entries[1]]
+    assert store.pending_impressions(surface, since=0, until=10_000, limit=1) == [entries[1]]
 
 
 def check_open_impressions_are_ordered_by_expiry(open_store: OpenStore) -> None:
@@ -160,20 +160,20 @@ def check_open_impressions_are_ordered_by_expiry(open_store: OpenStore) -> None:
     surface = store.create_surface("home", "{}").number
     numbers = rng.permutation(400)
     for group in np.split(numbers, 100):
-        store.commit([Entry(shown(surface, int(one), lapses=1000 + int(one)), None) for one in group])
+        store.commit([Event(shown(surface, int(one), expires_at_ms=1000 + int(one)), None) for one in group])
     settled = {int(one) for one in numbers[::3]}
-    store.commit([Entry(shown(surface, one, lapses=1000 + one), CLICK) for one in settled])
+    store.commit([Event(shown(surface, one, expires_at_ms=1000 + one), CLICK) for one in settled])
     still_open = [one for one in range(400) if one not in settled]
-    found = store.open_entries(surface, since=1050, until=1350, limit=100)
-    assert [entry.shown.lapses - 1000 for entry in found] == [one for one in still_open if one >= 50][:100]
-    assert len(store.open_entries(surface, since=0, until=5000)) == len(still_open)
+    found = store.pending_impressions(surface, since=1050, until=1350, limit=100)
+    assert [entry.shown.expires_at_ms - 1000 for entry in found] == [one for one in still_open if one >= 50][:100]
+    assert len(store.pending_impressions(surface, since=0, until=5000)) == len(still_open)
 
 
 def check_change_times(open_store: OpenStore) -> None:
     """A change has the time of its commit; that of initial counts is 0."""
     store = open_store()
     surface = store.create_surface("home", "{}", cells=bytes(22)).number
-    told = store.commit([Entry(shown(surface, 1), CLICK)], at=1_700_000_000_123).changes
+    told = store.commit([Event(shown(surface, 1), CLICK)], at=1_700_000_000_123).changes
     assert [change.at for change in told] == [1_700_000_000_123]
     assert [change.at for change in open_store().changes(surface, after=0)] == [0, 1_700_000_000_123]
 
@@ -189,9 +189,9 @@ def check_counts_add_up(open_store: OpenStore) -> None:
         for number in range(int(rng.integers(1, 6))):
             items = tuple(rng.permutation(4)[:2].tolist())
             position = int(rng.integers(-1, 2))
-            entries.append(Entry(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
+            entries.append(Event(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
             if position >= 0:
-                entries[-1] = Entry(entries[-1].shown, Outcome(position, REWARD_UNITS))
+                entries[-1] = Event(entries[-1].shown, Outcome(position, REWARD_UNITS))
                 rewards[1, items[position], position] += 1
             displays[1, items, [0, 1]] += 1
         store.commit(entries)

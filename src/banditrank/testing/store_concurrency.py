@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 from banditrank.storage.base import Store
-from banditrank.storage.records import NOT_CLICKED, Entry, Snapshot, Verdict
+from banditrank.storage.records import NOT_CLICKED, Event, Snapshot, CommitStatus
 from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
 
 _THREADS = 4
@@ -42,7 +42,7 @@ def check_concurrent_commits(open_store: OpenStore) -> None:
         def write() -> None:
             for _ in range(_ROUNDS):
                 number = next(numbers)
-                own.commit([Entry(shown(surface, number), CLICK), Entry(shown(surface, number // 2), CLICK)])
+                own.commit([Event(shown(surface, number), CLICK), Event(shown(surface, number // 2), CLICK)])
 
         return write
 
@@ -56,26 +56,26 @@ def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
     """Of parallel feedback for the same impression exactly one counts."""
     store = open_store()
     surface = store.create_surface("home", "{}").number
-    verdicts: list[list[Verdict]] = []
+    statuses: list[list[CommitStatus]] = []
 
     def writing(own: Store, number: int) -> Callable[[], None]:
         outcome = CLICK if number % 2 else NOT_CLICKED
 
         def write() -> None:
-            entries = [Entry(shown(surface, ranking), outcome) for ranking in range(_ROUNDS)]
+            entries = [Event(shown(surface, ranking), outcome) for ranking in range(_ROUNDS)]
             if number > 1:
                 entries.reverse()
-            given: list[Verdict] = []
+            given: list[CommitStatus] = []
             for start in range(0, _ROUNDS, 5):
-                given += own.commit(entries[start : start + 5]).verdicts
-            verdicts.append(given if number < 2 else given[::-1])
+                given += own.commit(entries[start : start + 5]).statuses
+            statuses.append(given if number < 2 else given[::-1])
 
         return write
 
     run_in_threads(*(writing(open_store(), number) for number in range(_THREADS)))
-    for given in zip(*verdicts, strict=True):
+    for given in zip(*statuses, strict=True):
         of_kind = Counter(given)
-        assert of_kind == {Verdict.COUNTED: 1, Verdict.REPEATED: 1, Verdict.CONTRADICTED: 2}, given
+        assert of_kind == {CommitStatus.COUNTED: 1, CommitStatus.REPEATED: 1, CommitStatus.CONFLICTING: 2}, given
     assert rounds_of(store, surface) == _ROUNDS
 
 
@@ -89,7 +89,7 @@ def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
             for ranking in range(_ROUNDS):
-                own.commit([Entry(shown(surface, 1000 * number + ranking), CLICK)])
+                own.commit([Event(shown(surface, 1000 * number + ranking), CLICK)])
 
         return write
 
@@ -119,8 +119,8 @@ def check_no_deadlocks(open_store: OpenStore) -> None:
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
             for ranking in range(_ROUNDS):
-                entries = [Entry(shown(one, 1000 * number + ranking), CLICK) for one in surfaces]
-                entries += [Entry(shown(one, ranking), CLICK) for one in surfaces]
+                entries = [Event(shown(one, 1000 * number + ranking), CLICK) for one in surfaces]
+                entries += [Event(shown(one, ranking), CLICK) for one in surfaces]
                 own.commit(entries if number % 2 else entries[::-1])
 
         return write
@@ -135,7 +135,7 @@ def check_no_deadlocks(open_store: OpenStore) -> None:
                 version = own.versions()[surface].version
                 cells = totals_of(own, surface, up_to=version).cells()
                 own.save_snapshot(surface, Snapshot(version, cells, revision))
-                own.forget(surface, before=revision)
+                own.prune(surface, before=revision)
             own.check()
 
     run_in_threads(maintain, *(writing(open_store(), number) for number in (1, 2, 3)))

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
-from banditrank.storage.records import REWARD_UNITS, Outcome, Shown, first_key, pack_ranking
+from banditrank.storage.records import REWARD_UNITS, Outcome, Impression, min_key, pack_ranking
 
 OpenStore: TypeAlias = Callable[[], Store]
 """Opens the store under test, empty at first; further calls open it as another process would."""
@@ -13,9 +13,9 @@ OpenStore: TypeAlias = Callable[[], Store]
 CLICK = Outcome(0, REWARD_UNITS)
 
 
-def shown(surface: int, number: int, *, lapses: int = 1000, items: tuple[int, ...] = (3, 1)) -> Shown:
+def shown(surface: int, number: int, *, expires_at_ms: int = 1000, items: tuple[int, ...] = (3, 1)) -> Impression:
     """Return an impression identified by a number."""
-    return Shown(surface, first_key(lapses)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
+    return Impression(surface, min_key(expires_at_ms)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
 
 
 def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals:

@@ -9,11 +9,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from banditrank.errors import NameTakenError
+from banditrank.errors import AlreadyExistsError
 from banditrank.storage.records import (
     NOT_CLICKED,
-    NOTHING,
-    Entry,
+    EMPTY_SNAPSHOT,
+    Event,
     KeyRecord,
     Versions,
 )
@@ -48,18 +48,18 @@ def check_surface_with_initial_counts(open_store: OpenStore) -> None:
     """Initial counts of a surface are its first change; versions continue from there."""
     store = open_store()
     source = store.create_surface("source", "{}").number
-    store.commit([Entry(shown(source, 1), CLICK), Entry(shown(source, 2), NOT_CLICKED)])
+    store.commit([Event(shown(source, 1), CLICK), Event(shown(source, 2), NOT_CLICKED)])
     cells = totals_of(store, source).cells()
     copy = store.create_surface("copy", "{}", cells=cells).number
     assert open_store().versions()[copy] == Versions(1, 1)
     assert [(one.version, one.cells) for one in open_store().changes(copy, after=0)] == [(1, cells)]
-    assert store.snapshot(copy) == NOTHING
-    assert store.commit([Entry(shown(copy, 1), CLICK)]).changes[0].version == 2
+    assert store.snapshot(copy) == EMPTY_SNAPSHOT
+    assert store.commit([Event(shown(copy, 1), CLICK)]).changes[0].version == 2
     counts = totals_of(open_store(), copy).counts(range(4))
     assert (counts.rounds, counts.rewards.sum()) == (3, 2)
     try:
         store.create_surface("copy", "{}", cells=cells)
-    except NameTakenError:
+    except AlreadyExistsError:
         assert rounds_of(store, copy) == 3
     else:
         raise AssertionError("a duplicate name was accepted")
@@ -71,7 +71,7 @@ def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
     first = store.create_surface("home", "{}")
     try:
         open_store().create_surface("home", "[]")
-    except NameTakenError:
+    except AlreadyExistsError:
         assert store.find_surface("home") == first
     else:
         raise AssertionError("a duplicate name was accepted")

@@ -52,7 +52,7 @@ class Utility:
         if shares.ndim != 1 or shares.shape != worth.shape:
             raise InvalidInputError("weights and values", "must be lists of the same length", shares.shape)
         total = formulas.collective(self.compiled(), shares, worth)
-        self.raise_failure()
+        self.raise_callback_error()
         return total
 
     def collectives(self, weights: ArrayLike, values: ArrayLike) -> NDArray[np.float64]:
@@ -69,7 +69,7 @@ class Utility:
         shares = np.ascontiguousarray(np.broadcast_to(np.asarray(weights, dtype=np.float64), worth.shape))
         totals = np.empty(len(worth))
         formulas.collectives(self.compiled(), shares, worth, totals)
-        self.raise_failure()
+        self.raise_callback_error()
         return totals
 
     def of(self, values: ArrayLike) -> NDArray[np.float64]:
@@ -77,10 +77,10 @@ class Utility:
         compiled = self.compiled()
         values = np.asarray(values, dtype=np.float64)
         flat = [formulas.utility_of(compiled, float(value)) for value in values.ravel()]
-        self.raise_failure()
+        self.raise_callback_error()
         return np.array(flat).reshape(values.shape)
 
-    def raise_failure(self) -> None:
+    def raise_callback_error(self) -> None:
         """Raise an error if the function has failed since it was last asked."""
         compiled = self.compiled()
         for role, pointer in (("function", compiled.function), ("derivative", compiled.derivative)):
@@ -201,14 +201,14 @@ def custom(
     return utility
 
 
-def find_utility(name: "str | Utility") -> Utility:
+def as_utility(name: "str | Utility") -> Utility:
     """Return a utility by name: ``utilitarian``, ``nash``, ``maximin``, or one with numbers after colons.
 
     ``alpha:2`` is `alpha_fair`, ``sigmoid:20:0.3`` is `sigmoid`, ``ramp:0.2:0.4`` is `ramp`.
 
     Examples
     --------
-    >>> find_utility("alpha:0.5").shape
+    >>> as_utility("alpha:0.5").shape
     'concave'
     """
     if isinstance(name, Utility):

@@ -12,12 +12,12 @@ from banditrank.experiments.compare.policy_variants import (
     position_knowledge,
 )
 from banditrank.experiments.compare.suites import SUITES
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 
 
 def test_all_policies_but_the_oracle_are_compared() -> None:
     assert set(POLICY_NAMES) - set(ALL_POLICIES) == {"auto", "oracle"}
-    assert set(FIELD) | set(ORDERED_NAMES) | {"thompson-rank", "random"} <= set(ALL_POLICIES)
+    assert set(BASELINES) | set(ORDERED_POLICY_NAMES) | {"thompson-rank", "random"} <= set(ALL_POLICIES)
     assert find_policy_names() == list(ALL_POLICIES)
 
 
@@ -37,18 +37,18 @@ def test_other_names_are_refused(name: str) -> None:
 
 def test_position_knowledge_of_all_policies() -> None:
     known = {name: position_knowledge(name) for name in ALL_POLICIES}
-    assert {name for name in known if known[name] == "order given"} == set(ORDERED_NAMES)
+    assert {name for name in known if known[name] == "order given"} == set(ORDERED_POLICY_NAMES)
     assert {name for name in known if known[name] == "examination known"} == {"pbm-ucb", "pbm-ts", "pbm-pie"}
-    assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(ORDERED_NAMES)
+    assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(ORDERED_POLICY_NAMES)
     assert known["ucb-rank"] == known["grab"] == known["random"] == "nothing"
 
 
 def test_where_the_problem_changes_each_policy_also_runs_with_a_window() -> None:
     names = ["ucb-rank", "grab", "random"]
     assert [each.label for each in policy_variants(SUITES["table1"], names, 5000)] == names
-    changing = policy_variants(SUITES["item-jumps"], names, 5000)
-    assert [each.label for each in changing] == [*names, "ucb-rank+window", "grab+window"]
-    assert changing[-1].memory == "window:500"
+    make_timeline = policy_variants(SUITES["item-jumps"], names, 5000)
+    assert [each.label for each in make_timeline] == [*names, "ucb-rank+window", "grab+window"]
+    assert make_timeline[-1].memory == "window:500"
 
 
 def test_a_quick_run_skips_slow_policies_unless_there_are_no_others() -> None:
@@ -74,5 +74,5 @@ def test_policies_receive_the_parameters_that_they_need_to_know() -> None:
 
 
 def test_auto_is_an_alias_of_the_default_policy() -> None:
-    assert find_policy("auto", SUITES["table1"].make_problem(1000)).name == DEFAULT_POLICY
+    assert make_policy("auto", SUITES["table1"].make_problem(1000)).name == DEFAULT_POLICY
     assert position_knowledge(DEFAULT_POLICY) == "nothing"

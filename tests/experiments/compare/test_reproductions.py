@@ -27,10 +27,10 @@ from banditrank.experiments.compare.reproductions.radlinski2008 import (
 from banditrank.experiments.compare.reproductions.regret_reproduction import RegretReproduction
 from banditrank.experiments.compare.reproductions.zoghi2017 import BATCH_RANK
 from banditrank.experiments.study import Frames, Study, StudyResult
-from banditrank.model.click_models import make_world
+from banditrank.model.click_models import compile_problem
 from banditrank.model.position_based import PositionBased
-from banditrank.policies.catalog import FIELD
-from banditrank.simulation.run import UNROLL_FROM
+from banditrank.policies.catalog import BASELINES
+from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 
 ALL = (
     *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
@@ -84,7 +84,7 @@ def analyse(reproduction: RegretReproduction, changed: dict[str, pd.DataFrame] |
 
 
 def test_every_baseline_has_a_reproduction() -> None:
-    assert set(REPRODUCTIONS) == set(FIELD) == {*CONFIRMING, "bubble-rank"}
+    assert set(REPRODUCTIONS) == set(BASELINES) == {*CONFIRMING, "bubble-rank"}
     for policy, study in REPRODUCTIONS.items():
         assert study.name == f"paper-{policy}"
         assert (study.claim_heading, study.has_verdict) == ("Its paper says", True)
@@ -107,7 +107,7 @@ def test_confirming_data_agree(reproduction: RegretReproduction) -> None:
 
 @pytest.mark.parametrize("reproduction", ALL, ids=lambda reproduction: reproduction.policy)
 def test_no_loop_is_compiled_for_one_reproduction_alone(reproduction: RegretReproduction) -> None:
-    assert reproduction.horizon * reproduction.replications < UNROLL_FROM
+    assert reproduction.horizon * reproduction.replications < MIN_UNROLL_ROUNDS
 
 
 LINEAR = made_up(lambda t: t / 50)
@@ -185,7 +185,7 @@ def test_the_bound_of_combucb1_is_the_theorems() -> None:
 
 
 def test_click_probabilities_are_those_of_the_paper() -> None:
-    tables = make_world(FIVE_ITEMS, click_model=PositionBased())
+    tables = compile_problem(FIVE_ITEMS, click_model=PositionBased())
     ranking = np.array([4, 0, 2], dtype=np.uintp)
     expected = 0.9 * 0.05 + 0.6 * 0.45 + 0.3 * 0.25
     assert PositionBased().value(tables, 0, ranking) == pytest.approx(expected)

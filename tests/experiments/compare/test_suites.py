@@ -9,7 +9,7 @@ from banditrank import kdd2012
 from banditrank.experiments.compare.suites import ALL_SUITES, SUITES, Suite
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
-from banditrank.simulation.run import UNROLL_FROM
+from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 
 every_suite = pytest.mark.parametrize("suite", ALL_SUITES, ids=lambda suite: suite.name)
 
@@ -31,7 +31,7 @@ def test_a_description_has_two_sentences_and_a_quick_run_is_smaller(suite: Suite
 
 @every_suite
 def test_no_loop_is_compiled_for_one_suite_alone(suite: Suite) -> None:
-    assert suite.horizon * suite.replications < UNROLL_FROM
+    assert suite.horizon * suite.replications < MIN_UNROLL_ROUNDS
 
 
 @every_suite

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from banditrank import Problem, generate, kdd2012
+from banditrank import Problem, make_problem, kdd2012
 from banditrank.experiments.regret_order import bounds
 from banditrank.model.values import user_type_values
 
@@ -49,7 +49,7 @@ def test_bounds_of_a_small_problem() -> None:
         assert fourth == pytest.approx(2 * 4 * 16 * math.sqrt(t * log) / 0.01 + INITIAL + 2 * log)
 
 
-RANDOM = [generate("random", n_user_types=3, n_items=5, n_positions=3, seed=seed) for seed in range(5)]
+RANDOM = [make_problem("random", n_user_types=3, n_items=5, n_positions=3, seed=seed) for seed in range(5)]
 
 
 @pytest.mark.parametrize("problem", [kdd2012(), *RANDOM], ids=lambda problem: problem.name)

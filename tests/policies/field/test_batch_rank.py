@@ -3,7 +3,7 @@ import pytest
 from helpers.field_play import ByHand, play
 
 from banditrank.model.problem import Problem
-from banditrank.policies.field.batch_rank import BatchRank
+from banditrank.policies.baselines.batch_rank import BatchRank
 from banditrank.simulation.simulate import simulate
 
 

@@ -4,8 +4,8 @@ from helpers.field_play import ByHand, play
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
-from banditrank.policies.field.bubble_rank import BubbleRank
-from banditrank.statistics.counts import Counts
+from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.counts.counts import Counts
 
 
 def _wrong_pairs(ranking: list[int]) -> int:
@@ -135,6 +135,6 @@ def test_what_is_known_survives_items_that_come_and_go() -> None:
     hand.state.lists.wins[0, 1, 0] = 5.0
     kept = np.array([-1, 2, 1, 0])  # 3 left, 0 is new
     counts = Counts.empty(n_user_types=1, n_items=4, n_positions=2)
-    state = policy.resume(hand.state, counts, kept)
+    state = policy.update_items(hand.state, counts, kept)
     assert state.lists.items[0].tolist() == [2, 3, 1, 0]
     assert np.argwhere(state.lists.wins[0]).tolist() == [[2, 3]]

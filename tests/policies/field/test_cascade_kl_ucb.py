@@ -4,10 +4,10 @@ from helpers.field_play import ByHand, play
 
 from banditrank.model.cascade import CASCADE
 from banditrank.model.problem import Problem
-from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
-from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
+from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
+from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 def test_looks_end_at_the_first_click() -> None:
@@ -30,7 +30,7 @@ def test_the_index_by_hand() -> None:
     # 5 looks, 1 click, in round 20: the bound solves 5 d(1/5, q) = ln 20 + 3 ln ln 20 = 6.287, q = 0.8855. An
     # item of 40 looks exceeds it from 27 clicks on: 40 d(27/40, 0.8855) = 6.23, 40 d(26/40, 0.8855) = 7.60.
     level = np.log(20) + 3 * np.log(np.log(20))
-    assert 5 * bernoulli_divergence(0.2, 0.8855) == pytest.approx(level, abs=2e-3)
+    assert 5 * bernoulli_kl(0.2, 0.8855) == pytest.approx(level, abs=2e-3)
     for clicks, first in ((26, 0), (27, 1)):
         hand = ByHand(CascadeKLUCB(), n_items=2, n_positions=2)
         hand.counts.arrivals[0] = 19
@@ -60,7 +60,7 @@ def test_statistics_survive_items_that_come_and_go() -> None:
     hand = ByHand(CascadeKLUCB(), n_items=3, n_positions=2)
     hand.observe([0, 1], [2, 0])
     counts = Counts.empty(n_user_types=1, n_items=4, n_positions=2)
-    state = CascadeKLUCB().resume(hand.state, counts, np.array([2, -1, -1, 0]))
+    state = CascadeKLUCB().update_items(hand.state, counts, np.array([2, -1, -1, 0]))
     assert state.looks.tolist() == [[1, 0, 0, 1]]
     assert state.clicks.tolist() == [[0, 0, 0, 1]]
     assert state.displays is counts.displays_by_position

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from helpers.field_play import EASY, play
 
-from banditrank.model.generators import generate
-from banditrank.policies.field.comb_ucb1 import CombUCB1
+from banditrank.model.generators import make_problem
+from banditrank.policies.baselines.comb_ucb1 import CombUCB1
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 @pytest.mark.parametrize(("arrivals", "first"), [(14, 1), (15, 0)])
@@ -32,7 +32,7 @@ def test_shows_the_best_of_all_rankings_by_index() -> None:
 def test_every_cell_is_shown_before_any_is_chosen() -> None:
     # Shown cells are left out while a ranking of others exists: K M cells take no more than M + K rounds.
     for n_items, n_positions in ((6, 3), (4, 4), (20, 4)):
-        problem = generate("random", n_user_types=1, n_items=n_items, n_positions=n_positions, seed=0)
+        problem = make_problem("random", n_user_types=1, n_items=n_items, n_positions=n_positions, seed=0)
         _, counts = play(CombUCB1(), problem, n_items + n_positions)
         assert counts.displays.min() >= 1
 

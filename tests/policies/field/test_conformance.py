@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from helpers.field_play import play
 
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, find_policy
-from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, make_policy
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
 from banditrank.testing.policies import (
     POLICY_CHECKS,
     MakePolicy,
@@ -30,8 +30,8 @@ def ranked_bandits(_: Problem, inner: str, treatment: Treatment) -> CompiledPoli
 
 POLICIES: dict[str, MakePolicy] = {
     **{
-        f"{name} {treatment}": partial(find_policy, name, treatment=treatment, horizon=1000)
-        for name in (*FIELD, *ORDERED_NAMES)
+        f"{name} {treatment}": partial(make_policy, name, treatment=treatment, horizon=1000)
+        for name in (*BASELINES, *ORDERED_POLICY_NAMES)
         for treatment in TREATMENTS
     },
     **{
@@ -72,8 +72,8 @@ NO_BELIEFS = {"pb-mhb", "pmed"}  # beside the counts they keep only what they ma
 @pytest.mark.parametrize("treatment", TREATMENTS)
 @pytest.mark.parametrize("name", BELIEFS)
 def test_counts_alone_give_the_same_beliefs(name: str, treatment: Treatment) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
-    policy = find_policy(name, problem, treatment=treatment)
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
+    policy = make_policy(name, problem, treatment=treatment)
     state, counts = play(policy, problem, 60)
     afresh = policy.start(counts, policy.new_scratch())
     for field in BELIEFS[name]:
@@ -86,14 +86,14 @@ def _assert_alike(kept: Any, made: Any) -> None:
 
 
 def test_what_policies_learn_from_counts_or_from_statistics_of_their_own_is_tested() -> None:
-    assert {name for name, policy in FIELD.items() if policy.own_statistics is None} <= set(
+    assert {name for name, policy in BASELINES.items() if policy.own_statistics is None} <= set(
         BELIEFS
     ) | NO_BELIEFS
 
 
 @pytest.mark.parametrize("make_policy", POLICIES.values(), ids=POLICIES)
 def test_every_round_is_counted_once(make_policy: MakePolicy) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=4)
     counts = play(make_policy(problem), problem, 100).counts
     assert counts.arrivals.sum() == 100
     assert (counts.displays.sum(axis=1) == counts.arrivals[:, None]).all()  # one item at each position

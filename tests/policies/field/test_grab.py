@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
-from banditrank.policies.field.grab import GRAB
-from banditrank.policies.field.parts.kullback_leibler import kl_upper
+from banditrank.policies.baselines.grab import GRAB
+from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 def _neighbours(leader: tuple[int, ...], means: NDArray[np.float64]) -> list[tuple[int, ...]]:
@@ -45,7 +45,7 @@ def _expected(counts: Counts, led: Counter[Any]) -> tuple[int, ...]:
     level = max(0.0, np.log(times + 1) + 3 * np.log(np.log(times + 1)))
 
     def optimism(ranking: tuple[int, ...]) -> float:
-        return sum(kl_upper(means[p, j], displays[p, j], level) for p, j in enumerate(ranking))
+        return sum(kl_ucb(means[p, j], displays[p, j], level) for p, j in enumerate(ranking))
 
     return max([leader, *_neighbours(leader, means)], key=optimism)
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 
-from banditrank.policies.field.parts.kullback_leibler import (
-    bernoulli_divergence,
-    exceeds,
+from banditrank.policies.baselines.components.kl_ucb import (
+    bernoulli_kl,
+    kl_ucb_exceeds,
     exploration_level,
-    kl_upper,
+    kl_ucb,
 )
 
 means = st.floats(0.0, 1.0, allow_subnormal=False)
@@ -23,31 +23,31 @@ levels = st.floats(1e-6, 1e3)
 def test_divergence_is_the_relative_entropy(p: float, q: float) -> None:
     expected = float(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
     # Close to each other, SciPy's terms cancel; and 1 − q is only as exact as q.
-    assert bernoulli_divergence(p, q) == pytest.approx(max(0.0, expected), rel=1e-6, abs=1e-12)
+    assert bernoulli_kl(p, q) == pytest.approx(max(0.0, expected), rel=1e-6, abs=1e-12)
 
 
 def test_divergence_keeps_its_digits_where_terms_cancel() -> None:
     # d(½, ½ + h) = −½ ln(1 − 4h²) = 2h² + 4h⁴ + …
-    assert bernoulli_divergence(0.5, 0.5 + 2.0**-30) == pytest.approx(2 * 2.0**-60, rel=1e-6)
+    assert bernoulli_kl(0.5, 0.5 + 2.0**-30) == pytest.approx(2 * 2.0**-60, rel=1e-6)
 
 
 @settings(deadline=None)
 @given(means, displays, levels)
 def test_upper_bound_is_where_the_divergence_reaches_the_level(p: float, n: float, level: float) -> None:
-    q = kl_upper(p, n, level)
+    q = kl_ucb(p, n, level)
     assert p <= q <= 1
     below, above = q - 1e-10, q + 1e-10
-    assert below <= p or n * bernoulli_divergence(p, below) <= level
-    assert above >= 1 or n * bernoulli_divergence(p, above) >= level
+    assert below <= p or n * bernoulli_kl(p, below) <= level
+    assert above >= 1 or n * bernoulli_kl(p, above) >= level
 
 
 def test_upper_bounds_in_closed_form() -> None:
-    assert kl_upper(0.0, 5.0, 2.0) == pytest.approx(1 - math.exp(-0.4), abs=1e-15)  # −ln(1−q) = 2/5
+    assert kl_ucb(0.0, 5.0, 2.0) == pytest.approx(1 - math.exp(-0.4), abs=1e-15)  # −ln(1−q) = 2/5
     # d(½, q) = c gives 4q(1−q) = e^(−2c)
-    assert kl_upper(0.5, 10.0, 1.0) == pytest.approx((1 + math.sqrt(1 - math.exp(-0.2))) / 2, abs=1e-13)
-    assert kl_upper(1.0, 5.0, 2.0) == 1.0
-    assert kl_upper(0.3, 5.0, 0.0) == 0.3
-    assert kl_upper(0.3, 0.0, 2.0) == 1.0
+    assert kl_ucb(0.5, 10.0, 1.0) == pytest.approx((1 + math.sqrt(1 - math.exp(-0.2))) / 2, abs=1e-13)
+    assert kl_ucb(1.0, 5.0, 2.0) == 1.0
+    assert kl_ucb(0.3, 5.0, 0.0) == 0.3
+    assert kl_ucb(0.3, 0.0, 2.0) == 1.0
 
 
 def test_the_level_never_falls_and_is_not_negative() -> None:
@@ -63,4 +63,4 @@ def test_a_bound_is_told_from_another_without_computing_it() -> None:
         mean = float(rng.choice([0.0, rng.random(), 1.0]))
         level = float(rng.choice([0.0, 5 * rng.random()]))
         bound = float(rng.choice([rng.random(), 1.0, 1.5]))
-        assert exceeds(mean, displays, level, bound) == (kl_upper(mean, displays, level) > bound)
+        assert kl_ucb_exceeds(mean, displays, level, bound) == (kl_ucb(mean, displays, level) > bound)

@@ -7,9 +7,9 @@ from scipy import stats
 from banditrank import UniformRandom, simulate
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
-from banditrank.policies.field.parts.random_walk import proposal_mass, propose, sweep
-from banditrank.policies.field.pb_mhb import PBMHB
-from banditrank.statistics.counts import Counts
+from banditrank.policies.baselines.components.random_walk import proposal_mass, propose, sweep
+from banditrank.policies.baselines.pb_mhb import PBMHB
+from banditrank.counts.counts import Counts
 from banditrank.testing.policies import dense_counts, problems
 
 

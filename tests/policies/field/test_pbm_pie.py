@@ -5,13 +5,13 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 
 from banditrank.errors import InvalidInputError
-from banditrank.model.generators import generate
-from banditrank.policies.catalog import find_policy
-from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
-from banditrank.policies.field.pbm_pie import PBMPIE, _find_rivals
-from banditrank.policies.sorting import sort_largest
+from banditrank.model.generators import make_problem
+from banditrank.policies.catalog import make_policy
+from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
+from banditrank.policies.baselines.pbm_pie import PBMPIE, _find_rivals
+from banditrank.policies.sorting import top_k
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 def upper_bound(displays: np.ndarray, clicks: np.ndarray, examination: np.ndarray, level: float) -> float:
@@ -38,7 +38,7 @@ def test_rivals_are_the_items_whose_bound_reaches_the_last_leader() -> None:
         state = PBMPIE(examination=(tuple(examination),)).start(
             Counts.from_arrays(displays, clicks, [100]), None
         )
-        sort_largest(state.estimates[0], state.leaders)
+        top_k(state.estimates[0], state.leaders)
         leaders = state.leaders.astype(int)
         assert leaders.tolist() == np.argsort(-state.estimates[0], kind="stable")[:3].tolist()
         last = state.estimates[0, leaders[-1]]
@@ -76,7 +76,7 @@ def test_an_item_likelier_to_be_better_is_a_rival_however_badly_it_fits() -> Non
         [[[100, 0], [100, 0], [10, 100]]], [[[90, 0], [50, 0], [10, 2]]], [210], rounds=210
     )
     state = PBMPIE(examination=((1.0, 0.2),)).start(counts, None)
-    sort_largest(state.estimates[0], state.leaders)
+    top_k(state.estimates[0], state.leaders)
     assert state.leaders.tolist() == [0, 1]
     assert _find_rivals(state, 0, 1.0) == 1
     assert state.rivals[0] == 2
@@ -98,8 +98,8 @@ def test_explores_in_the_last_position_every_other_round() -> None:
 
 
 def test_first_rounds_show_every_item_in_each_position() -> None:
-    problem = generate("random", n_user_types=1, n_items=7, n_positions=3, seed=0)
-    _, counts = play(find_policy("pbm-pie", problem), problem, 7)
+    problem = make_problem("random", n_user_types=1, n_items=7, n_positions=3, seed=0)
+    _, counts = play(make_policy("pbm-pie", problem), problem, 7)
     assert (counts.displays == 1).all()
 
 
@@ -108,13 +108,13 @@ def test_explores_as_little_as_any_good_policy_must() -> None:
     # ln T / d(κ_3 θ_k, κ_3 θ_3) times, in the last position. A finite T leaves terms of smaller order: the
     # ratio must be near 1, here within a factor of 1.5. Twenty seeds: its standard error is below .1.
     horizon = 100_000
-    policy = find_policy("pbm-pie", EXAMINED, horizon=horizon)
+    policy = make_policy("pbm-pie", EXAMINED, horizon=horizon)
     result = simulate(policy, EXAMINED, horizon, 20, seed=3, workers=1, keep_counts=True)
     assert result.counts is not None
     displays = np.mean([counts.displays[0] for counts in result.counts], axis=0)  # (M, K)
     for item in (0, 2):  # of means .15 and .05
         mean = float(EXAMINED.item_means[0, item])
-        least = np.log(horizon) / bernoulli_divergence(mean / 6, 0.25 / 6)
+        least = np.log(horizon) / bernoulli_kl(mean / 6, 0.25 / 6)
         assert 1 / 1.5 < displays[item, 0] / least < 1.5
         assert displays[item, 1:].sum() < 0.1 * displays[item, 0]
 
@@ -123,7 +123,7 @@ def test_regret_is_less_than_that_of_pbm_ucb() -> None:
     # As in the paper's experiments. Ten seeds each; the means differ by more than ten standard errors.
     ours, theirs = (
         simulate(policy, EXAMINED, 30_000, 10, seed=1, workers=1).final_regret
-        for policy in (find_policy("pbm-pie", EXAMINED), find_policy("pbm-ucb", EXAMINED))
+        for policy in (make_policy("pbm-pie", EXAMINED), make_policy("pbm-ucb", EXAMINED))
     )
     assert ours.max() < theirs.mean()
 

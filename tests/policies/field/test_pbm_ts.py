@@ -3,11 +3,11 @@ import pytest
 from helpers.field_play import EXAMINED
 from numpy.typing import NDArray
 
-from banditrank.policies.catalog import find_policy
-from banditrank.policies.field.parts.examined_posterior import draw_from_posterior
-from banditrank.policies.field.pbm_ts import PBMTS
+from banditrank.policies.catalog import make_policy
+from banditrank.policies.baselines.components.examined_posterior import sample_item_mean
+from banditrank.policies.baselines.pbm_ts import PBMTS
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ POSTERIORS = {
     "more clicks than there can be looks": ([10, 20], [2, 9], [0.5, 0.1]),
     "one click": ([6, 5], [1, 0], [0.9, 0.3]),
     "a miss where everybody looks": ([9, 40], [8, 20], [1.0, 0.4]),
-    "a Beta distribution": ([30, 0], [12, 0], [1.0, 0.3]),
+    "a BetaRewards distribution": ([30, 0], [12, 0], [1.0, 0.3]),
     "much": ([900, 7000], [300, 800], [0.9, 0.3]),
     "much and rare": ([20000, 300], [12, 0], [0.6, 0.4]),
 }
@@ -66,7 +66,7 @@ def test_draws_have_the_posterior_of_the_paper(
     state = PBMTS(examination=(tuple(kappa),)).start(counts, None)
     rng = np.random.default_rng(6)
     draws = np.sort(
-        [draw_from_posterior(state.posterior, state.known.examination, 0, 0, rng) for _ in range(n_draws)]
+        [sample_item_mean(state.posterior, state.known.examination, 0, 0, rng) for _ in range(n_draws)]
     )
     grid, cumulative = distribution(shown, clicked, np.array(kappa))
     expected = np.interp(draws, grid, cumulative)
@@ -77,6 +77,6 @@ def test_regret_is_less_than_that_of_pbm_ucb() -> None:
     # As in the paper's experiments. Ten seeds each; the means differ by more than ten standard errors.
     ours, theirs = (
         simulate(policy, EXAMINED, 30_000, 10, seed=1, workers=1).final_regret
-        for policy in (find_policy("pbm-ts", EXAMINED), find_policy("pbm-ucb", EXAMINED))
+        for policy in (make_policy("pbm-ts", EXAMINED), make_policy("pbm-ucb", EXAMINED))
     )
     assert ours.max() < theirs.mean()

@@ -3,10 +3,10 @@ import pytest
 from helpers.field_play import EASY
 
 from banditrank.errors import InvalidInputError
-from banditrank.policies.catalog import find_policy
-from banditrank.policies.field.pbm_ucb import PBMUCB
+from banditrank.policies.catalog import make_policy
+from banditrank.policies.baselines.pbm_ucb import PBMUCB
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_bound_holds_as_often_as_the_paper_proves(level: float) -> None:
 
 def test_regret_is_logarithmic() -> None:
     # The paper's theorem: O(ln T). Ten times the rounds multiply ln T by 1.25, √T by 3.16 and T by 10.
-    policy = find_policy("pbm-ucb", EASY)
+    policy = make_policy("pbm-ucb", EASY)
     result = simulate(policy, EASY, 100_000, 10, seed=1, checkpoints=[10_000, 100_000], workers=1)
     early, late = result.regret.mean(axis=0)
     assert early < late < 1.8 * early

@@ -10,19 +10,19 @@ from banditrank import UniformRandom, simulate
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
-from banditrank.policies.field.parts.pmed.alternatives import believe, divergence, find_closest
-from banditrank.policies.field.parts.pmed.likelihood import improve_estimates
-from banditrank.policies.field.parts.pmed.program import SLACK, Program, room_for_program, solve_program
-from banditrank.policies.field.pmed import PMED
+from banditrank.policies.baselines.components.pmed.alternatives import set_beliefs, divergence, find_closest
+from banditrank.policies.baselines.components.pmed.likelihood import scoring_step
+from banditrank.policies.baselines.components.pmed.program import SLACK, Program, init_program, solve_program
+from banditrank.policies.baselines.pmed import PMED
 
 Floats = NDArray[np.float64]
 
 
 def solved(items: list[float], positions: list[float]) -> tuple[float, Program, NDArray[np.uintp]]:
     """Return the loss of the least displays, for items and positions that are in order already."""
-    program = room_for_program(len(items), len(positions))
+    program = init_program(len(items), len(positions))
     leaders = np.arange(len(positions), dtype=np.uintp)
-    believe(program.alternatives, np.array(items), np.array(positions), leaders, leaders)
+    set_beliefs(program.alternatives, np.array(items), np.array(positions), leaders, leaders)
     return solve_program(program, leaders), program, leaders
 
 
@@ -102,7 +102,7 @@ def test_estimates_solve_the_likelihood_equations() -> None:
     rewards = np.floor(displays * rng.uniform(0.1, 0.6, (1, 3, 6)))
     items, positions = np.full((1, 6), 0.1), np.ones((1, 3))
     for _ in range(200):
-        improve_estimates(displays, rewards, items, positions, 0)
+        scoring_step(displays, rewards, items, positions, 0)
     means = positions[0][:, None] * items[0][None, :]
     score = (rewards[0] - displays[0] * means) / (1 - means)
     assert np.abs(score.sum(axis=0)).max() < 1e-6  # of the logarithms of θ, then of κ

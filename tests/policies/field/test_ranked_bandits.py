@@ -7,10 +7,10 @@ from helpers.field_play import ByHand
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.cascade import CASCADE
 from banditrank.model.problem import Problem
-from banditrank.policies.field.parts.kullback_leibler import kl_upper
-from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.components.kl_ucb import kl_ucb
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 POLICIES = {
     "ucb1": RankedBandits(),
@@ -79,7 +79,7 @@ def test_kl_ucb_chooses_the_largest_bound() -> None:
         n = bandits.chosen.sum() + 1
         level = np.log(n) + 3 * np.log(np.log(n))
         bounds = [
-            kl_upper(earned / chosen, chosen, level)
+            kl_ucb(earned / chosen, chosen, level)
             for earned, chosen in zip(bandits.earned[0, 0], bandits.chosen[0, 0], strict=True)
         ]
         assert bounds[hand.rank()[0]] == pytest.approx(max(bounds))
@@ -129,7 +129,7 @@ def test_statistics_survive_items_that_come_and_go() -> None:
     hand.state.bandits.earned[0, 0] = [1, 2, 3]
     hand.state.bandits.weights[0, 0] = [1, 3, 2]
     counts = Counts.empty(n_user_types=1, n_items=3, n_positions=1)
-    bandits = policy.resume(hand.state, counts, np.array([2, -1, 1])).bandits
+    bandits = policy.update_items(hand.state, counts, np.array([2, -1, 1])).bandits
     assert bandits.chosen.tolist() == [[[7, 0, 6]]]
     assert bandits.earned.tolist() == [[[3, 0, 2]]]
     assert bandits.weights.tolist() == [[[1, 1, 1.5]]]  # a new item is as good as the others on average

@@ -4,10 +4,10 @@ from helpers.field_play import ByHand, play
 
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
-from banditrank.policies.field.parts.blocks import blocks_from
-from banditrank.policies.field.top_rank import SCALE, TopRank, is_better
+from banditrank.policies.baselines.components.blocks import init_blocks
+from banditrank.policies.baselines.top_rank import SCALE, TopRank, is_better
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 DECREASING = Problem(
     [0.5, 0.5], [[0.5, 0.3, 0.2]] * 2, [[0.1, 0.9, 0.3, 0.7, 0.5], [0.7, 0.3, 0.5, 0.1, 0.9]]
@@ -61,7 +61,7 @@ def test_a_circle_is_one_block() -> None:
     better = np.zeros((1, 5, 5), dtype=np.bool_)
     for winner, loser in ((4, 0), (0, 1), (1, 2), (2, 0), (2, 3)):
         better[0, winner, loser] = True
-    blocks = blocks_from(better)
+    blocks = init_blocks(better)
     assert blocks.starts[0].tolist() == [1, 1, 1, 1, 0]
     assert blocks.ends[0, :2].tolist() == [1, 5]
 
@@ -99,7 +99,7 @@ def test_what_is_known_survives_items_that_come_and_go() -> None:
         hand.ranking[:] = 2
         hand.observe([1.0])
     kept = np.array([-1, 2, 0])
-    state = policy.resume(hand.state, Counts.empty(n_user_types=1, n_items=3, n_positions=1), kept)
+    state = policy.update_items(hand.state, Counts.empty(n_user_types=1, n_items=3, n_positions=1), kept)
     assert state.wins[0].tolist() == [[0, 0, 0], [0, 0, 20], [0, 0, 0]]
     assert state.blocks.starts[0].tolist() == [0, 0, 2]  # the new one is not known to be worse
 

@@ -6,14 +6,14 @@ from helpers.field_play import ByHand, play
 from numpy.typing import NDArray
 
 from banditrank.model.cascade import CASCADE
-from banditrank.model.click_models import ClickModel, make_world
+from banditrank.model.click_models import ClickModel, compile_problem
 from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
-from banditrank.policies.field.parts.ordered_partitions import compared, one_part
-from banditrank.policies.field.uni_rank import UniRank
+from banditrank.policies.baselines.components.ordered_partitions import init_comparisons, init_partition
+from banditrank.policies.baselines.uni_rank import UniRank
 from banditrank.policies.uniform import UniformRandom
 from banditrank.simulation.simulate import simulate
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 ATTRACTION = np.array([0.1, 0.8, 0.3, 0.55, 0.15, 0.05])
 EXAMINATION = np.array([1.0, 0.7, 0.4])
@@ -45,9 +45,9 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
         strength = rng.normal(size=6) * (case % 3)
         margins = np.sign(strength[:, None] - strength + rng.normal(size=(6, 6))) * rng.integers(0, 4, (6, 6))
         margins = np.triu(margins, 1) - np.triu(margins, 1).T  # ties, cycles and orders
-        partition = one_part(1, 6, 3)
+        partition = init_partition(1, 6, 3)
         hand = ByHand(UniRank(), n_items=6, n_positions=3)
-        state = hand.state._replace(comparisons=compared(margins[None], abs(margins[None])), leader=partition)
+        state = hand.state._replace(comparisons=init_comparisons(margins[None], abs(margins[None])), leader=partition)
         hand.state = state
         hand.rank()
         ends = [0, *partition.ends[0, : partition.parts[0]]]
@@ -60,7 +60,7 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
 def _settled(margins: list[list[int]], rounds: list[list[int]], times: int, n_positions: int) -> ByHand:
     """Play on from where items have been compared so often and the leader has led so often."""
     hand = ByHand(UniRank(), n_items=len(margins), n_positions=n_positions)
-    comparisons = compared(np.array([margins], float), np.array([rounds], float))
+    comparisons = init_comparisons(np.array([margins], float), np.array([rounds], float))
     hand.state = hand.state._replace(comparisons=comparisons)
     hand.rank()  # finds the leader
     hand.state.leading.times[0, hand.state.slots[0]] = times
@@ -120,7 +120,7 @@ def test_comparisons_are_fair_in_both_click_models(click_model: ClickModel) -> N
 
     All items in one part for 8,000 rounds, fixed seed.
     """
-    hand, world = ByHand(UniRank(), n_items=6, n_positions=3), make_world(WORLD, click_model=click_model)
+    hand, world = ByHand(UniRank(), n_items=6, n_positions=3), compile_problem(WORLD, click_model=click_model)
     users, rewards = np.random.default_rng(1), np.zeros(3)
     for _ in range(8000):
         click_model.draw(world, 0, hand.rank(), users, rewards)
@@ -149,7 +149,7 @@ def test_comparisons_survive_items_that_come_and_go() -> None:
     problem = Problem([1.0], [[0.6, 0.4]], [[0.9, 0.1, 0.5, 0.3]])
     played = play(UniRank(), problem, 200, click_model=CASCADE)
     kept = np.array([2, -1, 0])
-    state = UniRank().resume(played.state, Counts.empty(n_user_types=1, n_items=3, n_positions=2), kept)
+    state = UniRank().update_items(played.state, Counts.empty(n_user_types=1, n_items=3, n_positions=2), kept)
     before = played.state.comparisons
     assert state.comparisons.margins[0, 0, 2] == before.margins[0, 2, 0] != 0
     assert state.comparisons.rounds[0, 2, 0] == before.rounds[0, 0, 2]

@@ -17,7 +17,7 @@ import pytest
 
 from banditrank import (
     BanditRankError,
-    Beta,
+    BetaRewards,
     ClickModel,
     InvalidInputError,
     Policy,
@@ -118,7 +118,7 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
     odd = custom(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
         (UCBRank(0.25), {}),
-        (UCBRank(lambda t: 1 / t), {"rewards": Beta(2.0)}),
+        (UCBRank(lambda t: 1 / t), {"rewards": BetaRewards(2.0)}),
         (UCBRank(0.5, treatment="equal", utility="nash"), {"delay": 3}),
         (UCBRank(0.5, treatment="equal", utility=custom(lambda u: u / (u + 0.1), shape="non-concave")), {}),
         (UCBRank(0.5, treatment="equal", utility=odd, solver="enumeration"), {}),
@@ -236,7 +236,7 @@ def test_what_goes_wrong_there_is_told_here(ray_here: RayBackend, monkeypatch: p
     )
     told(Failing(), ArithmeticError, "no ranking today")
     with monkeypatch.context() as patch:
-        patch.setattr(ray_cluster, "RETRIES", 1)
+        patch.setattr(ray_cluster, "MAX_RETRIES", 1)
         told(Doomed(0.25), BanditRankError, r"replication \d was lost on the cluster .WorkerCrashedError")
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "__version__", "99.0")

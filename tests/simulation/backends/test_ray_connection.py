@@ -62,7 +62,7 @@ def test_an_address_where_somebody_else_is_is_refused(
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     """A real program with all that it has started, interrupted as a terminal does once something is saved."""
     program = (
-        "import banditrank.simulation.ledger as ledger; ledger.SAVE_EVERY = 0.0\n"
+        "import banditrank.simulation.result_store as ledger; ledger.SAVE_EVERY = 0.0\n"
         "from banditrank.cli.main import main; main()"
     )
     settings = ["--policy", "ucb-rank", "--horizon", "3000000", "--replications", "5000"]

@@ -10,7 +10,7 @@ from banditrank.experiments.compare.reproductions.catalog import REPRODUCTIONS
 from banditrank.experiments.compare.suites import SUITES
 from banditrank.experiments.report import COMPARISON, Report
 from banditrank.experiments.run_studies import run_studies
-from banditrank.policies.catalog import ORDERED
+from banditrank.policies.catalog import ORDERED_SUFFIX
 
 REPRODUCTIONS_NAME = "reproductions"
 """Name beside the suites for the reproductions of the policies' own papers."""
@@ -71,7 +71,7 @@ def compare(
     names = find_policy_names(policies)
     found = [suite for name, suite in SUITES.items() if name in suites or not suites]
     with_reproductions = REPRODUCTIONS_NAME in suites or not suites
-    reproduced = {name.removesuffix(ORDERED) for name in names} if with_reproductions else set()
+    reproduced = {name.removesuffix(ORDERED_SUFFIX) for name in names} if with_reproductions else set()
     studies = [
         *(suite_study.make_study(suite, names) for suite in found),
         *(study for policy, study in REPRODUCTIONS.items() if policy in reproduced),

@@ -9,7 +9,7 @@ from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.job import Job
 from banditrank.experiments.machine_info import describe_machine
 from banditrank.experiments.simulation_job import SimulationJob, checkpoints_with
-from banditrank.policies.catalog import ORDERED
+from banditrank.policies.catalog import ORDERED_SUFFIX
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import simulate
@@ -115,5 +115,5 @@ def sweep(suite: Suite, names: Sequence[str], seed: int, *, quick: bool) -> list
 
 
 def _microseconds_per_round(variant: PolicyVariant, n_items: int) -> float:
-    name = variant.name.removesuffix(ORDERED)
+    name = variant.name.removesuffix(ORDERED_SUFFIX)
     return MICROSECONDS_PER_ROUND.get(name, DEFAULT_MICROSECONDS_PER_ROUND) * max(1, n_items / 20)

@@ -11,7 +11,7 @@ from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import AUTO, ORDERED, POLICY_NAMES, find_policy
+from banditrank.policies.catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, make_policy
 from banditrank.policies.oracle import Oracle
 from banditrank.policies.thompson_rank import ThompsonRank
 from banditrank.policies.uniform import UniformRandom
@@ -48,7 +48,7 @@ class PolicyVariant:
 
     def make_policy(self, suite: Suite, problem: Problem | Timeline, horizon: int) -> CompiledPolicy:
         """Return the policy for a suite, with the parameters of the problem that it needs to know."""
-        return find_policy(
+        return make_policy(
             self.name,
             problem,
             treatment=suite.treatment,
@@ -104,7 +104,7 @@ def position_knowledge(label: str) -> PositionKnowledge:
     ['nothing', 'order assumed', 'order given', 'examination known']
     """
     name = label.removesuffix(WINDOW_SUFFIX)
-    positions = find_policy(name, kdd2012()).assumptions.positions
+    positions = make_policy(name, kdd2012()).assumptions.positions
     if positions == "order":
-        return "order given" if name.endswith(ORDERED) else "order assumed"
+        return "order given" if name.endswith(ORDERED_SUFFIX) else "order assumed"
     return "examination known" if positions == "examination" else "nothing"

@@ -18,7 +18,7 @@ from banditrank.experiments.compare.scores import final_regret
 from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.curves import draw_curves
 from banditrank.experiments.study import Frames, Study, StudyFigure, StudyResult, Table
-from banditrank.policies.violations import violations
+from banditrank.policies.violated_assumptions import violations
 
 if TYPE_CHECKING:
     import pandas as pd

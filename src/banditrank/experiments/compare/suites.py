@@ -8,12 +8,12 @@ import numpy as np
 from banditrank.experiments.formatting import join_words
 from banditrank.model.cascade import CASCADE
 from banditrank.model.catalog import kdd2012
-from banditrank.model.changes import changing
+from banditrank.model.changes import make_timeline
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Beta, Rewards
+from banditrank.model.rewards import BernoulliRewards, BetaRewards, Rewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import Treatment
 
@@ -57,7 +57,7 @@ class Suite:
     make_problem: Callable[[int], Problem | Timeline]
     treatment: Treatment = "personalized"
     utility: str = "utilitarian"
-    rewards: Rewards = field(default_factory=Bernoulli)
+    rewards: Rewards = field(default_factory=BernoulliRewards)
     click_model: ClickModel = SINGLE_LOOK
     horizon: int = HORIZON
     replications: int = REPLICATIONS
@@ -78,7 +78,7 @@ class Suite:
 
 def synthetic() -> Problem:
     """Return the problem of the paper's synthetic experiment: N = 3, M = 20, K = 4."""
-    return generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
+    return make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
 
 
 def rare_clicks() -> Problem:
@@ -118,11 +118,11 @@ def from_the_top(clicks: float = 1.0) -> Problem:
 
 
 def _conflict() -> Problem:
-    return generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    return make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
 
 
 def _changing(changes: str) -> Callable[[int], Timeline]:
-    return lambda horizon: changing(synthetic(), changes, horizon, seed=1)
+    return lambda horizon: make_timeline(synthetic(), changes, horizon, seed=1)
 
 
 _TABLE_1 = "Two user types, five ads and two positions, of which the second is examined more often"
@@ -167,7 +167,7 @@ ALL_SUITES = (
         "a Beta reward. Rewards then reveal which positions are examined; most policies of other papers do "
         "not use that.",
         make_problem=lambda _: synthetic(),
-        rewards=Beta(),
+        rewards=BetaRewards(),
     ),
     Suite(
         name="low-clicks",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from banditrank.experiments.formatting import join_words
 from banditrank.experiments.lemmas.sweep import MISS_RATES, WITHOUT_T
 from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
-from banditrank.figures import tidy
+from banditrank.figures import style_axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,7 @@ def _figure(worst: dict[tuple[int, float], float]) -> StudyFigure:
         axes.set_xlabel("bound on the rate")
         axes.set_ylabel("rate of errors above the radius (none: 0.0001)")
         axes.legend(frameon=False, fontsize="small")
-        tidy(axes)
+        style_axes(axes)
 
     caption = "Rate of errors above the lemma's radius, of the worst estimate, against the lemma's bound."
     return StudyFigure("coverage", caption, draw, width=6.5)

@@ -12,7 +12,7 @@ from banditrank.experiments.lock_in.sweep import PROBLEMS, scaled
 from banditrank.experiments.paper_policies import COEFFICIENTS, LABELS
 from banditrank.experiments.regret_order.bounds import initial_phase
 from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
-from banditrank.figures import tidy
+from banditrank.figures import style_axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,7 +198,7 @@ def _lock_in_figure(runs: "dict[str, pd.DataFrame]") -> StudyFigure:
         for axes in (left, right):
             axes.set_xscale("log", base=2)
             axes.set_xlabel("coefficient c")
-            tidy(axes)
+            style_axes(axes)
         right.set_yscale("log")
         left.set_ylabel("linear runs, %")
         right.set_ylabel("regret at the end")
@@ -229,7 +229,7 @@ def _phase_figure(phases: "dict[str, dict[float, pd.DataFrame]]") -> StudyFigure
         axes.set_xlabel("click rates, as a multiple of the problem's")
         axes.set_ylabel("rounds of the initial phase")
         axes.legend(frameon=False, fontsize="small")
-        tidy(axes)
+        style_axes(axes)
 
     caption = "The initial phase ends when every cell has a click, so it is longer with lower click rates."
     return StudyFigure("initial-phase", caption, draw, width=6.5)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank.estimators.estimates import Estimates, arrival_rates
 from banditrank.estimators.item_means import exposure, item_means
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.maximum_likelihood import likelihood_estimate
 from banditrank.estimators.position_preferences import position_preferences
 from banditrank.model.problem import Problem
 from banditrank.model.values import (
@@ -19,7 +19,7 @@ from banditrank.model.values import (
     user_type_values,
 )
 from banditrank.solvers.solve import best_equal_ranking, equal_value
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from banditrank.experiments.job import Job
 from banditrank.experiments.lock_in.estimate_losses import losses_by_estimator
-from banditrank.experiments.paper_policies import WITH_COEFFICIENT
+from banditrank.experiments.paper_policies import COEFFICIENT_POLICIES
 from banditrank.experiments.simulation_job import SimulationJob
 from banditrank.experiments.synthetic.sweep import synthetic_problem
 from banditrank.model.catalog import kdd2012
@@ -114,7 +114,7 @@ def sweep(seed: int, *, quick: bool) -> list[Job]:
             checkpoints=(horizon // 2, horizon),
             coefficient=coefficient,
         )
-        for name, policy in WITH_COEFFICIENT.items()
+        for name, policy in COEFFICIENT_POLICIES.items()
         for coefficient in (QUICK_COEFFICIENTS if quick else COEFFICIENTS)
     ]
     for rate in QUICK_RATES if quick else RATES:

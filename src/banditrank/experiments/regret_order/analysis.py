@@ -13,7 +13,7 @@ from banditrank.experiments.regret_order import bounds
 from banditrank.experiments.regret_order.sweep import SIZES, random_problems
 from banditrank.experiments.significance import BY_BOOTSTRAP, MeanRatio, ratio_of_means
 from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
-from banditrank.figures import tidy
+from banditrank.figures import style_axes
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 
@@ -208,7 +208,7 @@ def _figure(growths: dict[str, RegretGrowth]) -> StudyFigure:
             axes.set_title(f"{theorem.label}: {theorem.policy}", fontsize="medium", loc="left")
             axes.set_xlabel("round")
             axes.set_ylabel("regret")
-            tidy(axes)
+            style_axes(axes)
         figure.axes[0].legend(frameon=False, fontsize="small")
 
     caption = "Mean regret with the theorems' own schedules on Table 1, and the theorems' bounds."

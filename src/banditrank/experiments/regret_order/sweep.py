@@ -5,9 +5,9 @@ import numpy as np
 from banditrank.experiments.job import Job
 from banditrank.experiments.simulation_job import SimulationJob
 from banditrank.model.catalog import kdd2012
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Beta
+from banditrank.model.rewards import BetaRewards
 from banditrank.policies import schedules
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.greedy_rank import GreedyRank
@@ -48,7 +48,7 @@ def random_problems(size: str, count: int) -> tuple[Problem, ...]:
     """Return random problems of one of the sizes."""
     n, m, k = SIZES[size]
     return tuple(
-        generate("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=seed) for seed in range(count)
+        make_problem("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=seed) for seed in range(count)
     )
 
 
@@ -78,7 +78,7 @@ def sweep(seed: int, *, quick: bool) -> list[Job]:
                 horizon=horizon,
                 replications=2,
                 seed=seed,
-                rewards=Beta(),  # as in the paper's synthetic problem: the initial phase is short
+                rewards=BetaRewards(),  # as in the paper's synthetic problem: the initial phase is short
                 checkpoints=(horizon,),
                 microseconds_per_round=0.5,
             )

@@ -1,16 +1,16 @@
 """Jobs: the paper's policies and its baseline, with the coefficients of its section 5.1."""
 
 from banditrank.experiments.simulation_job import SimulationJob, checkpoints_with
-from banditrank.model.generators import generate
+from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Beta
+from banditrank.model.rewards import BetaRewards
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 
 PROBLEM_SEED = 0
-REWARDS = Beta()
+REWARDS = BetaRewards()
 HORIZON, QUICK_HORIZON = 300_000, 100_000
 REPLICATIONS, QUICK_REPLICATIONS = 20, 4
 OTHER_PROBLEMS, QUICK_OTHER_PROBLEMS = 20, 4
@@ -36,7 +36,7 @@ MICROSECONDS = {"greedy-nash": 1.5, "ucb-nash": 4.0, "ucb-utilitarian": 1.0}
 
 def synthetic_problem(seed: int = PROBLEM_SEED) -> Problem:
     """Return a random problem of the paper's size."""
-    return generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=seed)
+    return make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=seed)
 
 
 def sweep(seed: int, *, quick: bool) -> list[SimulationJob]:

@@ -7,10 +7,10 @@ import numpy as np
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.estimates import Estimates, estimate
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.maximum_likelihood import likelihood_estimate
 from banditrank.logs.kdd2012.extraction import USER_TYPES, Extraction
 from banditrank.model.problem import Problem
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 ESTIMATORS: dict[str, Callable[[Counts], Estimates]] = {
     "paper": estimate,

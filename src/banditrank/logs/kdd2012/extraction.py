@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.checks import check_whole, check_workers
+from banditrank.checks import check_integer, check_workers
 from banditrank.errors import InvalidInputError
 from banditrank.logs.duckdb_session import OnProgress, QueryError, Session, open_session
 from banditrank.logs.kdd2012 import queries
@@ -28,7 +28,7 @@ from banditrank.logs.kdd2012.malformed_lines import (
     contradicting_lines,
     first_malformed_line,
 )
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 USER_TYPES = ("male", "female")
 BYTES_A_THREAD = 10**6  # a thread with less to read is not worth its start
@@ -189,7 +189,7 @@ def extract(
 
 def _check_choice(n_ads: int, positions: Sequence[int]) -> int:
     """Return the number of ads, or raise an error if it or the positions cannot be."""
-    n_ads = check_whole("n_ads", n_ads, 1)
+    n_ads = check_integer("n_ads", n_ads, 1)
     if not positions or len(set(positions)) < len(positions) or not set(positions) <= set(KNOWN_POSITIONS):
         raise InvalidInputError("positions", "must be different ones of 1, 2 and 3", positions)
     if len(positions) > n_ads:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.logs.kdd2012.files import PROFILE_COLUMNS, TRAINING_COLUMNS
 from banditrank.model.problem import Problem
@@ -73,9 +73,9 @@ def write_sample_log(
     if problem.n_user_types != 2 or problem.n_positions > 3:
         rule = "must have 2 user types, male and female, and at most 3 positions"
         raise InvalidInputError("problem", rule, (problem.n_user_types, problem.n_positions))
-    n_rows = check_whole("n_rows", n_rows, 1)
-    n_users = check_whole("n_users", max(20, n_rows // 20) if n_users is None else n_users, 1)
-    rng = np.random.default_rng(check_whole("seed", seed, 0))
+    n_rows = check_integer("n_rows", n_rows, 1)
+    n_users = check_integer("n_users", max(20, n_rows // 20) if n_users is None else n_users, 1)
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     genders = _draw_genders(problem, n_users, rng)
     log = SampleLog(Path(directory) / "training.txt", Path(directory) / "userid_profile.txt")
     users = np.arange(1, genders.size + 1)

@@ -11,7 +11,7 @@ from banditrank.simulation.backends.local import LocalBackend
 BackendName: TypeAlias = Literal["joblib", "ray"]
 
 
-def find_backend(
+def make_backend(
     backend: BackendName | Backend = "joblib", *, workers: int | None = None, address: str | None = None
 ) -> Backend:
     """Return a backend by name.
@@ -27,9 +27,9 @@ def find_backend(
 
     Examples
     --------
-    >>> find_backend("joblib", workers=3).workers
+    >>> make_backend("joblib", workers=3).workers
     3
-    >>> find_backend("spark")
+    >>> make_backend("spark")
     Traceback (most recent call last):
     banditrank.errors.UnknownNameError: backend must be one of joblib, ray, got 'spark'
     """
@@ -50,11 +50,11 @@ def find_backend(
 
 
 @contextmanager
-def opened_backend(
+def open_backend(
     backend: BackendName | Backend, *, workers: int | None = None, address: str | None = None
 ) -> Iterator[Backend]:
-    """Give what `find_backend` returns, open. A backend that is given is its owner's to open and close."""
-    found = find_backend(backend, workers=workers, address=address)
+    """Give what `make_backend` returns, open. A backend that is given is its owner's to open and close."""
+    found = make_backend(backend, workers=workers, address=address)
     if found is backend:
         yield found
     else:

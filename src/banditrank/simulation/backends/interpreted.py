@@ -12,7 +12,7 @@ from contextlib import closing
 
 from joblib import Parallel, delayed
 
-from banditrank.simulation.backends.parcel import UnsendableError, pack, play
+from banditrank.simulation.backends.pickling import PicklingError, pickle_experiment, play
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.run import replicate
@@ -43,7 +43,7 @@ def interpreted(
                 advance(experiment.horizon)
                 missing.remove(replication.number)
                 yield replication
-    except UnsendableError:  # it can be played nowhere else
+    except PicklingError:  # it can be played nowhere else
         for number in missing:
             yield replicate(experiment, number, advance)
 
@@ -98,10 +98,10 @@ def _without_the_first(told: int, advance: Advance) -> Advance:
 
 
 def _in_processes(experiment: Experiment, numbers: Sequence[int], workers: int) -> Generator[Replication]:
-    parcel = pack(experiment)
+    payload = pickle_experiment(experiment)
     count = min(workers, len(numbers))
     parallel = Parallel(count, backend="loky", return_as="generator_unordered", batch_size=1)
-    finished = parallel(delayed(play)(parcel, number) for number in numbers)
+    finished = parallel(delayed(play)(payload, number) for number in numbers)
     try:
         yield from finished
     finally:

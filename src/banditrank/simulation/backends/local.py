@@ -26,7 +26,7 @@ class LocalBackend(Backend):
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = check_workers("workers", workers) or processors()
+        self.workers = check_workers("workers", workers) or available_cpus()
 
     def run(self, experiment: Experiment, numbers: Sequence[int], advance: Advance) -> Generator[Replication]:
         """Yield the replications with these numbers as they finish."""
@@ -34,6 +34,6 @@ class LocalBackend(Backend):
         return here(experiment, numbers, self.workers, advance)
 
 
-def processors() -> int:
+def available_cpus() -> int:
     """Return how many processors this program may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

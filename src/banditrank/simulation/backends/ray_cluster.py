@@ -11,15 +11,15 @@ from banditrank.checks import check_workers
 from banditrank.compilation import package_digest
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.simulation.backends.base import Backend
-from banditrank.simulation.backends.parcel import pack
+from banditrank.simulation.backends.pickling import pickle_experiment
 from banditrank.simulation.backends.ray_connection import connected
-from banditrank.simulation.backends.ray_stop import StopSign
+from banditrank.simulation.backends.ray_stop import StopSignal
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
 
-RETRIES = 10  # how often a replication is begun anew because its process or its machine was lost
-LOOK_ROUND = 1.0  # seconds after which it is seen that the cluster has grown
-FAREWELL = 10.0  # seconds that replications are given to stop
+MAX_RETRIES = 10  # how often a replication is begun anew because its process or its machine was lost
+WAIT_SECONDS = 1.0  # seconds after which it is seen that the cluster has grown
+STOP_TIMEOUT_SECONDS = 10.0  # seconds that replications are given to stop
 
 
 class RayBackend(Backend):
@@ -61,16 +61,16 @@ class RayBackend(Backend):
                 yield from self.run(experiment, numbers, advance)
             return
         ray = self._ray
-        parcel = ray.put(pack(experiment))
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(_make_task())
-        missing, underway, stop = deque(numbers), dict[Any, int](), StopSign()
+        payload = ray.put(pickle_experiment(experiment))
+        task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_make_task())
+        missing, underway, stop = deque(numbers), dict[Any, int](), StopSignal()
         try:
             while missing or underway:
                 while missing and len(underway) < self._at_once():
                     number = missing.popleft()
-                    begun = task.remote(__version__, package_digest(), parcel, number, stop.key)
+                    begun = task.remote(__version__, package_digest(), payload, number, stop.key)
                     underway[begun] = number
-                for finished in ray.wait(list(underway), timeout=LOOK_ROUND)[0]:
+                for finished in ray.wait(list(underway), timeout=WAIT_SECONDS)[0]:
                     replication = self._receive(finished, underway[finished])
                     del underway[finished]
                     advance(experiment.horizon)
@@ -79,11 +79,11 @@ class RayBackend(Backend):
             if underway:
                 self._stop(list(underway), stop)
 
-    def _stop(self, underway: list[Any], stop: StopSign) -> None:
+    def _stop(self, underway: list[Any], stop: StopSignal) -> None:
         """Wait until nothing is running, within reason: what compiles, say, looks for no sign meanwhile."""
         with suppress(self._ray.exceptions.RayError):  # what is lost has stopped too
             stop.put_up()
-            _, still_running = self._ray.wait(underway, num_returns=len(underway), timeout=FAREWELL)
+            _, still_running = self._ray.wait(underway, num_returns=len(underway), timeout=STOP_TIMEOUT_SECONDS)
             if not still_running:
                 stop.take_down()
 
@@ -118,7 +118,7 @@ def _make_task() -> Callable[[str, str, bytes, int, str], tuple[Any, ...]]:
     A function within a function is sent as it stands: it also runs where banditrank is missing or another.
     """
 
-    def play_there(version: str, digest: str, parcel: bytes, number: int, stop: str) -> tuple[Any, ...]:
+    def play_there(version: str, digest: str, payload: bytes, number: int, stop: str) -> tuple[Any, ...]:
         import platform  # noqa: PLC0415 - it takes nothing along
         import traceback  # noqa: PLC0415 - as above
 
@@ -134,11 +134,11 @@ def _make_task() -> Callable[[str, str, bytes, int, str], tuple[Any, ...]]:
         if found:
             return "refused", platform.node(), found
         from banditrank.errors import BanditRankError  # noqa: PLC0415 - as above
-        from banditrank.simulation.backends.parcel import play  # noqa: PLC0415 - as above
+        from banditrank.simulation.backends.pickling import play  # noqa: PLC0415 - as above
         from banditrank.simulation.backends.ray_stop import StoppedError, look_for  # noqa: PLC0415 - as above
 
         try:
-            return "finished", play(parcel, number, look_for(stop))
+            return "finished", play(payload, number, look_for(stop))
         except StoppedError:
             return ("stopped",)
         except BanditRankError as error:

@@ -15,12 +15,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from banditrank.errors import BanditRankError, InvalidInputError, with_its_kind
-from banditrank.simulation.backends.local import processors
+from banditrank.errors import BanditRankError, InvalidInputError, describe_error
+from banditrank.simulation.backends.local import available_cpus
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 20.0  # seconds within which a cluster must answer
-OBJECT_STORE = 100 * 2**20  # bytes: experiments and their results are small
+OBJECT_STORE_BYTES = 100 * 2**20  # bytes: experiments and their results are small
 RULE = "must be that of a Ray cluster: host:port, or auto"
 
 # Asks a cluster for the addresses of its nodes. Where there is none, Ray asks again for minutes and does not
@@ -77,8 +77,8 @@ def _started(ray: Any) -> Iterator[None]:
         with _on_loopback():
             ray.init(
                 address="local",
-                num_cpus=processors(),
-                object_store_memory=OBJECT_STORE,
+                num_cpus=available_cpus(),
+                object_store_memory=OBJECT_STORE_BYTES,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
@@ -88,7 +88,7 @@ def _started(ray: Any) -> Iterator[None]:
     except Exception as error:
         ray.shutdown()
         shutil.rmtree(directory, ignore_errors=True)
-        raise BanditRankError(f"Ray could not be started on this machine ({with_its_kind(error)})") from error
+        raise BanditRankError(f"Ray could not be started on this machine ({describe_error(error)})") from error
     try:
         yield
     finally:
@@ -104,7 +104,7 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except Exception as error:
         ray.shutdown()
-        raise InvalidInputError("address", f"{RULE} ({with_its_kind(error)})", address) from error
+        raise InvalidInputError("address", f"{RULE} ({describe_error(error)})", address) from error
     try:
         yield
     finally:

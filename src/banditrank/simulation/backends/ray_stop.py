@@ -12,14 +12,14 @@ from typing import Any
 
 from banditrank.simulation.progress import Advance
 
-LOOK_EVERY = 0.5  # seconds
+POLL_SECONDS = 0.5  # seconds
 
 
 class StoppedError(Exception):
     """A replication was told to stop before its end."""
 
 
-class StopSign:
+class StopSignal:
     """A sign that all machines of a cluster can see."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ def look_for(key: str) -> Advance:
     def look(_: int) -> None:
         nonlocal next_look
         if time.monotonic() >= next_look:
-            next_look = time.monotonic() + LOOK_EVERY
+            next_look = time.monotonic() + POLL_SECONDS
             there = False
             with suppress(Exception):  # no answer is no sign
                 there = _store()._internal_kv_exists(key)  # noqa: SLF001 - as above

@@ -18,9 +18,9 @@ from banditrank.utilities.formulas import curvature_of, slope_of, utility_of
 
 Floats = NDArray[np.float64]
 
-CAPACITY = 48
-KEPT = 16  # how many are kept with a node, or for the next search
-_STEPS = 120  # of improving the weights, at most, between two assignments
+MAX_ATOMS = 48
+MAX_STORED_ATOMS = 16  # how many are kept with a node, or for the next search
+_MAX_STEPS = 120  # of improving the weights, at most, between two assignments
 
 
 class Atoms(NamedTuple):
@@ -41,11 +41,11 @@ def new_atoms(n_user_types: int, n_positions: int) -> Atoms:
     """Return room for rankings of a size."""
     n = n_user_types
     return Atoms(
-        np.zeros((CAPACITY, n_positions), dtype=np.uintp),
-        np.zeros((CAPACITY, n)),
-        np.zeros(CAPACITY),
-        np.zeros(CAPACITY),
-        np.zeros(CAPACITY),
+        np.zeros((MAX_ATOMS, n_positions), dtype=np.uintp),
+        np.zeros((MAX_ATOMS, n)),
+        np.zeros(MAX_ATOMS),
+        np.zeros(MAX_ATOMS),
+        np.zeros(MAX_ATOMS),
         np.zeros(n),
         np.zeros(n),
         np.zeros(n),
@@ -67,7 +67,7 @@ def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
         if same:
             return False
     place = count
-    if count == CAPACITY:
+    if count == MAX_ATOMS:
         place = 0
         for a in range(count):
             if atoms.weights[a] < atoms.weights[place]:
@@ -123,7 +123,7 @@ def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
 
 
 @internal
-def keep_atoms(atoms: Atoms, columns: NDArray[np.unsignedinteger], weights: Floats) -> int:
+def store_atoms(atoms: Atoms, columns: NDArray[np.unsignedinteger], weights: Floats) -> int:
     """Copy the first rankings that have weight, as many as there is room for, and return how many.
 
     Their weights sum to 1 again: a mixture that lacks some would seem worth less than any ranking.
@@ -159,7 +159,7 @@ def mix(atoms: Atoms) -> float:
 @inlined
 def height_at(task: Task, envelope: Envelope, i: int, value: float) -> float:
     """Return f, or its envelope, at a value."""
-    if task.spatial:
+    if task.is_spatial:
         return envelope_height(envelope, i, value)
     return utility_of(task.utility, max(value, task.floors[i]))
 
@@ -167,7 +167,7 @@ def height_at(task: Task, envelope: Envelope, i: int, value: float) -> float:
 @inlined
 def slope_at(task: Task, envelope: Envelope, i: int, value: float) -> tuple[float, float]:
     """Return the slope of f, or of its envelope, at a value, and how fast it falls."""
-    if task.spatial:
+    if task.is_spatial:
         return envelope_slope(envelope, i, value)
     point = max(value, task.floors[i])
     slope = slope_of(task.utility, point)
@@ -183,7 +183,7 @@ def improve_mixture(task: Task, envelope: Envelope, atoms: Atoms, tolerance: flo
     weights, u, g, d = task.instance.weights, atoms.mixture, atoms.slopes, atoms.direction
     count, n = atoms.n_atoms[0], atoms.mixture.size
     bonus = mix(atoms)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         for i in range(n):
             g[i] = weights[i] * slope_at(task, envelope, i, u[i])[0]
         best, worst = 0, -1

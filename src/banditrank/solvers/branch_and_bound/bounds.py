@@ -6,9 +6,9 @@ the maximum is at the tangent point: with F = Σ_i λ_i f(u⁰_i) and G = g·u�
 bonuses the logarithm and the powers allow a tighter one, the best over all multiples of g. The minimum over
 types is at most g·u for any g that sums to 1.
 
-What else a certificate rests on: that t is proved by prices (`_price` in relaxation.py); where f is not
+What else a certificate rests on: that t is proved by prices (`_solve_assignment` in relaxation.py); where f is not
 concave, that the maxima over v, on the interval that a type's value is confined to, are not underestimated
-(`conjugate` and `most_between` in envelope.py, `confine` in node.py); and that cells are ruled out, intervals
+(`conjugate` and `upper_bound_between` in envelope.py, `confine_values` in node.py); and that cells are ruled out, intervals
 cut and nodes closed only where one of these bounds is at most TARGET, the incumbent's value plus the gap that
 does not matter, or where no ranking is left. What a search proves is therefore the largest of TARGET and the
 bounds of the nodes still open.
@@ -33,7 +33,7 @@ class Tangent(NamedTuple):
 
     height: float  # F
     lift: float  # G
-    scales: bool  # whether multiples of the slopes are bounds too
+    is_scalable: bool  # whether multiples of the slopes are bounds too
 
 
 @inlined
@@ -43,7 +43,7 @@ def bound_at(utility: CompiledUtility, tangent: Tangent, total: float, terms: in
     It allows for rounding, ``terms`` being how many numbers the height and the lift are sums of: where steep
     slopes make them large and the bound is their small difference, it is as good as none.
     """
-    if not tangent.scales:
+    if not tangent.is_scalable:
         size = abs(tangent.height) + abs(tangent.lift) + abs(total)
         return tangent.height + total - tangent.lift + (terms + 8) * ROUNDING * size
     if utility.code == LOGARITHM:
@@ -58,7 +58,7 @@ def total_at(utility: CompiledUtility, tangent: Tangent, bound: float, terms: in
     """Return the total at which `bound_at` is a bound: a smaller total proves that nothing exceeds it."""
     if bound == -np.inf:
         return -np.inf
-    if not tangent.scales:
+    if not tangent.is_scalable:
         size = abs(tangent.height) + abs(tangent.lift) + abs(bound)
         return bound - tangent.height + tangent.lift - (terms + 8) * ROUNDING * size
     if utility.code == LOGARITHM:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 NONE, ROW, COLUMN, CELL, INTERVAL = range(5)
 
-_WIDE = 0.002  # intervals below this share of what a type can get are not split while there are other ways
+_MIN_WIDTH = 0.002  # intervals below this share of what a type can get are not split while there are other ways
 
 
 class Split(NamedTuple):
@@ -44,7 +44,7 @@ class Split(NamedTuple):
     threshold: float
 
 
-class BranchingRoom(NamedTuple):
+class BranchingWorkspace(NamedTuple):
     """Working room."""
 
     bends: Floats  # (N,) how sharply each type's objective bends
@@ -52,10 +52,10 @@ class BranchingRoom(NamedTuple):
     squares: Floats  # (M, N)
 
 
-def branching_room(n_user_types: int, n_items: int) -> BranchingRoom:
+def new_branching_workspace(n_user_types: int, n_items: int) -> BranchingWorkspace:
     """Return room for instances of a size."""
     n, m = n_user_types, n_items
-    return BranchingRoom(np.zeros(n), np.zeros((m, n)), np.zeros((m, n)))
+    return BranchingWorkspace(np.zeros(n), np.zeros((m, n)), np.zeros((m, n)))
 
 
 @inlined
@@ -65,27 +65,27 @@ def no_split() -> Split:
 
 
 @internal
-def weigh_types(task: Task, node: Node, room: BranchingRoom) -> None:
+def weigh_types(task: Task, node: Node, workspace: BranchingWorkspace) -> None:
     """Write how sharply the relaxation's objective bends in each type's value, at the mixture."""
-    for i in range(room.bends.size):
+    for i in range(workspace.bends.size):
         weight = task.instance.weights[i]
         if task.utility.code == MINIMUM:
-            room.bends[i] = np.sqrt(max(0.0, node.best_guide[i])) + 1e-9
-        elif task.spatial:
+            workspace.bends[i] = np.sqrt(max(0.0, node.best_guide[i])) + 1e-9
+        elif task.is_spatial:
             slope, bend = slope_at(task, node.envelope, i, node.atoms.mixture[i])
             width = node.envelope.high[i] - node.envelope.low[i]
-            room.bends[i] = weight * (bend + abs(slope) / max(width, 1e-9))
+            workspace.bends[i] = weight * (bend + abs(slope) / max(width, 1e-9))
         else:
-            room.bends[i] = weight * slope_at(task, node.envelope, i, node.atoms.mixture[i])[1]
+            workspace.bends[i] = weight * slope_at(task, node.envelope, i, node.atoms.mixture[i])[1]
 
 
 @internal
-def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
+def split_row(task: Task, node: Node, workspace: BranchingWorkspace) -> Split:
     """Return the split of a position's items that separates the mixture most, if any does."""
     atoms, instance = node.atoms, task.instance
     most, position, user_type, centre = 0.0, -1, 0, 0.0
     for k in range(node.rows.size):
-        for i in range(room.bends.size):
+        for i in range(workspace.bends.size):
             mean, square = 0.0, 0.0
             for a in range(atoms.n_atoms[0]):
                 if atoms.weights[a] > 0.0:
@@ -94,8 +94,8 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
                     square += atoms.weights[a] * value * value
             variance = square - mean * mean
             look = instance.preferences[i, k]
-            if variance > 1e-14 and room.bends[i] * look * look * variance > most:
-                most = room.bends[i] * look * look * variance
+            if variance > 1e-14 and workspace.bends[i] * look * look * variance > most:
+                most = workspace.bends[i] * look * look * variance
                 position, user_type, centre = k, i, mean
     if position < 0:
         return no_split()
@@ -113,14 +113,14 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
 
 
 @internal
-def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
+def split_column(task: Task, node: Node, workspace: BranchingWorkspace) -> Split:
     """Return the split of an item's positions that separates the mixture most, if any does."""
     atoms, instance = node.atoms, task.instance
-    n = room.bends.size
+    n = workspace.bends.size
     for j in range(task.facts[LIVE]):
         for i in range(n):
-            room.means[j, i] = 0.0
-            room.squares[j, i] = 0.0
+            workspace.means[j, i] = 0.0
+            workspace.squares[j, i] = 0.0
     for a in range(atoms.n_atoms[0]):
         weight = atoms.weights[a]
         if weight > 0.0:
@@ -128,28 +128,28 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
                 j = atoms.columns[a, k]
                 for i in range(n):
                     look = instance.preferences[i, k]
-                    room.means[j, i] += weight * look
-                    room.squares[j, i] += weight * look * look
+                    workspace.means[j, i] += weight * look
+                    workspace.squares[j, i] += weight * look * look
     most, item, user_type = 0.0, -1, 0
     for j in range(task.facts[LIVE]):
         for i in range(n):
-            variance = room.squares[j, i] - room.means[j, i] * room.means[j, i]
+            variance = workspace.squares[j, i] - workspace.means[j, i] * workspace.means[j, i]
             appeal = instance.means[i, j]
-            if variance > 1e-14 and room.bends[i] * appeal * appeal * variance > most:
-                most = room.bends[i] * appeal * appeal * variance
+            if variance > 1e-14 and workspace.bends[i] * appeal * appeal * variance > most:
+                most = workspace.bends[i] * appeal * appeal * variance
                 item, user_type = j, i
     if item < 0:
         return no_split()
     inside, outside = False, False
     slot = node.slots[item]
     for k in range(node.rows.size):
-        if instance.preferences[user_type, k] > room.means[item, user_type]:
+        if instance.preferences[user_type, k] > workspace.means[item, user_type]:
             inside |= node.base[k, slot] > -np.inf
         else:
             outside |= node.base[k, slot] > -np.inf
     if not inside or (not outside and node.required[slot] == 1):
         return no_split()
-    return Split(int(COLUMN), 0, item, user_type, room.means[item, user_type])
+    return Split(int(COLUMN), 0, item, user_type, workspace.means[item, user_type])
 
 
 @internal
@@ -192,7 +192,7 @@ def split_interval(task: Task, node: Node, gap: float) -> Split:
         value = min(max(node.atoms.mixture[i], envelope.low[i]), envelope.high[i])
         above = envelope_height(envelope, i, value) - utility_of(task.utility, value)
         width = envelope.high[i] - envelope.low[i]
-        if task.instance.weights[i] * above > worst and width > _WIDE * task.ceilings[i]:
+        if task.instance.weights[i] * above > worst and width > _MIN_WIDTH * task.ceilings[i]:
             worst, user_type = task.instance.weights[i] * above, i
     if user_type < 0:
         return no_split()

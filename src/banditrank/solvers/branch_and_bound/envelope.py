@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 
 GRID = 64  # cells of the sampled interval
 _STIFFNESS = 50.0  # how fast slopes rise, in slopes per width, where a value leaves its interval
-_HALVINGS = 2000  # of the search for the maximum of an unknown function, at most
-_NEAR = 1e-12
+_MAX_BISECTIONS = 2000  # of the search for the maximum of an unknown function, at most
+_EPSILON = 1e-12
 
 
 class Envelope(NamedTuple):
@@ -33,9 +33,9 @@ class Envelope(NamedTuple):
     stack: Floats  # (…, 4) room for intervals: ends and f there
 
 
-def new_envelope(n_user_types: int, *, spatial: bool) -> Envelope:
+def new_envelope(n_user_types: int, *, is_spatial: bool) -> Envelope:
     """Return room for a number of types; next to none if f is concave."""
-    n, cells = n_user_types, GRID if spatial else 1
+    n, cells = n_user_types, GRID if is_spatial else 1
     return Envelope(
         np.zeros(n),
         np.zeros(n),
@@ -43,7 +43,7 @@ def new_envelope(n_user_types: int, *, spatial: bool) -> Envelope:
         np.zeros((n, cells), dtype=np.int64),
         np.zeros((n, cells), dtype=np.int64),
         np.zeros(n),
-        np.zeros((GRID + _HALVINGS if spatial else 1, 4)),
+        np.zeros((GRID + _MAX_BISECTIONS if is_spatial else 1, 4)),
     )
 
 
@@ -78,7 +78,7 @@ def envelope_height(envelope: Envelope, i: int, value: float) -> float:
     low, high = envelope.low[i], envelope.high[i]
     heights = envelope.heights[i]
     inside = min(max(value, low), high)
-    if high - low <= _NEAR:
+    if high - low <= _EPSILON:
         return float(heights[0] - _STIFFNESS * abs(value - inside))
     width = (high - low) / GRID
     c = min(int((inside - low) / width), GRID - 1)
@@ -98,7 +98,7 @@ def envelope_slope(envelope: Envelope, i: int, value: float) -> tuple[float, flo
     """Return the envelope's slope at a value, rounded off at its vertices, and how fast it falls."""
     low, high = envelope.low[i], envelope.high[i]
     heights = envelope.heights[i]
-    if high - low <= _NEAR:
+    if high - low <= _EPSILON:
         return (_STIFFNESS if value < low else 0.0), 0.0
     width = (high - low) / GRID
     inside = min(max(value, low), high)
@@ -139,17 +139,17 @@ def conjugate(
             v = utility.threshold + np.log(share / (1.0 - share)) / utility.parameter
             v = min(max(v, low), high)
             best = max(best, weight * utility_of(utility, v) - slope * v)
-        return float(best + _NEAR * weight)
+        return float(best + _EPSILON * weight)
     if utility.code == RAMP:
         for corner in (utility.parameter, utility.threshold):
             v = min(max(corner, low), high)
             best = max(best, weight * utility_of(utility, v) - slope * v)
-        return float(best + _NEAR * weight)
-    return _conjugate_by_halving(utility, weight, slope, envelope, i, enough)
+        return float(best + _EPSILON * weight)
+    return _conjugate_by_bisection(utility, weight, slope, envelope, i, enough)
 
 
 @inlined
-def most_between(
+def upper_bound_between(
     utility: CompiledUtility, weight: float, slope: float, a: float, b: float, f_a: float, f_b: float
 ) -> float:
     """Return a bound on weight·f(v) − slope·v between two points, f being increasing and Lipschitz."""
@@ -162,7 +162,7 @@ def most_between(
 
 
 @internal
-def _conjugate_by_halving(
+def _conjugate_by_bisection(
     utility: CompiledUtility, weight: float, slope: float, envelope: Envelope, i: int, enough: float
 ) -> float:
     """Halve intervals until none can hold much more than what was found; what is left over is a bound."""
@@ -174,16 +174,16 @@ def _conjugate_by_halving(
     count = 0
     for c in range(GRID):
         a = low + c * width
-        at_most = most_between(utility, weight, slope, a, a + width, heights[c], heights[c + 1])
+        at_most = upper_bound_between(utility, weight, slope, a, a + width, heights[c], heights[c + 1])
         if at_most > best + enough:
             stack[count] = a, a + width, heights[c], heights[c + 1]
             count += 1
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_BISECTIONS):
         if count == 0:
             return best + enough
         count -= 1
         a, b, f_a, f_b = stack[count]
-        if most_between(utility, weight, slope, a, b, f_a, f_b) > best + enough:
+        if upper_bound_between(utility, weight, slope, a, b, f_a, f_b) > best + enough:
             middle = 0.5 * (a + b)
             f_m = utility_of(utility, middle)
             best = max(best, weight * f_m - slope * middle)
@@ -193,5 +193,5 @@ def _conjugate_by_halving(
     bound = best + enough
     for s in range(count):
         a, b, f_a, f_b = stack[s]
-        bound = max(bound, most_between(utility, weight, slope, a, b, f_a, f_b))
+        bound = max(bound, upper_bound_between(utility, weight, slope, a, b, f_a, f_b))
     return bound

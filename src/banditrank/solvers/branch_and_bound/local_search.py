@@ -5,13 +5,13 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.branch_and_bound.node import Node
-from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, consider
+from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, update_incumbent
 from banditrank.solvers.instance import bonus_of, score_cells
 from banditrank.utilities.formulas import MINIMUM, collective, slope_of
 
 Floats = NDArray[np.float64]
 
-_MOVES = 100
+_MAX_MOVES = 100
 _SHARPNESS = 60.0  # of the soft minimum, over the value
 
 
@@ -25,10 +25,10 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
     instance = task.instance
     live, n_positions = task.facts[LIVE], columns.size
     # The node's rooms are free between two relaxations, each of which fills them anew before it reads them.
-    values, moved, scores, shown = incumbent.values, node.slopes, node.scores, node.room.position_of
+    values, moved, scores, shown = incumbent.values, node.slopes, node.scores, node.workspace.position_of
     sharpness = 0.0
-    for _ in range(_MOVES):
-        total = consider(task, incumbent, columns)
+    for _ in range(_MAX_MOVES):
+        total = update_incumbent(task, incumbent, columns)
         bonus = bonus_of(instance, columns)
         if task.utility.code == MINIMUM:
             sharpness = _SHARPNESS / max(total, 1e-300)
@@ -39,7 +39,7 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
             shown[j] = 0
         for k in range(n_positions):
             shown[columns[k]] = 1
-        if not task.spatial:
+        if not task.is_spatial:
             _score_tangent(task, node, values, sharpness)
         best = 1e-13 * abs(total)
         best_k, best_j, best_other = -1, 0, -1
@@ -47,7 +47,7 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
             here = columns[k]
             for other in range(k + 1, n_positions):
                 there = columns[other]
-                if not task.spatial:
+                if not task.is_spatial:
                     most = scores[k, there] + scores[other, here] - scores[k, here] - scores[other, there]
                     if most <= best:
                         continue
@@ -58,7 +58,7 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
                 if gain > best:
                     best, best_k, best_other = gain, k, other
             for j in range(live):
-                if shown[j] == 1 or (not task.spatial and scores[k, j] - scores[k, here] <= best):
+                if shown[j] == 1 or (not task.is_spatial and scores[k, j] - scores[k, here] <= best):
                     continue
                 for i in range(values.size):
                     change = instance.means[i, j] - instance.means[i, here]

@@ -14,8 +14,8 @@ from banditrank.solvers.branch_and_bound.atoms import Atoms
 
 Floats = NDArray[np.float64]
 
-_PIVOTS = 300
-_ENOUGH = 1e-11
+_MAX_PIVOTS = 300
+_TOLERANCE = 1e-11
 
 
 class Game(NamedTuple):
@@ -43,7 +43,7 @@ def new_game(n_user_types: int) -> Game:
 
 
 @internal
-def play(game: Game, atoms: Atoms) -> float:
+def solve_game(game: Game, atoms: Atoms) -> float:
     """Write the atoms' best weights and the types' prices, and return the value of the game."""
     n, count = game.solution.size, atoms.n_atoms[0]
     largest = 1e-300
@@ -52,14 +52,14 @@ def play(game: Game, atoms: Atoms) -> float:
             largest = max(largest, atoms.values[a, i] + atoms.bonuses[a])
     shift = 0.5 * largest  # makes all payoffs positive, as the simplex needs at its start
     _begin(game, atoms, shift)
-    for _ in range(_PIVOTS):
+    for _ in range(_MAX_PIVOTS):
         for i in range(n):
             game.duals[i] = 0.0
         for row in range(n):
             if game.basis[row] >= 0:
                 for i in range(n):
                     game.duals[i] += game.inverse[row, i]
-        enters, lowest = -n - 1, -_ENOUGH
+        enters, lowest = -n - 1, -_TOLERANCE
         for a in range(count):
             cost = 1.0
             for i in range(n):

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import internal
-from banditrank.solvers.branch_and_bound.atoms import KEPT, add_atom, drop_atoms, keep_atoms
+from banditrank.solvers.branch_and_bound.atoms import MAX_STORED_ATOMS, add_atom, drop_atoms, store_atoms
 from banditrank.solvers.branch_and_bound.node import Node
 from banditrank.solvers.branch_and_bound.task import Task
 
 Floats = NDArray[np.float64]
 
 
-class Memory(NamedTuple):
+class RelaxationState(NamedTuple):
     """Where the last search's relaxation ended."""
 
     columns: NDArray[np.uintp]  # (KEPT, K) item numbers
@@ -22,25 +22,25 @@ class Memory(NamedTuple):
     n_atoms: NDArray[np.int64]  # (1,) 0 if there was no search
 
 
-def new_memory(n_user_types: int, n_positions: int) -> Memory:
+def new_relaxation_state(n_user_types: int, n_positions: int) -> RelaxationState:
     """Return room for searches of a size."""
-    return Memory(
-        np.zeros((KEPT, n_positions), dtype=np.uintp),
-        np.zeros(KEPT),
+    return RelaxationState(
+        np.zeros((MAX_STORED_ATOMS, n_positions), dtype=np.uintp),
+        np.zeros(MAX_STORED_ATOMS),
         np.zeros(n_user_types),
         np.zeros(1, dtype=np.int64),
     )
 
 
 @internal
-def remember(task: Task, node: Node, memory: Memory) -> None:
+def restore_relaxation(task: Task, node: Node, relaxation: RelaxationState) -> None:
     """Start from where the last search's relaxation ended."""
     atoms = node.atoms
     for i in range(node.guide.size):
-        node.guide[i] = memory.guide[i]
-    for a in range(memory.n_atoms[0]):
-        if add_atom(task, atoms, memory.columns[a]):
-            atoms.weights[atoms.n_atoms[0] - 1] = memory.weights[a]
+        node.guide[i] = relaxation.guide[i]
+    for a in range(relaxation.n_atoms[0]):
+        if add_atom(task, atoms, relaxation.columns[a]):
+            atoms.weights[atoms.n_atoms[0] - 1] = relaxation.weights[a]
     drop_atoms(atoms, node.base, node.slots)
     total = 0.0
     for a in range(atoms.n_atoms[0]):
@@ -50,8 +50,8 @@ def remember(task: Task, node: Node, memory: Memory) -> None:
 
 
 @internal
-def memorise(node: Node, memory: Memory) -> None:
+def store_relaxation(node: Node, relaxation: RelaxationState) -> None:
     """Note where the relaxation of the whole instance ended, before items are dropped from it."""
-    memory.n_atoms[0] = keep_atoms(node.atoms, memory.columns, memory.weights)
+    relaxation.n_atoms[0] = store_atoms(node.atoms, relaxation.columns, relaxation.weights)
     for i in range(node.guide.size):
-        memory.guide[i] = node.best_guide[i]
+        relaxation.guide[i] = node.best_guide[i]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.solvers.assignment import AssignmentRoom, assignment_room
+from banditrank.solvers.assignment import AssignmentWorkspace, new_assignment_workspace
 from banditrank.solvers.branch_and_bound.atoms import Atoms, new_atoms
 from banditrank.solvers.branch_and_bound.envelope import Envelope, fit_envelope, new_envelope
 from banditrank.solvers.branch_and_bound.matrix_game import Game, new_game
@@ -36,13 +36,13 @@ class Node(NamedTuple):
     columns: NDArray[np.uintp]  # (K,) the best assignment
     prices: Floats  # (M,) by column: what assignments in the node in hand before ended with
     size: Floats  # (1,) of the slopes that the prices are for: their sum
-    room: AssignmentRoom
+    workspace: AssignmentWorkspace
     envelope: Envelope
     game: Game
     atoms: Atoms
 
 
-def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool) -> Node:
+def new_node(n_user_types: int, n_items: int, n_positions: int, *, is_spatial: bool) -> Node:
     """Return room for nodes of a size."""
     n, m, k = n_user_types, n_items, n_positions
     return Node(
@@ -60,15 +60,15 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool
         np.zeros(k, dtype=np.uintp),
         np.zeros(m),
         np.zeros(1),
-        assignment_room(m, k),
-        new_envelope(n, spatial=spatial),
+        new_assignment_workspace(m, k),
+        new_envelope(n, is_spatial=is_spatial),
         new_game(n),
         new_atoms(n, k),
     )
 
 
 @internal
-def open_node(task: Task, node: Node) -> None:
+def load_root(task: Task, node: Node) -> None:
     """Make the node that allows every ranking."""
     node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
@@ -77,11 +77,11 @@ def open_node(task: Task, node: Node) -> None:
         for k in range(node.rows.size):
             node.base[k, slot] = task.instance.bonuses[j]
     node.atoms.n_atoms[0] = 0
-    if task.spatial:
+    if task.is_spatial:
         for i in range(node.guide.size):
             node.envelope.low[i] = 0.0
             node.envelope.high[i] = np.inf
-        confine(task, node)
+        confine_values(task, node)
 
 
 @inlined
@@ -92,14 +92,14 @@ def add_slot(task: Task, node: Node, column: int) -> int:
     node.active[slot] = column
     node.slots[column] = slot
     node.required[slot] = 0
-    node.room.prices[slot] = node.prices[column]
+    node.workspace.prices[slot] = node.prices[column]
     for i in range(node.guide.size):
         node.means[i, slot] = task.instance.means[i, column]
     return int(slot)
 
 
 @internal
-def confine(task: Task, node: Node) -> bool:
+def confine_values(task: Task, node: Node) -> bool:
     """Confine each type's value to what the allowed cells can give; False if nothing is left."""
     instance, envelope = task.instance, node.envelope
     for i in range(envelope.low.size):

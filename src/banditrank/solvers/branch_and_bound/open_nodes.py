@@ -34,7 +34,7 @@ def new_open_nodes(capacity: int) -> OpenNodes:
 
 
 @internal
-def free_all(nodes: OpenNodes) -> None:
+def clear(nodes: OpenNodes) -> None:
     """Close every node."""
     for place in range(nodes.free.size):
         nodes.free[place] = nodes.free.size - 1 - place

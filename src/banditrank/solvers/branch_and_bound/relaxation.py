@@ -10,10 +10,10 @@ from banditrank.compilation import inlined, internal
 from banditrank.solvers.assignment import assign
 from banditrank.solvers.branch_and_bound.atoms import add_atom, drop_atoms, improve_mixture, slope_at
 from banditrank.solvers.branch_and_bound.bounds import ROUNDING, Tangent, bound_at, total_at
-from banditrank.solvers.branch_and_bound.envelope import GRID, conjugate, fit_envelope, most_between
-from banditrank.solvers.branch_and_bound.matrix_game import play
+from banditrank.solvers.branch_and_bound.envelope import GRID, conjugate, fit_envelope, upper_bound_between
+from banditrank.solvers.branch_and_bound.matrix_game import solve_game
 from banditrank.solvers.branch_and_bound.node import Node
-from banditrank.solvers.branch_and_bound.task import PLAIN, TARGET, VALUE, Incumbent, Task, consider
+from banditrank.solvers.branch_and_bound.task import PLAIN, TARGET, VALUE, Incumbent, Task, update_incumbent
 from banditrank.utilities.formulas import LOGARITHM, MINIMUM, POWER, slope_of, utility_of
 
 Floats = NDArray[np.float64]
@@ -33,11 +33,11 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
     lowest, height = np.inf, -np.inf
     tolerance = np.inf
     for _ in range(most):
-        tangent = _aim(task, node, min(1e-3, 0.05 * abs(bound - incumbent.levels[TARGET])))
-        total = _price(task, node)
+        tangent = _take_tangent(task, node, min(1e-3, 0.05 * abs(bound - incumbent.levels[TARGET])))
+        total = _solve_assignment(task, node)
         if total == -np.inf:
             return -np.inf
-        consider(task, incumbent, node.columns)
+        update_incumbent(task, incumbent, node.columns)
         reached = bound_at(task.utility, tangent, total, node.guide.size)
         if reached < lowest:
             lowest = reached
@@ -48,30 +48,30 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
         if bound <= target:
             return -np.inf
         critical = total_at(task.utility, tangent, target, node.guide.size)
-        if _rule_out(node, total - critical):
+        if _fix_cells(node, total - critical):
             drop_atoms(node.atoms, node.base, node.slots)
-        if task.spatial and not _tighten(task, node, reached - target):
+        if task.is_spatial and not _tighten_intervals(task, node, reached - target):
             return -np.inf
         new = add_atom(task, node.atoms, node.columns)
         if minimum:
-            height = play(node.game, node.atoms)
+            height = solve_game(node.game, node.atoms)
             for i in range(node.guide.size):
                 node.guide[i] = 0.3 * node.best_guide[i] + 0.7 * node.game.prices[i]
         else:
             tolerance = 0.1 * (lowest - max(height, incumbent.levels[VALUE])) if new else 0.1 * tolerance
             height = improve_mixture(task, node.envelope, node.atoms, min(tolerance, 0.1 * abs(bound)))
-            _point(task, node)
+            _move_guide(task, node)
         if bound - height <= close * (height - incumbent.levels[VALUE]):
             break
     return bound
 
 
 @inlined
-def _point(task: Task, node: Node) -> None:
+def _move_guide(task: Task, node: Node) -> None:
     """Take the next slopes at the mixture."""
     for i in range(node.guide.size):
         value = node.atoms.mixture[i]
-        if task.spatial:
+        if task.is_spatial:
             slope = task.instance.weights[i] * slope_at(task, node.envelope, i, value)[0]
             node.guide[i] = 0.7 * slope + 0.3 * node.best_guide[i]
         else:
@@ -79,7 +79,7 @@ def _point(task: Task, node: Node) -> None:
 
 
 @internal
-def _aim(task: Task, node: Node, enough: float) -> Tangent:
+def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
     """Write the slopes at the guide, and return what bounds follow from them."""
     weights = task.instance.weights
     height, lift = 0.0, 0.0
@@ -87,7 +87,7 @@ def _aim(task: Task, node: Node, enough: float) -> Tangent:
         for i in range(weights.size):
             node.slopes[i] = node.guide[i]
         return Tangent(0.0, 0.0, False)
-    if task.spatial:
+    if task.is_spatial:
         for i in range(weights.size):
             node.slopes[i] = node.guide[i]
             share = enough / weights.size
@@ -104,21 +104,21 @@ def _aim(task: Task, node: Node, enough: float) -> Tangent:
         for i in range(weights.size):
             node.slopes[i] = 0.0
         return Tangent(np.inf, 0.0, False)
-    scales = task.facts[PLAIN] == 1 and task.utility.code in (LOGARITHM, POWER)
-    return Tangent(height, lift, scales)
+    is_scalable = task.facts[PLAIN] == 1 and task.utility.code in (LOGARITHM, POWER)
+    return Tangent(height, lift, is_scalable)
 
 
 @internal
-def _price(task: Task, node: Node) -> float:
+def _solve_assignment(task: Task, node: Node) -> float:
     """Find the best assignment at the slopes; return a bound that its prices prove, −∞ if there is none.
 
     For any prices v ≥ 0 of items, no assignment exceeds Σ_k max_j (V_kj − v_j) + Σ_j v_j. Items that must be
     shown may have a negative price; they are made to be shown by adding a large amount to their scores, which
     is taken off again.
     """
-    instance, scores, prices = task.instance, node.scores, node.room.prices
+    instance, scores, prices = task.instance, node.scores, node.workspace.prices
     live, n_positions = node.n_slots[0], scores.shape[0]
-    _forget_prices_of_another_size(node)
+    _reset_prices_of_another_scale(node)
     required, largest, extra = 0, 0.0, 0.0
     for j in range(live):
         required += node.required[j]
@@ -139,14 +139,14 @@ def _price(task: Task, node: Node) -> float:
             if node.required[j] == 1:
                 for k in range(n_positions):
                     scores[k, j] += extra
-    if assign(scores, live, node.room, node.columns) == -np.inf:
+    if assign(scores, live, node.workspace, node.columns) == -np.inf:
         return -np.inf
     bound, size = 0.0, required * extra
     for j in range(live):
         bound += prices[j]
         size += prices[j]
         if node.required[j] == 1:
-            if node.room.position_of[j] < 0:
+            if node.workspace.position_of[j] < 0:
                 return -np.inf
             bound -= extra
     for k in range(n_positions):
@@ -161,7 +161,7 @@ def _price(task: Task, node: Node) -> float:
 
 
 @inlined
-def _forget_prices_of_another_size(node: Node) -> None:
+def _reset_prices_of_another_scale(node: Node) -> None:
     """Start from no prices if the slopes are much steeper or flatter than those that the prices are for.
 
     Prices far above the scores would leave nothing of them but rounding errors.
@@ -172,14 +172,14 @@ def _forget_prices_of_another_size(node: Node) -> None:
     if not 0.25 * node.size[0] <= size <= 4.0 * node.size[0]:
         for j in range(node.prices.size):
             node.prices[j] = 0.0
-            node.room.prices[j] = 0.0
+            node.workspace.prices[j] = 0.0
         node.size[0] = size
 
 
 @internal
-def _rule_out(node: Node, slack: float) -> bool:
+def _fix_cells(node: Node, slack: float) -> bool:
     """Rule out the cells that cost an assignment more than the slack; return whether there were any."""
-    prices = node.room.prices
+    prices = node.workspace.prices
     found = False
     for k in range(node.rows.size):
         most = node.rows[k] - slack
@@ -191,7 +191,7 @@ def _rule_out(node: Node, slack: float) -> bool:
 
 
 @internal
-def _tighten(task: Task, node: Node, slack: float) -> bool:
+def _tighten_intervals(task: Task, node: Node, slack: float) -> bool:
     """Shrink the intervals to values at which a type loses no more than the slack; False if one vanishes."""
     envelope = node.envelope
     for i in range(envelope.low.size):
@@ -200,9 +200,9 @@ def _tighten(task: Task, node: Node, slack: float) -> bool:
         width = (high - low) / GRID
         least = envelope.conjugates[i] - slack
         first, last = 0, GRID
-        while first < last and _cell_is_below(task, weight, slope, low, width, heights, first, least):
+        while first < last and _is_cell_below(task, weight, slope, low, width, heights, first, least):
             first += 1
-        while last > first and _cell_is_below(task, weight, slope, low, width, heights, last - 1, least):
+        while last > first and _is_cell_below(task, weight, slope, low, width, heights, last - 1, least):
             last -= 1
         if first == last:
             return False
@@ -217,9 +217,9 @@ def _tighten(task: Task, node: Node, slack: float) -> bool:
 
 
 @inlined
-def _cell_is_below(
+def _is_cell_below(
     task: Task, weight: float, slope: float, low: float, width: float, heights: Floats, c: int, least: float
 ) -> bool:
     a = low + c * width
-    at_most = most_between(task.utility, weight, slope, a, a + width, heights[c], heights[c + 1])
+    at_most = upper_bound_between(task.utility, weight, slope, a, a + width, heights[c], heights[c + 1])
     return at_most < least

@@ -19,7 +19,7 @@ LIVE, PLAIN = range(2)  # places in Task.facts
 # that does not matter; and what types that the instance leaves out add to the whole.
 VALUE, TARGET, GAP, ASIDE = range(4)
 
-_STEEPEST = 500.0  # the logarithm of the largest slope of a power
+_MAX_LOG_SLOPE = 500.0  # the logarithm of the largest slope of a power
 _FLOOR = 1e-7  # tangent points stay above this share of what a type can get: f' may be infinite at 0
 
 
@@ -31,7 +31,7 @@ class Task(NamedTuple):
 
     instance: Instance  # only the first facts[LIVE] items
     utility: CompiledUtility
-    spatial: bool  # whether f is not concave
+    is_spatial: bool  # whether f is not concave
     items: Columns  # (M,) which item a column is
     facts: NDArray[np.int64]  # (2,) how many columns are left; 1 if there are no bonuses
     ceilings: Floats  # (N,) at most what any ranking is worth to a type
@@ -48,14 +48,14 @@ class Incumbent(NamedTuple):
 
 
 def new_task(
-    n_user_types: int, n_items: int, n_positions: int, utility: CompiledUtility, *, spatial: bool
+    n_user_types: int, n_items: int, n_positions: int, utility: CompiledUtility, *, is_spatial: bool
 ) -> Task:
     """Return room for instances of a size."""
     n, m, k = n_user_types, n_items, n_positions
     return Task(
         Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m)),
         utility,
-        spatial,
+        is_spatial,
         np.zeros(m, dtype=np.uintp),
         np.zeros(2, dtype=np.int64),
         np.zeros(n),
@@ -72,7 +72,7 @@ def new_incumbent(n_user_types: int, n_positions: int) -> Incumbent:
 
 
 @internal
-def take(task: Task, instance: Instance) -> None:
+def load_instance(task: Task, instance: Instance) -> None:
     """Copy an instance into the task."""
     mine = task.instance
     n_user_types, n_items = instance.means.shape
@@ -96,11 +96,11 @@ def take(task: Task, instance: Instance) -> None:
         task.ceilings[i] = looks * appeal
         task.floors[i] = _FLOOR * looks * appeal
         if task.utility.code == POWER:  # a tangent may touch anywhere, but must have finite slopes
-            task.floors[i] = max(task.floors[i], np.exp(-_STEEPEST / task.utility.parameter))
+            task.floors[i] = max(task.floors[i], np.exp(-_MAX_LOG_SLOPE / task.utility.parameter))
 
 
 @internal
-def forget_incumbent(incumbent: Incumbent, gap: float, aside: float) -> None:
+def reset_incumbent(incumbent: Incumbent, gap: float, aside: float) -> None:
     """Start without a ranking; ``gap`` is the share of value and ``aside`` together that does not matter."""
     incumbent.levels[VALUE] = -np.inf
     incumbent.levels[TARGET] = -np.inf
@@ -109,7 +109,7 @@ def forget_incumbent(incumbent: Incumbent, gap: float, aside: float) -> None:
 
 
 @internal
-def consider(task: Task, incumbent: Incumbent, columns: Columns) -> float:
+def update_incumbent(task: Task, incumbent: Incumbent, columns: Columns) -> float:
     """Return what a ranking is worth, and keep it if it is the best so far."""
     instance = task.instance
     values_of(instance, columns, incumbent.values)

@@ -15,9 +15,9 @@ from banditrank.errors import InvalidInputError
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.assignment import slope
 from banditrank.solvers.highs.outer_program import Curve, Optimum, OuterProgram
-from banditrank.solvers.highs.session import TOLERANCE
+from banditrank.solvers.highs.model import TOLERANCE
 from banditrank.solvers.instance import Instance, total_value, values_of
-from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.solvers.solver import SolverOptions, Solver, SolverResult
 from banditrank.solvers.solution import gap_unit
 from banditrank.utilities.formulas import CUSTOM, LINEAR, LOGARITHM
 from banditrank.utilities.utility import Utility
@@ -25,8 +25,8 @@ from banditrank.utilities.utility import Utility
 Floats = NDArray[np.float64]
 
 LP_GAP = 1e-7  # tangents are added to the linear program until they are this close to f
-LP_ROUNDS = 200
-UNITS = 5  # how often the unit of the program may be changed
+MAX_LP_ROUNDS = 200
+MAX_RESCALINGS = 5  # how often the unit of the program may be changed
 
 
 def curve_of(utility: Utility) -> Curve | None:
@@ -60,7 +60,7 @@ def curve_of(utility: Utility) -> Curve | None:
     return Curve(utility.of, derivative)
 
 
-def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
+def _unsupported_reason(utility: Utility, _items: int, _positions: int) -> str | None:
     if utility.shape == "non-concave":
         return f"needs a linear or concave utility or maximin, got {utility} ({utility.shape})"
     if utility.shape == "concave" and utility.code == CUSTOM and utility.derivative is None:
@@ -68,20 +68,20 @@ def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
     return None
 
 
-def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
+def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
     counts = instance.weights > 0.0  # the others would add 0 · −∞
     weighted = Instance(
         instance.weights[counts], instance.preferences[counts], instance.means[counts], instance.bonuses
     )
     with np.errstate(divide="ignore", over="ignore"):  # −∞ at 0 is meant
-        return _Search(weighted, utility, limits).run()
+        return _Search(weighted, utility, options).run()
 
 
 class _Search:
     """The best ranking and the best bound so far."""
 
-    def __init__(self, instance: Instance, utility: Utility, limits: Limits) -> None:
-        self._instance, self._utility, self._limits = instance, utility, limits
+    def __init__(self, instance: Instance, utility: Utility, options: SolverOptions) -> None:
+        self._instance, self._utility, self._limits = instance, utility, options
         self._curve = curve_of(utility)
         attention = -np.sort(-instance.preferences, axis=1)
         best_means = -np.sort(-instance.means, axis=1)[:, : instance.n_positions]
@@ -96,20 +96,20 @@ class _Search:
         self._error = max(1e-9, (instance.n_positions + 2 * instance.n_user_types) * TOLERANCE)
         self._bound, self._nodes = self._safe(self._top, 0.0), 0
         self._ranking, self._value = np.arange(instance.n_positions), -np.inf
-        self._offer(self._ranking if limits.warm_start is None else limits.warm_start)
+        self._offer(self._ranking if options.warm_start is None else options.warm_start)
 
-    def run(self) -> Outcome:
+    def run(self) -> SolverResult:
         """Return the best ranking and bound that the limits allow."""
         if not np.isfinite(self._bound):  # a type that cannot get anything, or no types at all
-            return Outcome(self._ranking, self._bound, 0)
+            return SolverResult(self._ranking, self._bound, 0)
         self._offer(_round(self._scores()))
-        for _ in range(UNITS):
+        for _ in range(MAX_RESCALINGS):
             program = self._relaxed_phase()
             self._integer_phase(program)
             if self._is_done() or 0.25 <= program.unit / self._unit() <= 4.0:
                 break
             # The program's unit was taken from a far worse ranking than was found: measure again in its own.
-        return Outcome(self._ranking, self._bound, self._nodes)
+        return SolverResult(self._ranking, self._bound, self._nodes)
 
     def _relaxed_phase(self) -> OuterProgram:
         """Add tangents where the linear program's optimum lies, until they are close to f there."""
@@ -117,7 +117,7 @@ class _Search:
         program.add_tangents(self._largest, self._largest)
         if self._value > -np.inf:
             program.add_tangents(np.zeros_like(self._largest), self._floors(program))
-        for _ in range(LP_ROUNDS):
+        for _ in range(MAX_LP_ROUNDS):
             if self._is_done():
                 break
             optimum = self._take(program.optimum(self._limits.deadline), program)
@@ -161,7 +161,7 @@ class _Search:
     def _offer(self, ranking: Ranking) -> None:
         """Keep a ranking if it is the best so far."""
         value = total_value(self._instance, self._utility.compiled(), ranking)
-        self._utility.raise_failure()
+        self._utility.raise_callback_error()
         if value > self._value:
             self._ranking, self._value = ranking, value
 
@@ -204,4 +204,4 @@ def _round(cells: Floats) -> Ranking:
     return ranking
 
 
-METHOD = Method(_refuse, _run)
+SOLVER = Solver(_unsupported_reason, _run)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.solvers.highs.session import add_rows, add_variables, new_model, run_until
+from banditrank.solvers.highs.model import add_rows, add_variables, new_model, run_until
 from banditrank.solvers.instance import Instance
 
 Floats = NDArray[np.float64]
 
-SMALLEST_SHARE = 1e-6  # no tangents below this share of h_i: where f has a pole, slopes grow without end
-STEEPEST = 1e7  # nor steeper than this in the program's units, or HiGHS loses digits
+MIN_SHARE = 1e-6  # no tangents below this share of h_i: where f has a pole, slopes grow without end
+MAX_SLOPE = 1e7  # nor steeper than this in the program's units, or HiGHS loses digits
 
 
 class Curve(NamedTuple):
@@ -129,12 +129,12 @@ class OuterProgram:
             return np.zeros_like(self._largest)
         types = self._largest > 0.0
         largest, weights = self._largest[types], self._instance.weights[types]
-        low, high = np.full(largest.size, SMALLEST_SHARE), np.ones(largest.size)
+        low, high = np.full(largest.size, MIN_SHARE), np.ones(largest.size)
         for _ in range(30):
             middle = np.sqrt(low * high)
             falls = weights * (self._curve.height(largest) - self._curve.height(middle * largest))
             slopes = weights * self._curve.slope(middle * largest) * largest / self.unit
-            useful = (falls <= loss) & (slopes <= STEEPEST)
+            useful = (falls <= loss) & (slopes <= MAX_SLOPE)
             low, high = np.where(useful, low, middle), np.where(useful, middle, high)
         floors = np.zeros_like(self._largest)
         floors[types] = high * largest
@@ -165,17 +165,17 @@ class OuterProgram:
         types = np.flatnonzero((gains == 0.0).any(axis=1) & (self._largest > 0.0))
         if not types.size:
             return
-        nothing = curve.height(np.zeros(types.size))
-        if nothing[0] == -np.inf:
+        no_preparation = curve.height(np.zeros(types.size))
+        if no_preparation[0] == -np.inf:
             rows, cells = np.nonzero(gains[types])
             least, most = np.ones(types.size), np.full(types.size, np.inf)
             add_rows(self._model, (rows, cells, np.ones(rows.size)), least, most)
             return
         least = np.where(gains[types] > 0.0, gains[types], np.inf).min(axis=1)
         weights, largest = self._instance.weights[types] / self.unit, self._largest[types]
-        slopes = weights * (curve.height(least) - nothing) / least * largest
-        usable = slopes <= STEEPEST
-        falls = weights * (nothing - curve.height(largest))
+        slopes = weights * (curve.height(least) - no_preparation) / least * largest
+        usable = slopes <= MAX_SLOPE
+        falls = weights * (no_preparation - curve.height(largest))
         self._add_lines(types[usable], slopes[usable], falls[usable])
 
     def _gains(self) -> Floats:

@@ -12,7 +12,7 @@ from banditrank.experiments.compare.reproductions.regret_reproduction import (
 )
 from banditrank.experiments.study import Check
 from banditrank.model.position_based import PositionBased
-from banditrank.policies.field.parts.kullback_leibler import bernoulli_divergence
+from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
 
 MODEL = PositionBased()
 MAX_BOUND_RATIO = 2.0  # of regret to the lower bound, at a horizon where lower-order terms still matter
@@ -48,7 +48,7 @@ def lower_bound() -> float:
             explored = np.insert(means[: n_positions - 1], position, means[item])
             regret = best - float((examination * explored).sum())
             seen = examination[position]
-            information = bernoulli_divergence(seen * means[item], seen * means[n_positions - 1])
+            information = bernoulli_kl(seen * means[item], seen * means[n_positions - 1])
             costs.append(regret / information)
         total += min(costs)
     return float(total)

@@ -12,15 +12,15 @@ from banditrank.experiments.curves import QUANTILE_HEADINGS, at_round, draw_curv
 from banditrank.experiments.job import Job
 from banditrank.experiments.significance import BY_RANK_TEST, rank_test
 from banditrank.experiments.study import Check, Frames, Study, StudyFigure, StudyResult, Table
-from banditrank.model.click_models import make_world
+from banditrank.model.click_models import compile_problem
 from banditrank.model.position_based import PositionBased
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.field.bubble_rank import BubbleRank
-from banditrank.policies.field.top_rank import TopRank
+from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ class SafetyJob(Job):
         )
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
-        policy, tables = self.policy, make_world(PROBLEM, click_model=MODEL)
+        policy, tables = self.policy, compile_problem(PROBLEM, click_model=MODEL)
         state = policy.start(Counts.empty_for(PROBLEM), policy.new_scratch())
         kernel = policy.kernel(n_items=PROBLEM.n_items, n_positions=PROBLEM.n_positions)
         ranking, rewards = np.zeros(PROBLEM.n_positions, dtype=np.uintp), np.zeros(PROBLEM.n_positions)

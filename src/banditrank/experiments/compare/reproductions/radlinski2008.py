@@ -12,10 +12,10 @@ from banditrank.experiments.compare.reproductions.regret_reproduction import (
 from banditrank.experiments.curves import at_round
 from banditrank.experiments.study import Check
 from banditrank.model.cascade import CASCADE
-from banditrank.model.click_models import make_world
+from banditrank.model.click_models import compile_problem
 from banditrank.model.problem import Problem
-from banditrank.policies.field.parts.rank_bandits import Inner
-from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.components.rank_bandits import RankBanditName
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
 from banditrank.solvers.optimum import best_values
 from banditrank.utilities.utility import UTILITARIAN
 
@@ -46,12 +46,12 @@ def popularity_value() -> float:
     """Return the click rate of the most popular items, which appeal to the same users."""
     popularity = PROBLEM.arrival_rates @ PROBLEM.item_means
     ranking = np.argsort(-popularity, kind="stable")[: PROBLEM.n_positions].astype(np.uintp)
-    tables = make_world(PROBLEM, click_model=CASCADE)
+    tables = compile_problem(PROBLEM, click_model=CASCADE)
     values = [CASCADE.value(tables, user_type, ranking) for user_type in range(PROBLEM.n_user_types)]
     return float(PROBLEM.arrival_rates @ np.array(values))
 
 
-def _ranked(inner: Inner, label: str) -> PolicyRun:
+def _ranked(inner: RankBanditName, label: str) -> PolicyRun:
     return PolicyRun(
         label=label,
         policy=lambda horizon: RankedBandits(

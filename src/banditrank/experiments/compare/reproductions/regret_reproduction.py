@@ -17,7 +17,7 @@ from banditrank.experiments.study import Check, Frames, Study, StudyFigure, Stud
 from banditrank.model.click_models import ClickModel
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.catalog import make_policy
 from banditrank.simulation.simulate import default_checkpoints
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def catalog_run(
     """Return a run of a policy of the catalog, with the parameters of the problem that it needs to know."""
     return PolicyRun(
         label=name,
-        policy=lambda horizon: find_policy(name, problem, click_model=click_model, horizon=horizon),
+        policy=lambda horizon: make_policy(name, problem, click_model=click_model, horizon=horizon),
         problem=problem,
         click_model=click_model,
         panel=panel,

@@ -14,7 +14,7 @@ from banditrank.experiments.compare.reproductions.regret_reproduction import (
 )
 from banditrank.experiments.study import Check
 from banditrank.model.cascade import CASCADE
-from banditrank.policies.field.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
 
 
 def _ranked_exp3(model: str) -> PolicyRun:
