@@ -31,11 +31,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, __version__, alpha_fair, custom
-from banditrank.cli.output import finite_or_none
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, __version__, alpha_fair
+from banditrank.cli.output import finite
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.certificates import find_certificate_error
-from banditrank.utilities.utility import Utility, ramp, sigmoid
+from banditrank.utilities.utility import ramp, sigmoid
 
 OUTPUT = Path(__file__).parent.parent / "output" / "certify.json"
 CHUNK = 200  # instances that a worker takes at a time
@@ -51,7 +51,7 @@ UTILITIES: dict[SolverName, tuple[Utility, ...]] = {
         alpha_fair(10),
         alpha_fair(50),
         MAXIMIN,
-        custom(
+        Utility.from_function(
             lambda u: 1 - math.exp(-3 * u),
             derivative=lambda u: 3 * math.exp(-3 * u),
             shape="concave",
@@ -62,7 +62,7 @@ UTILITIES: dict[SolverName, tuple[Utility, ...]] = {
         sigmoid(),
         sigmoid(60, 0.5),
         ramp(),
-        custom(
+        Utility.from_function(
             lambda u: 0.5 * min(1.0, max(0.0, (u - 0.2) / 0.02)) + 0.5 * min(1.0, max(0.0, (u - 0.5) / 0.02)),
             shape="non-concave",
             lipschitz=25.0,
@@ -86,7 +86,7 @@ class Tally:
     branched
         How many of all took more than one node.
     wrong
-        Number of wrong certificates, by `banditrank.testing.certificates.find_certificate_error`.
+        Of how many something untrue was said: see `banditrank.testing.certificates.find_certificate_error`.
     difference
         The largest |best − value| of a certified answer to the usual gap, as a share of the best.
     slowest
@@ -119,49 +119,49 @@ CountArrays = dict[str, Tally]
 def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: Utility) -> None:
     """Solve one instance and compare."""
     rng = np.random.default_rng([seed, number])
-    problem = draw(rng)
-    warm_start = rng.permutation(problem.n_items)[: problem.n_positions] if rng.random() < 0.5 else None
+    world = draw(rng)
+    warm_start = rng.permutation(world.n_items)[: world.n_positions] if rng.random() < 0.5 else None
     luck = rng.random()
     target_gap = float(10.0 ** rng.uniform(-8, -1)) if luck < 0.1 else DEFAULT_GAP
     time_limit = 0.0 if luck > 0.95 else None
     found = solve(
-        problem,
+        world,
         utility,
         solver=solver,
-        bonuses=problem.bonuses,
+        bonuses=world.bonuses,
         warm_start=warm_start,
         target_gap=target_gap,
         time_limit=time_limit,
     )
-    best = float(solve(problem, utility, solver="enumeration", bonuses=problem.bonuses).value)
-    error = find_certificate_error(found, problem, utility, best=best, target_gap=target_gap)
+    best = float(solve(world, utility, solver="enumeration", bonuses=world.bonuses).value)
+    untrue = find_certificate_error(found, world, utility, best=best, target_gap=target_gap)
     usual = time_limit is None and target_gap == DEFAULT_GAP
     tally.loose += target_gap != DEFAULT_GAP
     tally.rushed += time_limit is not None
     tally.instances += usual
-    tally.certified += bool(usual and found.certified)
+    tally.certified += bool(usual and found.is_certified)
     tally.branched += found.nodes > 1
-    tally.wrong += error is not None
+    tally.wrong += untrue is not None
     tally.slowest = max(tally.slowest, found.seconds)
-    if usual and found.certified and best > found.value:
+    if usual and found.is_certified and best > found.value:
         share = float((best - found.value) / abs(best)) if best else math.inf
         tally.difference = max(tally.difference, share)
-    if error or (not found.certified and time_limit is None):
+    if untrue or (not found.is_certified and time_limit is None):
         tally.findings.append(
             {
                 "number": number,
-                "what": error or OPEN,
+                "what": untrue or OPEN,
                 "utility": str(utility),
-                "arrival_rates": problem.arrival_rates.tolist(),
-                "position_preferences": problem.position_preferences.tolist(),
-                "item_means": problem.item_means.tolist(),
-                "bonuses": None if problem.bonuses is None else problem.bonuses.tolist(),
+                "arrival_rates": world.arrival_rates.tolist(),
+                "position_preferences": world.position_preferences.tolist(),
+                "item_means": world.item_means.tolist(),
+                "bonuses": None if world.bonuses is None else world.bonuses.tolist(),
                 "warm_start": None if warm_start is None else warm_start.tolist(),
                 "target_gap": target_gap,
                 "time_limit": time_limit,
-                "best": finite_or_none(best),
-                "value": finite_or_none(found.value),
-                "upper_bound": finite_or_none(found.upper_bound),
+                "best": finite(best),
+                "value": finite(found.value),
+                "upper_bound": finite(found.upper_bound),
             }
         )
 
@@ -255,7 +255,7 @@ def main() -> int:
                 "wrong": wrong,
                 "open": open_,
                 "utilities": {
-                    name: {**asdict(tally), "difference": finite_or_none(tally.difference)}
+                    name: {**asdict(tally), "difference": finite(tally.difference)}
                     for name, tally in tallies.items()
                 },
             },

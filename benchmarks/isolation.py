@@ -84,7 +84,7 @@ def _revocations(store: Path) -> dict[str, list[float]]:
                         for _ in range(_REVOCATIONS):
                             key = create_key(opened, "short-lived", ["read"])
                             _wait(lambda key=key: _is_accepted(port, key))
-                            opened.revoke_key(key.split("_")[1], at=1)
+                            opened.revoke_key(key.split("_")[1], revoked_at_ms=1)
                             measured.append(_wait(lambda key=key: not _is_accepted(port, key)))
     return seconds
 

@@ -96,7 +96,7 @@ def _measure_row(row: Row) -> dict[str, float]:
         times.append(duration)
         highs += _highs_if_time(problem, row, [solution.seconds for solution in highs])
     instances = f"{row.utility}, {row.family} {'×'.join(map(str, row.size))}"
-    certified = sum(solution.certified for solution in ours)
+    certified = sum(solution.is_certified for solution in ours)
     remarks = [f"{len(ours)} seeds"] * (len(ours) < SEEDS)
     remarks += [f"{certified} of {len(ours)} certified"] * (certified < len(ours))
     unit, scale = ("milliseconds", 1e3) if row.bar is None or row.bar < 1 else ("seconds", 1.0)
@@ -134,7 +134,7 @@ def _remarks(ours: list[Solution], highs: list[Solution]) -> str:
     if not all(finished):
         remark += f", at least: {len(highs) - sum(finished)} out of time"
     differing = sum(
-        done and mine.certified and abs(mine.value - theirs.value) > HIGHS_GAP * max(1.0, abs(mine.value))
+        done and mine.is_certified and abs(mine.value - theirs.value) > HIGHS_GAP * max(1.0, abs(mine.value))
         for mine, theirs, done in zip(ours, highs, finished, strict=False)
     )
     return remark + (f", {differing} VALUES DIFFER" if differing else "")
@@ -184,7 +184,7 @@ def measure_search_loops() -> Iterator[dict[str, float]]:
 
 def _measure_loop(loop: Loop) -> dict[str, float]:
     def run(utility: str, horizon: int) -> tuple[float, int]:
-        policy = UCBRank(1.0, treatment="equal", utility=utility)
+        policy = UCBRank(coefficient=1.0, treatment="equal", utility=utility)
         settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
         result = simulate(policy, loop.problem, **settings, rewards=BetaRewards())
         return result.seconds, int(result.initial_rounds[0])

@@ -20,7 +20,7 @@ _EXPORTS = {
     "UnknownNameError": "errors",
     "BernoulliRewards": "model.rewards",
     "BetaRewards": "model.rewards",
-    "Counts": "statistics.counts",
+    "Counts": "counts.counts",
     "Estimates": "estimators.estimates",
     "GreedyRank": "policies.greedy_rank",
     "InvalidInputError": "errors",
@@ -37,16 +37,15 @@ _EXPORTS = {
     "alpha_fair": "utilities.utility",
     "best_equal_ranking": "solvers.solve",
     "best_personalized_rankings": "model.values",
-    "custom": "utilities.utility",
+    "as_utility": "utilities.utility",
     "equality_report": "solvers.equality",
     "EqualityReport": "solvers.equality",
     "estimate": "estimators.estimates",
-    "find_problem": "model.catalog",
-    "frontier": "solvers.frontier",
+    "load_problem": "model.catalog",
+    "pareto_frontier": "solvers.frontier",
     "FrontierPoint": "solvers.frontier",
-    "generate": "model.generators",
+    "make_problem": "model.generators",
     "kdd2012": "model.catalog",
-    "likelihood_estimate": "estimators.likelihood",
     "plot_frontier": "solvers.frontier_plot",
     "plot_regret": "simulation.plots",
     "ramp": "utilities.utility",
@@ -55,41 +54,44 @@ _EXPORTS = {
     "simulate": "simulation.simulate",
     "solve": "solvers.solve",
     "Solution": "solvers.solution",
-    "Cascade": "model.cascade",
-    "DependentClick": "model.cascade",
-    "PositionBased": "model.position_based",
-    "find_click_model": "model.click_model_catalog",
+    "Cascade": "model.click_models",
+    "DependentClick": "model.click_models",
+    "PositionBased": "model.click_models",
+    "as_click_model": "model.click_models",
     "Timeline": "model.timeline",
-    "changing": "model.changes",
+    "make_timeline": "model.changes",
     "Forgetful": "policies.forgetful",
     "ConfidenceIntervals": "estimators.intervals",
-    "likelihood_intervals": "estimators.intervals",
+    "confidence_intervals": "estimators.intervals",
     "find_policy": "policies.catalog",
     "Smoothing": "estimators.smoothing",
     "ThompsonRank": "policies.thompson_rank",
     "user_type_values": "model.values",
-    "Ranker": "engine.ranker",
+    "Ranker": "ranker",
     "Surface": "engine.surface",
-    "open_store": "storage.opening",
+    "open_store": "storage.factory",
 }
 
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
-    from banditrank.ranker import Ranker
+    from banditrank.counts.counts import Counts
     from banditrank.engine.surface import Surface
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
     from banditrank.estimators.intervals import ConfidenceIntervals, confidence_intervals
-    from banditrank.estimators.maximum_likelihood import likelihood_estimate
     from banditrank.estimators.smoothing import Smoothing
-    from banditrank.model.cascade import Cascade, DependentClick
-    from banditrank.model.catalog import load_problem, kdd2012
+    from banditrank.model.catalog import kdd2012, load_problem
     from banditrank.model.changes import make_timeline
-    from banditrank.model.click_model_catalog import as_click_model
-    from banditrank.model.click_models import ClickModel, SingleLook
+    from banditrank.model.click_models import (
+        Cascade,
+        ClickModel,
+        DependentClick,
+        PositionBased,
+        SingleLook,
+        as_click_model,
+    )
     from banditrank.model.generators import make_problem
-    from banditrank.model.position_based import PositionBased
     from banditrank.model.problem import Problem
     from banditrank.model.rewards import BernoulliRewards, BetaRewards
     from banditrank.model.timeline import Timeline
@@ -103,16 +105,16 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.policies.type_blind import TypeBlindUCB
     from banditrank.policies.ucb_rank import UCBRank
     from banditrank.policies.uniform import UniformRandom
+    from banditrank.ranker import Ranker
     from banditrank.simulation.plots import plot_regret, save_plot
     from banditrank.simulation.regret import equal_regret, personalized_regret
     from banditrank.simulation.result import SimulationResult
     from banditrank.simulation.simulate import simulate
     from banditrank.solvers.equality import EqualityReport, equality_report
-    from banditrank.solvers.frontier import FrontierPoint, frontier
+    from banditrank.solvers.frontier import FrontierPoint, pareto_frontier
     from banditrank.solvers.frontier_plot import plot_frontier, save_frontier_plot
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
-    from banditrank.counts.counts import Counts
     from banditrank.storage.factory import open_store
     from banditrank.utilities.utility import (
         MAXIMIN,
@@ -120,7 +122,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
         UTILITARIAN,
         Utility,
         alpha_fair,
-        custom,
+        as_utility,
         ramp,
         sigmoid,
     )

@@ -1,41 +1,49 @@
-"""The engine for one surface, in process: no server."""
+"""Rank and learn in process, without a server."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from banditrank.dashboard.explain import explain
-from banditrank.engine.engine import Engine
-from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
-from banditrank.dashboard.explanation import Explanation
-from banditrank.engine.surface_runtime import SurfaceRuntime, ShownRanking
-from banditrank.engine.surface import Surface
-from banditrank.engine.ranking_ids import RandomBytes
-from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
-from banditrank.errors import InvalidInputError, AlreadyExistsError
 from banditrank.counts.counts import Counts
+from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard.explain import Explanation, explain
+from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
+from banditrank.engine.engine import Engine
+from banditrank.engine.ranking_ids import RandomBytes
+from banditrank.engine.surface import Surface
+from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.errors import AlreadyExistsError, InvalidInputError
+from banditrank.shown_ranking import ShownRanking
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 
 
 class Ranker:
-    """Ask what to show, tell what was clicked. Threads may share one.
+    """Ranks one surface and learns from its feedback, in process. Thread-safe.
+
+    An unused ranker uses no processor time: it synchronizes with other processes only while it is used. The
+    first ranking after a pause may therefore use the counts from before the pause.
 
     Parameters
     ----------
     surface
-        What to rank. If the store has a surface of this name already, it must be the same, but for items
-        added or retired since; what was learned is gone on with.
+        The surface to rank. If the store has a surface of this name, learning resumes from the stored
+        counts, and its settings must be the same, except for items added or retired since.
     store
-        Where to keep what is learned: what `open_store` returns. Memory, if left out.
+        Where to keep what is learned, from `open_store`; in memory by default.
     sync_seconds
-        How often to look for what other processes wrote to the store.
+        Period of synchronization with other processes that use the store.
     clock
-        Gives the time in seconds since 1970.
+        Returns the time in seconds since 1970.
     random_bytes
-        Where the randomness of rankings comes from: of their ids, and of policies that explore. A seeded
-        source makes runs repeatable.
+        Source of the randomness of ranking ids and exploring policies. A seeded source makes runs
+        repeatable.
+
+    Raises
+    ------
+    InvalidInputError
+        If the store has a surface of this name with other settings.
 
     Examples
     --------
@@ -62,91 +70,140 @@ class Ranker:
         self._engine = Engine(
             MemoryStore() if store is None else store,
             sync_seconds=sync_seconds,
+            polls=clock is not time.time,  # a clock of the caller may be set at any time
             clock=clock,
             random_bytes=random_bytes,
         )
         try:
-            self._live = self._found_or_made(surface)
+            self._runtime = self._open(surface)
         except BaseException:
             self._engine.close()
             raise
 
-    def _found_or_made(self, surface: Surface) -> SurfaceRuntime:
+    def _open(self, surface: Surface) -> SurfaceRuntime:
         record = self._engine.store.find_surface(surface.name)
         if record is None:
             try:
-                return self._engine.create(surface)
-            except AlreadyExistsError:  # by a process that started at the same time
-                return self._found_or_made(surface)
-        kept = Surface.from_definition(record.definition).to_dict()
+                return self._engine.create_surface(surface)
+            except AlreadyExistsError:  # another process created it at the same time
+                return self._open(surface)
+        stored = Surface.from_definition(record.definition).to_dict()
         for setting, value in surface.to_dict().items():
-            if setting not in ("items", "retired") and kept[setting] != value:
-                rule = f"must be {kept[setting]!r} as in the store"
+            if setting not in ("items", "retired") and stored[setting] != value:
+                rule = f"must be {stored[setting]!r} as in the store"
                 raise InvalidInputError(f"{surface.name}'s {setting}", rule, value)
-        known = set(kept["items"])
+        stored_items = set(stored["items"])
         for item in surface.items:
-            if item not in known:
+            if item not in stored_items:
                 rule = "must be in the store already: add_items adds one"
                 raise InvalidInputError(f"{surface.name}'s items", rule, item)
         return self._engine.surface(surface.name)
 
     @property
     def surface(self) -> Surface:
-        """What is ranked now."""
-        return self._live.surface
+        """Current definition of the surface."""
+        return self._runtime.surface
 
     def rank(self, user_type: str) -> ShownRanking:
-        """Return what to show to a user of a type."""
-        return self._live.rank(user_type)
+        """Return a ranking to show to a user.
+
+        Raises
+        ------
+        UnknownNameError
+            If the surface has no such user type.
+        """
+        self._engine.touch()
+        return self._runtime.rank(user_type)
+
+    def rank_batch(self, user_types: Sequence[str]) -> list[ShownRanking]:
+        """Return a ranking for a user of each type, all of them or none.
+
+        Raises
+        ------
+        UnknownNameError
+            If the surface has no such user type.
+        """
+        self._engine.touch()
+        return self._runtime.rank_batch(user_types)
 
     def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
-        """Count what became of a ranking, and wait until that is durable.
+        """Count the feedback for a ranking, and wait until that is durable.
 
         Parameters
         ----------
         ranking_id
-            The ranking's.
+            Id of the ranking.
         clicked
-            The item, None for none.
+            The item that was clicked, None for none.
         reward
-            What the click is worth, from 0 to 1; left out without one.
+            Value of the click, from 0 to 1.
 
         Returns
         -------
         str
             ``counted``, or ``repeated`` if the same feedback was counted before.
+
+        Raises
+        ------
+        FeedbackError
+            If the ranking is unknown, its window closed, or other feedback was counted for it.
+        InvalidInputError
+            If the item was not shown, or the reward is not from 0 to 1.
+        StoreUnavailableError
+            If the store cannot be written to; the same feedback may be sent again.
         """
+        self._engine.touch()
         return self._engine.feedback(ranking_id, clicked=clicked, reward=reward)
 
     def add_items(self, names: Iterable[str]) -> None:
-        """Let items be shown that are new, or were retired."""
+        """Add items, or bring retired ones back.
+
+        Raises
+        ------
+        InvalidInputError
+            If an item is shown already.
+        """
         added = list(names)
-        self._engine.change(self.surface.name, lambda surface: surface.with_items(added))
+        self._engine.update_surface(self.surface.name, lambda surface: surface.with_items(added))
 
     def retire_items(self, names: Iterable[str]) -> None:
-        """Show items no more. What was learned of them stays."""
-        gone = list(names)
-        self._engine.change(self.surface.name, lambda surface: surface.with_retired(gone))
+        """Stop showing items; their counts are kept.
+
+        Raises
+        ------
+        InvalidInputError
+            If an item is unknown, or too few would be left.
+        """
+        retired = list(names)
+        self._engine.update_surface(self.surface.name, lambda surface: surface.with_retired(retired))
 
     def counts(self) -> Counts:
-        """Return the counts that rankings are made from, of the items that can be shown."""
-        self._live.refresh()
-        return self._live.view().counts.copy()
+        """Return the counts of the active items that rankings are computed from."""
+        self._runtime.refresh()
+        return self._runtime.policy_snapshot().counts.copy()
 
     def estimates(self, *, level: float = 0.95) -> EstimatesReport:
-        """Return what was learned of positions and items, with intervals that hold the truth so probably."""
-        return report_estimates(self._live, level=level)
+        """Return estimates of positions and items with intervals of a confidence level."""
+        return report_estimates(self._runtime.counts(), level=level)
 
     def equality(self) -> TreatmentReport:
-        """Return what personalized and equal treatment give each user type and item."""
-        return report_treatments(self._live)
+        """Return the value of personalized and equal treatment for each user type and item."""
+        return report_treatments(self._runtime.counts())
 
     def explain(self, ranking_id: str) -> Explanation:
-        """Return what a ranking was made of, why it came out as it did, and what became of it."""
+        """Return the counts and beliefs behind a ranking, and its outcome.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the ranking was not issued from this store.
+        PrunedError
+            If the ranking's counts were pruned; see `Surface.keep_seconds`.
+        """
         return explain(self._engine, ranking_id)
 
     def close(self) -> None:
-        """Write what is waiting, and stop. The store stays open."""
+        """Commit what is queued, and stop. The store stays open."""
         self._engine.close()
 
     def __enter__(self) -> Self:

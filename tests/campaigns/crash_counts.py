@@ -5,8 +5,8 @@ import time
 from collections import Counter
 from itertools import chain
 
-from banditrank.engine.ranking_ids import RankingIdSigner
 from banditrank.counts.counts import Counts
+from banditrank.engine.ranking_ids import RankingIdSigner
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.factory import open_store

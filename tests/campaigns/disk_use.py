@@ -22,8 +22,8 @@ from banditrank.storage.records import (
     NOT_CLICKED,
     REWARD_UNITS,
     Event,
-    Outcome,
     Impression,
+    Outcome,
     Snapshot,
     pack_ranking,
 )

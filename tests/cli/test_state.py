@@ -114,7 +114,7 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture, arguments: list[st
         (["show", "home", "--level", "2"], "--level must be a number from 0.01 to"),
         (["export", "other"], "surface must be one of home"),
         (["export", "home", "-o", "no/where"], "--output must be a file in a directory that exists"),
-        (["import", "home.json"], "surface must have a name that is not taken, got 'home'"),
+        (["import", "home.json"], "surface 'home' already exists"),
         (["import", "home.json", "--name", "A B"], "--name must be up to 64"),
         (["show", "home", "--json", "no/where"], "--json must be a file in a directory that exists"),
     ],

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded
 
+from banditrank.errors import PrunedError, UnknownRankingError
 from banditrank.ranker import Ranker
-from banditrank.errors import PurgedError, UnknownRankingError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
@@ -65,7 +65,7 @@ def test_who_asks_and_what_was_drawn_is_told() -> None:
         shown = ranker.rank("old")
         told = ranker.explain(shown.id)
     assert (told.surface, told.user_type, told.items) == ("home", "old", list(shown.items))
-    assert (told.issued, told.expires) == (pytest.approx(clock.now, abs=0.002), shown.expires)
+    assert (told.issued, told.expires) == (pytest.approx(clock.now, abs=0.002), shown.expires_at)
     assert (told.version, told.rounds, told.revision) == (30, 30, 1)
     assert (told.policy, told.treatment, told.utility) == ("thompson-rank", "personalized", None)
     assert (told.basis, told.type_entered) == ("draw", True)
@@ -145,7 +145,7 @@ def test_a_ranking_whose_counts_were_thrown_away_is_said_to_be_forgotten() -> No
         assert ranker.explain(recent.id).reproduced
         assert ranker.explain(old[0]).outcome.state == "forgotten", "no counts are needed for the first"
         for ranking_id in old[1:]:
-            with pytest.raises(PurgedError, match="were thrown away"):
+            with pytest.raises(PrunedError, match="were thrown away"):
                 ranker.explain(ranking_id)
 
 

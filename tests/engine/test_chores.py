@@ -1,4 +1,4 @@
-"""What a surface fails to do holds up nothing else, is tried again ever more seldom, and is said once."""
+"""Failing tasks are retried with backoff, logged once, and delay no other task."""
 
 from math import inf
 from types import SimpleNamespace
@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, wait_until
 
-from banditrank.engine import backoff as module
-from banditrank.engine.backoff import Backoff
-from banditrank.engine.periodic_task import PeriodicTask
+from banditrank.engine import periodic_task as module
+from banditrank.engine.periodic_task import Backoff, PeriodicTask
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.memory import MemoryStore
@@ -16,55 +15,53 @@ from banditrank.storage.memory import MemoryStore
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The time that attempts go by."""
+    """The clock of backoffs."""
     clock = Clock(0.0)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
     return clock
 
 
-def fail(attempts: Backoff, error: Exception) -> None:
-    with attempts:
+def fail(backoff: Backoff, error: Exception) -> None:
+    with backoff:
         raise error
 
 
-def test_what_fails_is_tried_again_ever_more_seldom_and_said_once(
+def test_failures_back_off_exponentially_and_are_logged_once(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    attempts = Backoff("surface home shows rankings of old counts")
+    backoff = Backoff("surface home: refresh failed")
     waits = []
     for _ in range(7):
-        fail(attempts, ValueError("no"))
+        fail(backoff, ValueError("no"))
         begin = clock.now
-        while not attempts.is_due:
+        while not backoff.is_due:
             clock.now += 1.0
         waits.append(clock.now - begin)
     assert waits == [1, 2, 4, 8, 16, 30, 30]
-    assert attempts.trouble == "ValueError: no"
-    assert [record.getMessage() for record in caplog.records] == [
-        "surface home shows rankings of old counts: no"
-    ]
-    with attempts:
+    assert backoff.error == "ValueError: no"
+    assert [record.getMessage() for record in caplog.records] == ["surface home: refresh failed: no"]
+    with backoff:
         pass
-    assert (attempts.trouble, attempts.is_due) == (None, True)
-    fail(attempts, StoreError("of a newer version"))
-    assert (attempts.trouble, len(caplog.records)) == ("of a newer version", 2)
+    assert (backoff.error, backoff.is_due) == (None, True)
+    fail(backoff, StoreError("of a newer version"))
+    assert (backoff.error, len(caplog.records)) == ("of a newer version", 2)
     assert [bool(record.exc_info) for record in caplog.records] == [True, False]
 
 
-def test_a_store_that_is_down_is_said_by_the_keeper_alone(
+def test_an_unavailable_store_is_not_logged_by_backoff(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    attempts = Backoff("nothing is saved")
+    backoff = Backoff("snapshot failed")
     for _ in range(3):
         with pytest.raises(StoreUnavailableError):
-            fail(attempts, StoreUnavailableError("down"))
-        assert not attempts.is_due
+            fail(backoff, StoreUnavailableError("down"))
+        assert not backoff.is_due
         clock.now += 1.0
-        assert attempts.is_due
-    assert (attempts.trouble, caplog.text) == (None, "")
+        assert backoff.is_due
+    assert (backoff.error, caplog.text) == (None, "")
 
 
-def test_a_chore_is_done_when_it_is_needed_and_did_not_just_fail(clock: Clock) -> None:
+def test_a_task_runs_when_due_and_not_right_after_a_failure(clock: Clock) -> None:
     done: list[int] = []
 
     def do() -> None:
@@ -72,29 +69,29 @@ def test_a_chore_is_done_when_it_is_needed_and_did_not_just_fail(clock: Clock) -
         raise StoreUnavailableError("down")
 
     needed = [False]
-    chore = PeriodicTask("nothing is done", lambda: 0.0 if needed[0] else inf, do)
-    chore.tend()
+    task = PeriodicTask("task failed", lambda: 0.0 if needed[0] else inf, do)
+    task.run_if_due()
     needed[0] = True
-    chore.tend()
-    chore.tend()
+    task.run_if_due()
+    task.run_if_due()
     clock.now += 1.0
-    chore.tend()
+    task.run_if_due()
     assert len(done) == 2
 
 
-def test_a_surface_whose_view_cannot_be_made_is_kept_otherwise(
+def test_other_tasks_run_while_refresh_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, clock = MemoryStore(), Clock()
-    monkeypatch.setattr("banditrank.engine.counts_replica._CHANGES_A_SNAPSHOT", 2)
+    monkeypatch.setattr("banditrank.engine.counts_replica._MIN_CHANGES_PER_SNAPSHOT", 2)
     surface = a_surface(attribution_seconds=60.0, refresh_seconds=0.01)
     with a_ranker(surface, store, clock=clock) as ranker:
         with monkeypatch.context() as broken:
-            broken.setattr(SurfaceRuntime, "_new_view", lambda _: 1 / 0)
+            broken.setattr(SurfaceRuntime, "_new_snapshot", lambda _: 1 / 0)
             ranker.rank("new")
             play(ranker, 3, seed=1)
             wait_until(lambda: store.snapshot(1).version >= 2)
             clock.now += 70.0
-            wait_until(lambda: ranker._live.rounds == 4)
-        wait_until(lambda: ranker._live.age == 0.0)
-    assert caplog.text.count("surface home shows rankings of old counts") == 1
+            wait_until(lambda: ranker._runtime.rounds == 4)
+        wait_until(lambda: ranker._runtime.staleness_seconds == 0.0)
+    assert caplog.text.count("surface home: refresh failed") == 1

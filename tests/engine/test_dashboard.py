@@ -12,14 +12,13 @@ from helpers.live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface,
 
 from banditrank import Counts, Problem, user_type_values
 from banditrank.dashboard.assessment import assess
-from banditrank.dashboard.documents import dashboard_document
 from banditrank.dashboard.document_schemas import DashboardDocument
+from banditrank.dashboard.documents import dashboard_document, first_bucket_since, series_document
 from banditrank.dashboard.recent_impressions import RecentImpressions
-from banditrank.engine.counts_replica import SurfaceCounts
-from banditrank.ranker import Ranker
-from banditrank.dashboard.series_document import first_wanted, series_document
-from banditrank.engine.surface import Surface
 from banditrank.dashboard.surface_problem import SurfaceProblem
+from banditrank.engine.counts_replica import SurfaceCounts
+from banditrank.engine.surface import Surface
+from banditrank.ranker import Ranker
 from banditrank.storage.records import DISCARDED
 
 WORLD = Problem(
@@ -33,7 +32,7 @@ WORLD = Problem(
 
 def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
     """Return a dashboard's document as it comes out of JSON, which is as it was described."""
-    live = ranker._live
+    live = ranker._runtime
     latest = RecentImpressions(live, ranker._engine.store)
     true = None if truth is None else SurfaceProblem(truth, live.surface)
     now = ranker._engine.now()
@@ -54,7 +53,7 @@ def test_values_are_those_of_the_reports(settings: dict[str, Any]) -> None:
         play(ranker, 120, seed=1)
         ranker.retire_items(["b"])
         document, estimates, equality = told(ranker), ranker.estimates(), ranker.equality()
-        counts = ranker._live.known().counts
+        counts = ranker._runtime.known().counts
     assert (document["rounds"], document["version"], document["level"]) == (120, 120, estimates.level)
     assert document["surface"]["items"] == list(ITEMS)
     assert document["surface"]["retired"] == ["b"]
@@ -189,23 +188,29 @@ def test_what_was_shown_and_is_discarded_was_not_reported() -> None:
     clock = Clock()
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         shown = ranker.rank("new")
-        store, number = ranker._engine.store, ranker._live.number
-        wait_until(lambda: len(store.pending_impressions(number, since=0, until=10**13, limit=9)) == 1)
-        ranker._engine.change("home", lambda surface: replace(surface, unreported="discarded"))
+        store, number = ranker._engine.store, ranker._runtime.number
+        wait_until(lambda: len(store.pending_impressions(number, since_ms=0, until_ms=10**13, limit=9)) == 1)
+        ranker._engine.update_surface("home", lambda surface: replace(surface, unreported="discarded"))
         clock.now += 70
-        wait_until(lambda: store.outcome(number, ranker._engine.ticket(shown.id)[1].shown.key) == DISCARDED)
+        wait_until(
+            lambda: (
+                store.outcome(number, ranker._engine.issued_ranking(shown.id)[1].impression.key) == DISCARDED
+            )
+        )
         assert told(ranker)["recent"][0]["feedback"] == "unreported"
 
 
 def test_a_ranking_says_how_it_compares_with_the_best_of_its_time() -> None:
     with a_ranker(a_surface(n_positions=2, policy="random")) as ranker:
-        wait_until(lambda: ranker._live.monitor.best is not None)  # nobody looks again before there is feedback
-        ranker._live.monitor.best = ((0, 1), (2, 3))
+        wait_until(
+            lambda: ranker._runtime.monitor.best is not None
+        )  # nobody looks again before there is feedback
+        ranker._runtime.monitor.best = ((0, 1), (2, 3))
         shown = {"new": [], "old": []}
         for number in range(20):
             kind = TYPES[number % 2]
             shown[kind].append(ranker.rank(kind))
-        ranker._live.monitor.best = None
+        ranker._runtime.monitor.best = None
         recent = told(ranker)["recent"]
     reasons = Counter()
     for one in recent:
@@ -221,7 +226,7 @@ def test_shares_are_of_what_was_shown_to_a_type() -> None:
     with a_ranker(a_surface(policy="random")) as ranker:
         play(ranker, 40, seed=4)
         document = told(ranker)
-        shown = ranker._live.monitor.shown.copy()
+        shown = ranker._runtime.monitor.shown.copy()
     rankings = Counter(tuple(np.frombuffer(one, dtype="<u2").tolist()) for one in shown)
     for i, now in enumerate(document["now"]):
         of_type = sum(number for ranking, number in rankings.items() if ranking[0] == i)
@@ -250,7 +255,7 @@ def test_the_series_tells_what_came() -> None:
     clock = Clock(999_999_960.0)
     with a_ranker(clock=clock) as ranker:
         play(ranker, 40, seed=1)
-        live = ranker._live
+        live = ranker._runtime
         wait_until(lambda: live.monitor.best is not None)
         clock.now += 60
         play(ranker, 20, seed=2)
@@ -274,7 +279,7 @@ def test_the_last_hour_goes_up_to_now_however_wide_buckets_are() -> None:
         play(ranker, 5, seed=1)
         clock.now += 40 * 86400
         play(ranker, 30, seed=1)
-        assert ranker._live.series()[0].width > 3_600_000
+        assert ranker._runtime.series()[0].width_ms > 3_600_000
         document = told(ranker)
         assert sum(document["last_hour"]["visits"]) == 30
         assert sum(document["last_hour"]["clicks"]) > 0
@@ -289,8 +294,8 @@ def test_the_optimum_may_be_more_than_the_best_known_ranking_where_items_were_ha
     counts[0][0, :, 0], counts[1][0, :, 0] = [2000, 2000, 3, 3, 3], [400, 200, 0, 0, 0]
     for settings in ({}, {"treatment": "equal", "utility": "nash"}):
         assessed = assess(_known(replace(surface, **settings), Counts.from_arrays(*counts, [4009])))
-        (value,), (optimum,) = assessed.treatments[assessed.own].values, assessed.optimum
-        assert assessed.optimum_of_all
+        (value,), (optimum,) = assessed.treatments[assessed.current_treatment].values, assessed.optimal_values
+        assert assessed.is_optimum_exact
         assert optimum.estimate == value.estimate == pytest.approx(0.2)
         assert value.high < 0.23
         assert optimum.high > 0.3  # one of the three may be far better
@@ -298,7 +303,7 @@ def test_the_optimum_may_be_more_than_the_best_known_ranking_where_items_were_ha
 
 
 def test_without_telling_what_is_best_of_all_the_best_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.dashboard.probability_best._MOST_NUMBERS", 10)
+    monkeypatch.setattr("banditrank.dashboard.probability_best.MAX_ELEMENTS", 10)
     with a_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
         play(ranker, 50, seed=1)
         document = told(ranker)
@@ -335,9 +340,9 @@ def test_what_comes_next_is_told_apart_in_the_utility_and_not_in_clicks(
     rates = np.array([[[0.4], [0.9]], [[0.4], [0.05]]])
     shown = np.full((2, 2, 1), displays)
     assessed = assess(_known(surface, Counts.from_arrays(shown, shown * rates, [2 * displays] * 2)))
-    (choice,) = assessed.choices
+    (choice,) = assessed.best_rankings
     assert choice.ranking.tolist() == [0]
-    assert choice.runner_up.by_type == pytest.approx([0.5, -0.35], abs=0.02)
+    assert choice.runner_up.delta_by_user_type == pytest.approx([0.5, -0.35], abs=0.02)
     assert choice.runner_up.delta.estimate == pytest.approx(np.log([0.9 / 0.4, 0.05 / 0.4]).mean(), abs=0.1)
     assert (choice.runner_up.delta.high < 0) == is_told
     assert choice.runner_up.delta.low < 0
@@ -347,7 +352,7 @@ def test_what_comes_next_is_told_apart_in_the_utility_and_not_in_clicks(
 def test_a_type_that_gets_nothing_does_not_make_differences_endless(utility: str) -> None:
     surface = a_surface(treatment="equal", utility=utility)
     counts = Counts.from_arrays(np.full((2, 5, 2), 10), np.zeros((2, 5, 2)), [50, 50])
-    (choice,) = assess(_known(surface, counts)).choices
+    (choice,) = assess(_known(surface, counts)).best_rankings
     assert np.isfinite(choice.runner_up.delta).all()
 
 
@@ -357,15 +362,17 @@ def test_whoever_has_narrower_buckets_is_told_all() -> None:
         play(ranker, 1, seed=1)
         clock.now += 601
         start = 999_999_960.0
-        buckets, _ = ranker._live.series()
-        wanted = [first_wanted(buckets, since) for since in (None, 0, start, start + 60, start + 61, 2e9)]
+        buckets, _ = ranker._runtime.series()
+        wanted = [
+            first_bucket_since(buckets, since) for since in (None, 0, start, start + 60, start + 61, 2e9)
+        ]
         assert wanted == [0, 0, 0, 1, 2, 10]
         clock.now += 60 * 240
         play(ranker, 1, seed=1)
-        buckets, _ = ranker._live.series()
-        assert buckets.width == 120_000
-        assert first_wanted(buckets, start + 120 * 120) == 0
-        assert first_wanted(buckets, start + 122 * 120) == 122
+        buckets, _ = ranker._runtime.series()
+        assert buckets.width_ms == 120_000
+        assert first_bucket_since(buckets, start + 120 * 120) == 0
+        assert first_bucket_since(buckets, start + 122 * 120) == 122
 
 
 def test_types_that_were_added_are_in_the_series() -> None:
@@ -374,10 +381,10 @@ def test_types_that_were_added_are_in_the_series() -> None:
         play(ranker, 5, seed=1)
         clock.now += 61
         types = (*TYPES, "late")
-        ranker._engine.change(
+        ranker._engine.update_surface(
             "home", lambda surface: surface.from_dict(surface.to_dict() | {"user_types": types})
         )
-        document = series_document(*ranker._live.series(), n_user_types=3, with_regret=False)
+        document = series_document(*ranker._runtime.series(), n_user_types=3, with_regret=False)
         assert told(ranker)["last_hour"]["visits"] == [*document["visits"][0][:2], 0]
     assert [len(row) for row in document["visits"] + document["clicks"]] == [3, 3]
     assert document["visits"][0][2] == 0

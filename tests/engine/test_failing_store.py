@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 import pytest
 from helpers.live import Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
-from banditrank.engine.group_commit import Answer, GroupCommitter
-from banditrank.engine.group_commit import _taken as taken
+from banditrank.engine.group_commit import CommitOutcome, GroupCommitter
+from banditrank.engine.group_commit import _take as taken
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.base import WriteResult
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, Event, Impression, CommitStatus
-from banditrank.testing.store_events import CLICK, rounds_of, shown
+from banditrank.storage.records import Change, CommitStatus, Event, Impression
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
-DONE: Callable[[Answer], None] = lambda _: None  # noqa: E731
+DONE: Callable[[CommitOutcome], None] = lambda _: None  # noqa: E731
 
 
 def test_feedback_fails_while_the_store_is_down_and_counts_once_after() -> None:
@@ -58,7 +58,7 @@ def test_rankings_noted_while_the_store_was_down_are_settled_later() -> None:
             ranker.rank("new")
         clock.now += 30.0
         store.down = False
-        wait_until(lambda: ranker._engine.committer.waiting == 0)
+        wait_until(lambda: ranker._engine.committer.queued == 0)
         clock.now += 40.0
         wait_until(lambda: ranker.counts().rounds == 4)
 
@@ -66,13 +66,13 @@ def test_rankings_noted_while_the_store_was_down_are_settled_later() -> None:
 def test_rankings_noted_very_late_are_settled_all_the_same() -> None:
     store, clock = FailingStore(), Clock()
     with a_ranker(a_surface(attribution_seconds=60.0), store, clock=clock, sync_seconds=0.01) as ranker:
-        wait_until(lambda: not ranker._live.is_due())
+        wait_until(lambda: not ranker._runtime.is_due())
         store.down = True
         ranker.rank("new")
         clock.now += 3000.0
-        wait_until(lambda: not ranker._live.is_due())
+        wait_until(lambda: not ranker._runtime.is_due())
         store.down = False
-        wait_until(lambda: ranker._engine.committer.waiting == 0)
+        wait_until(lambda: ranker._engine.committer.queued == 0)
         clock.now += 3600.0
         wait_until(lambda: ranker.counts().rounds == 1)
 
@@ -109,27 +109,27 @@ def entry(number: int) -> Event:
 def a_journal(learn: Callable[[Change], None] = DONE, **settings: object) -> GroupCommitter:
     store = MemoryStore()
     store.create_surface("home", "{}")
-    return GroupCommitter(store, learn=learn, **settings)
+    return GroupCommitter(store, on_change=learn, **settings)
 
 
-def settled(committer: GroupCommitter, number: int) -> Answer:
-    answers: list[Answer] = []
+def settled(committer: GroupCommitter, number: int) -> CommitOutcome:
+    answers: list[CommitOutcome] = []
     finished = threading.Event()
-    committer.settle(entry(number), lambda answer: (answers.append(answer), finished.set()))
+    committer.submit(entry(number), lambda answer: (answers.append(answer), finished.set()))
     assert finished.wait(60)
     return answers[0]
 
 
 def test_closing_writes_what_is_waiting_and_refuses_the_rest() -> None:
     committer = a_journal()
-    answers: list[Answer] = []
+    answers: list[CommitOutcome] = []
     for number in range(50):
-        committer.settle(entry(number), answers.append)
+        committer.submit(entry(number), answers.append)
     committer.close()
     assert answers == [CommitStatus.COUNTED] * 50
     with pytest.raises(StoreUnavailableError, match="the journal is closed"):
-        committer.settle(entry(99), answers.append)
-    assert committer.waiting == 0
+        committer.submit(entry(99), answers.append)
+    assert committer.queued == 0
 
 
 class SlowStore(FailingStore):
@@ -144,7 +144,7 @@ class SlowStore(FailingStore):
 
     def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
         assert self.may_go_on.wait(60)
-        if any(one.shown.key[-1] == self.bad for one in entries):
+        if any(one.impression.key[-1] == self.bad for one in entries):
             raise ValueError("bad")
         return super()._write(entries, at)
 
@@ -152,18 +152,18 @@ class SlowStore(FailingStore):
 def test_an_entry_that_cannot_be_written_does_no_harm_to_others(caplog: pytest.LogCaptureFixture) -> None:
     store = SlowStore()
     store.bad = 7
-    committer = GroupCommitter(store, learn=DONE)
-    committer.settle(entry(0), DONE)
-    wait_until(lambda: committer.waiting == 0)  # the others make up the next group
-    answers: dict[int, Answer] = {}
+    committer = GroupCommitter(store, on_change=DONE)
+    committer.submit(entry(0), DONE)
+    wait_until(lambda: committer.queued == 0)  # the others make up the next group
+    answers: dict[int, CommitOutcome] = {}
     for number in range(1, 20):
-        committer.settle(entry(number), lambda answer, number=number: answers.update({number: answer}))
-        committer.note(Event(shown(1, 256 + number), None))
+        committer.submit(entry(number), lambda answer, number=number: answers.update({number: answer}))
+        committer.add_impressions(Event(shown(1, 256 + number), None))
     store.may_go_on.set()
     committer.close()
     assert str(answers.pop(7)).startswith("event rejected: ValueError('bad')")
     assert answers == {number: CommitStatus.COUNTED for number in range(1, 20) if number != 7}
-    assert len(store.pending_impressions(1, since=0, until=2**47)) == 18
+    assert len(store.pending_impressions(1, since_ms=0, until_ms=2**47)) == 18
     assert committer.dropped == 1
     assert caplog.messages.count("store rejected events") == 2
 
@@ -185,11 +185,11 @@ class RejectingStore(MemoryStore):
         return super()._write(entries, at)
 
 
-class Answers(dict[Impression, Answer]):
+class Answers(dict[Impression, CommitOutcome]):
     """The answer to each outcome of a group; a second answer to one fails."""
 
-    def done(self, key: Impression) -> Callable[[Answer], None]:
-        def answered(answer: Answer) -> None:
+    def done(self, key: Impression) -> Callable[[CommitOutcome], None]:
+        def answered(answer: CommitOutcome) -> None:
             assert key not in self
             self[key] = answer
 
@@ -199,14 +199,14 @@ class Answers(dict[Impression, Answer]):
 def write_group(store: MemoryStore, outcomes: list[Event], notes: Sequence[Event] = ()) -> Answers:
     """Write outcomes and notes as one group, and return the answers."""
     answers = Answers()
-    committer = GroupCommitter(store, learn=DONE)
+    committer = GroupCommitter(store, on_change=DONE)
     committer.close()
-    assert committer._write(list(notes), [(one, answers.done(one.shown)) for one in outcomes])
-    assert committer.waiting == 0
+    assert committer._write(list(notes), [(one, answers.done(one.impression)) for one in outcomes])
+    assert committer.queued == 0
     return answers
 
 
-def is_rejection(answer: Answer) -> bool:
+def is_rejection(answer: CommitOutcome) -> bool:
     return isinstance(answer, StoreError) and not isinstance(answer, StoreUnavailableError)
 
 
@@ -218,20 +218,20 @@ def test_a_store_error_rejects_the_entry_at_fault_alone() -> None:
     answers = write_group(store, outcomes, notes)
     assert len(answers) == 2000
     assert {key for key, answer in answers.items() if is_rejection(answer)} == {
-        outcomes[3].shown,
-        outcomes[1234].shown,
+        outcomes[3].impression,
+        outcomes[1234].impression,
     }
     assert list(answers.values()).count(CommitStatus.COUNTED) == 1998
-    assert len(store.pending_impressions(1, since=0, until=2**47)) == 499
-    assert rounds_of(store, 1) == 1998
+    assert len(store.pending_impressions(1, since_ms=0, until_ms=2**47)) == 499
+    assert read_rounds(store, 1) == 1998
     assert store.transactions <= 3 * 2 * 12
 
 
 def test_a_surface_whose_entries_are_all_rejected_does_no_harm_to_others() -> None:
     outcomes = [Event(shown(1 + number % 8, number), CLICK) for number in range(2000)]
-    store = RejectingStore(lambda entry: entry.shown.surface == 5, n_surfaces=8)
+    store = RejectingStore(lambda entry: entry.impression.surface_id == 5, n_surfaces=8)
     answers = write_group(store, outcomes)
-    assert all(is_rejection(answer) == (key.surface == 5) for key, answer in answers.items())
+    assert all(is_rejection(answer) == (key.surface_id == 5) for key, answer in answers.items())
     assert len(answers) == 2000
     assert store.transactions < 200
 
@@ -258,16 +258,16 @@ def test_a_store_that_becomes_unavailable_while_a_group_is_split_loses_nothing()
         return write(entries, at)
 
     store._write = break_down
-    committer = GroupCommitter(store, learn=DONE)
+    committer = GroupCommitter(store, on_change=DONE)
     committer.close()
     answers = Answers()
-    assert not committer._write(notes, [(one, answers.done(one.shown)) for one in outcomes])
+    assert not committer._write(notes, [(one, answers.done(one.impression)) for one in outcomes])
     assert len(answers) == 100
     assert {str(answer) for answer in answers.values()} == {"counted", "the store is down"}
-    assert len(store.pending_impressions(1, since=0, until=2**47)) + committer.waiting == 100
+    assert len(store.pending_impressions(1, since_ms=0, until_ms=2**47)) + committer.queued == 100
     store._write = write
     again = write_group(store, outcomes)
-    assert is_rejection(again.pop(outcomes[60].shown))
+    assert is_rejection(again.pop(outcomes[60].impression))
     assert all(
         answer is (CommitStatus.REPEATED if answers[key] is CommitStatus.COUNTED else CommitStatus.COUNTED)
         for key, answer in again.items()
@@ -276,25 +276,25 @@ def test_a_store_that_becomes_unavailable_while_a_group_is_split_loses_nothing()
 
 def test_closing_writes_all_that_was_shown() -> None:
     store = SlowStore()
-    committer = GroupCommitter(store, learn=DONE)
+    committer = GroupCommitter(store, on_change=DONE)
     for number in range(5001):
-        committer.note(Event(shown(1, number), None))
+        committer.add_impressions(Event(shown(1, number), None))
     store.may_go_on.set()
     committer.close()
-    assert (committer.waiting, committer.dropped) == (0, 0)
-    assert len(store.pending_impressions(1, since=0, until=2**47, limit=10_000)) == 5001
-    committer.note(entry(1))
-    assert (committer.waiting, committer.dropped) == (0, 1)
+    assert (committer.queued, committer.dropped) == (0, 0)
+    assert len(store.pending_impressions(1, since_ms=0, until_ms=2**47, limit=10_000)) == 5001
+    committer.add_impressions(entry(1))
+    assert (committer.queued, committer.dropped) == (0, 1)
 
 
 def test_closing_ends_if_the_store_fails() -> None:
     store = SlowStore()
     store.down = True
-    committer = GroupCommitter(store, learn=DONE)
-    answers: list[Answer] = []
+    committer = GroupCommitter(store, on_change=DONE)
+    answers: list[CommitOutcome] = []
     for number in range(5000):
-        committer.note(Event(shown(1, number), None))
-        committer.settle(entry(number), answers.append)
+        committer.add_impressions(Event(shown(1, number), None))
+        committer.submit(entry(number), answers.append)
     store.may_go_on.set()
     committer.close()
     assert committer.dropped == 5000
@@ -305,15 +305,17 @@ def test_closing_ends_if_the_store_fails() -> None:
 def test_who_comes_while_the_journal_closes_is_answered() -> None:
     for attempt in range(30):
         committer = a_journal()
-        answers: list[Answer] = []
+        answers: list[CommitOutcome] = []
         asked = [0]
 
         def ask(
-            committer: GroupCommitter = committer, answers: list[Answer] = answers, asked: list[int] = asked
+            committer: GroupCommitter = committer,
+            answers: list[CommitOutcome] = answers,
+            asked: list[int] = asked,
         ) -> None:
             try:
                 for number in range(1000):
-                    committer.settle(entry(number), answers.append)
+                    committer.submit(entry(number), answers.append)
                     asked[0] += 1
             except StoreUnavailableError:
                 pass
@@ -330,17 +332,17 @@ def test_the_journal_goes_on_when_those_it_tells_fail(caplog: pytest.LogCaptureF
     def refuse(_: object) -> None:
         raise RuntimeError("no")
 
-    committer = a_journal(learn=refuse)
+    committer = a_journal(on_change=refuse)
     assert settled(committer, 1) is CommitStatus.COUNTED
-    committer.settle(entry(2), refuse)
+    committer.submit(entry(2), refuse)
     assert settled(committer, 3) is CommitStatus.COUNTED
     committer.close()
     assert "was not taken in" in caplog.text
     assert "could not be called back" in caplog.text
     committer = a_journal(deliver=refuse)
-    committer.settle(entry(1), DONE)
+    committer.submit(entry(1), DONE)
     committer.close()
-    assert (committer.entries, committer.waiting) == (1, 0)
+    assert (committer.events, committer.queued) == (1, 0)
 
 
 def test_threads_end_with_their_ranker() -> None:
@@ -354,15 +356,15 @@ def test_threads_end_with_their_ranker() -> None:
 def test_a_journal_with_nothing_to_write_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[int] = []
     monkeypatch.setattr(
-        "banditrank.engine.group_commit._taken", lambda waiting: rounds.append(1) or taken(waiting)
+        "banditrank.engine.group_commit._take", lambda waiting: rounds.append(1) or taken(waiting)
     )
     store = MemoryStore()
     store.create_surface("home", "{}")
-    committer = GroupCommitter(store, learn=DONE)
+    committer = GroupCommitter(store, on_change=DONE)
     time.sleep(0.3)  # any time at all: it does nothing in it
     assert rounds == []
-    committer.note(Event(shown(1, 1), None))
-    wait_until(lambda: len(store.pending_impressions(1, since=0, until=2**47)) == 1)
+    committer.add_impressions(Event(shown(1, 1), None))
+    wait_until(lambda: len(store.pending_impressions(1, since_ms=0, until_ms=2**47)) == 1)
     time.sleep(0.3)
     assert len(rounds) == 2, "one look at rankings noted, one at outcomes"
     assert settled(committer, 2) is CommitStatus.COUNTED

@@ -11,18 +11,18 @@ import pytest
 from helpers.live import Clock, a_ranker, a_surface, seeded, wait_until
 
 from banditrank.engine.engine import Engine, FeedbackResult
-from banditrank.ranker import Ranker
+from banditrank.engine.ranking_ids import IssuedRanking, RankingIdSigner, new_key
 from banditrank.engine.surface import Surface
-from banditrank.engine.ranking_ids import RankingIdSigner, IssuedRanking, new_key
 from banditrank.errors import (
     ConflictingFeedbackError,
-    InvalidInputError,
     ExpiredRankingError,
+    InvalidInputError,
     UnknownNameError,
     UnknownRankingError,
 )
+from banditrank.ranker import Ranker
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Outcome, Impression, SurfaceRecord, pack_ranking
+from banditrank.storage.records import Impression, Outcome, SurfaceRecord, pack_ranking
 from banditrank.storage.sqlite import SqliteStore
 
 
@@ -61,7 +61,7 @@ def test_feedback_may_come_late_but_not_after_the_window() -> None:
     clock = Clock()
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         early, late = ranker.rank("new"), ranker.rank("new")
-        assert early.expires == pytest.approx(clock.now + 60, abs=0.001)
+        assert early.expires_at == pytest.approx(clock.now + 60, abs=0.001)
         clock.now += 59.9
         assert ranker.feedback(early.id, clicked=early.items[0]) == "counted"
         clock.now += 0.2
@@ -78,7 +78,7 @@ def test_without_feedback_a_ranking_counts_as_not_clicked_when_its_window_closes
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         shown = [ranker.rank("old") for _ in range(5)]
         ranker.feedback(shown[0].id, clicked=shown[0].items[0])
-        wait_until(lambda: ranker._engine.committer.waiting == 0)
+        wait_until(lambda: ranker._engine.committer.queued == 0)
         clock.now += 64.0
         assert ranker.counts().rounds == 1, "a little is waited for those whose clock is behind"
         clock.now += 2.0
@@ -94,7 +94,7 @@ def test_without_feedback_a_ranking_may_be_discarded_instead() -> None:
         shown = [ranker.rank("old") for _ in range(3)]
         ranker.feedback(shown[0].id)
         clock.now += 1e6
-        ranker._live.tend()
+        ranker._runtime.tend()
     assert totals_after(store, clock) == (1, 0.0)
 
 
@@ -108,11 +108,11 @@ def test_what_was_noted_before_is_discarded_after_the_setting_changed() -> None:
     with a_ranker(store=store, clock=clock) as ranker:
         shown = ranker.rank("new")
         changed = a_surface(unreported="discarded")
-        ranker._engine.change("home", lambda _: changed)
-        wait_until(lambda: ranker._engine.committer.waiting == 0)
+        ranker._engine.update_surface("home", lambda _: changed)
+        wait_until(lambda: ranker._engine.committer.queued == 0)
         clock.now += 1e5
         wait_until(lambda: ranker.explain(shown.id).outcome.state == "discarded")
-        wait_until(lambda: store.pending_impressions(1, since=0, until=int(2e12)) == [])
+        wait_until(lambda: store.pending_impressions(1, since_ms=0, until_ms=int(2e12)) == [])
         assert ranker.counts().rounds == 0
 
 
@@ -129,7 +129,7 @@ def test_feedback_is_accepted_for_a_ranking_from_before_a_restart(tmp_path: Path
 def test_unknown_and_forged_ids_are_refused() -> None:
     with a_ranker() as ranker, a_ranker() as other:
         shown = ranker.rank("new")
-        ticket = ranker._engine.ticket(shown.id)[1]
+        ticket = ranker._engine.issued_ranking(shown.id)[1]
         forged = RankingIdSigner(bytes(32)).sign(ticket)
         swapped = ("B" if shown.id[-1] == "A" else "A").join([shown.id[:-1], ""])
         letters = [
@@ -179,7 +179,7 @@ def test_what_a_surface_cannot_have_shown_is_unknown(
 
         def signed(ranking: tuple[int, tuple[int, ...]], revision: int, tail: bytes) -> str:
             expires_at_ms = int((ranker._engine.now() + 60) * 1000)
-            shown = Impression(ranker._live.number, new_key(expires_at_ms, tail), pack_ranking(*ranking))
+            shown = Impression(ranker._runtime.number, new_key(expires_at_ms, tail), pack_ranking(*ranking))
             return RankingIdSigner(store.secret()).sign(IssuedRanking(shown, revision, 0))
 
         for wanted in (ranker.feedback, ranker.explain):
@@ -214,7 +214,7 @@ def test_rankings_of_a_deleted_surface_are_looked_for_once(monkeypatch: pytest.M
     store = MemoryStore()
     with a_ranker(store=store) as ranker, a_ranker(store=store, random_bytes=seeded(2)) as other:
         shown = other.rank("new")
-        ranker._engine.delete("home")
+        ranker._engine.delete_surface("home")
         fresh = Engine(store)
         asked: list[None] = []
         surfaces = store.surfaces
@@ -223,9 +223,9 @@ def test_rankings_of_a_deleted_surface_are_looked_for_once(monkeypatch: pytest.M
             asked.clear()
             for _ in range(3):
                 with pytest.raises(UnknownRankingError, match="was deleted"):
-                    engine.ticket(shown.id)
+                    engine.issued_ranking(shown.id)
             with pytest.raises(UnknownRankingError, match="was deleted"):
-                engine.known_ticket(shown.id)
+                engine.cached_ranking(shown.id)
             assert len(asked) == times
         fresh.close()
 
@@ -234,15 +234,15 @@ def test_what_takes_a_look_into_the_store_is_told_beforehand() -> None:
     store = MemoryStore()
     with a_ranker(store=store, sync_seconds=60.0) as ranker:
         before = ranker.rank("new").id
-        assert ranker._engine.known_ticket(before) == ranker._engine.ticket(before)
+        assert ranker._engine.cached_ranking(before) == ranker._engine.issued_ranking(before)
         ranker.add_items(["f"])
         with a_ranker(store=store, random_bytes=seeded(2)) as other:
-            assert other._engine.known_ticket(before) is None, "its revision is not the latest"
+            assert other._engine.cached_ranking(before) is None, "its revision is not the latest"
             assert other.feedback(before) == "counted"
-            assert other._engine.known_ticket(before) is not None
+            assert other._engine.cached_ranking(before) is not None
             other.add_items(["g"])
             later = other.rank("new").id
-        assert ranker._engine.known_ticket(later) is None
+        assert ranker._engine.cached_ranking(later) is None
         assert ranker.feedback(later) == "counted"
 
 
@@ -274,8 +274,8 @@ def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
 
     engine = Engine(MemoryStore(), deliver=lambda group: [calls.put(one) for one in group] and None)
     with contextlib.closing(engine):
-        shown = engine.create(a_surface()).rank("new")
-        submit = partial(engine.submit_feedback, done=results.append)
+        shown = engine.create_surface(a_surface()).rank("new")
+        submit = partial(engine.submit_feedback, callback=results.append)
         for expected in ("counted", "repeated"):
             assert submit(shown.id, clicked=shown.items[0])
             assert result() == expected
@@ -285,7 +285,7 @@ def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
             submit("forged")
         with pytest.raises(UnknownNameError):
             submit(shown.id, clicked="z")
-        engine.delete("home")
+        engine.delete_surface("home")
         with pytest.raises(UnknownRankingError):
             submit(shown.id)
         assert calls.empty()
@@ -297,7 +297,7 @@ def test_submitting_feedback_reads_the_store_only_if_allowed() -> None:
     with a_ranker(a_surface(attribution_seconds=60.0), store, clock=clock) as ranker:
         counted, late = ranker.rank("new"), ranker.rank("new")
         assert ranker.feedback(counted.id) == "counted"
-        submit = partial(ranker._engine.submit_feedback, done=results.append)
+        submit = partial(ranker._engine.submit_feedback, callback=results.append)
         clock.now += 61.0
         store.reads = 0
         assert not submit(counted.id), "its outcome must be read"
@@ -312,7 +312,7 @@ def test_submitting_feedback_reads_the_store_only_if_allowed() -> None:
         with a_ranker(Surface("new", items=["a"], n_positions=1), store, clock=clock) as other:
             shown = other.rank("everybody")
         store.reads = 0
-        assert not engine.submit_feedback(shown.id, done=results.append), "its surface must be loaded"
+        assert not engine.submit_feedback(shown.id, callback=results.append), "its surface must be loaded"
         assert store.reads == 0
         assert engine.feedback(shown.id) == "counted"
     assert results == ["repeated"]

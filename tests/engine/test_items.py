@@ -11,8 +11,8 @@ import pytest
 from helpers.live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.ranker import Ranker
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.ranker import Ranker
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
@@ -48,7 +48,7 @@ def test_a_retired_item_is_never_shown_again_and_its_counts_stay(tmp_path: Path)
             gone = set(first.surface.retired)
             assert not active_items(first, 100) & gone
             wait_until(lambda: set(second.surface.retired) == gone)
-            second._live.refresh()
+            second._runtime.refresh()
             assert not active_items(second, 100) & gone
             assert second.feedback(open_one.id, clicked=open_one.items[0]) == "counted", "it was shown"
             assert first.counts().n_items == 3
@@ -82,16 +82,16 @@ def test_feedback_for_a_new_item_can_be_read_from_the_moment_that_its_shape_is_k
     store = MemoryStore()
     surface = a_surface(policy="random")
     with a_ranker(surface, store) as one, a_ranker(surface, store, sync_seconds=60.0) as two:
-        wait_until(lambda: not two._live.is_due())
+        wait_until(lambda: not two._runtime.is_due())
         one.add_items(["late"])
         shown = next(shown for _ in range(1000) if "late" in (shown := one.rank("new")).items)
-        ranking_validator, read = two._live.ranking_validator, []
+        ranking_validator, read = two._runtime.ranking_validator, []
         remember = ranking_validator.remember
 
         def remember_and_read(*args: Any) -> None:
             remember(*args)
-            if known := two._engine.known_ticket(shown.id):
-                read.append(known[0].entry(known[1], "late", 1.0))
+            if known := two._engine.cached_ranking(shown.id):
+                read.append(known[0].event(known[1], "late", 1.0))
 
         monkeypatch.setattr(ranking_validator, "remember", remember_and_read)
         assert two.feedback(shown.id, clicked="late") == "counted"
@@ -112,7 +112,7 @@ def adoption_seconds(n_items: int) -> list[float]:
     with contextlib.closing(engine), contextlib.closing(replica):
         for one in (engine, replica):
             one._sync_loop.close()  # nothing else works on the surface
-        engine.create(surface)
+        engine.create_surface(surface)
         live = replica.surface("home")
         half = surface.items[: n_items // 2]
         seconds = [
@@ -123,7 +123,10 @@ def adoption_seconds(n_items: int) -> list[float]:
                 lambda surface: surface.with_retired(half),
                 lambda surface: surface.with_items(half),
             )
-            for step, *arguments in ((engine.change, "home", change), (replica._registry.renew, live))
+            for step, *arguments in (
+                (engine.update_surface, "home", change),
+                (replica._registry.update_definition, live),
+            )
         ]
         assert live.revision == 5
     return [*seconds, cpu_seconds(lambda: a_ranker(surface, store).close())]
@@ -141,7 +144,7 @@ def test_the_time_to_adopt_a_change_is_linear_in_the_number_of_items() -> None:
 def test_the_note_of_a_change_lists_a_few_of_many_items() -> None:
     with a_ranker() as ranker:
         ranker.add_items([f"x{number}" for number in range(1002)])
-        assert [note.text for note in ranker._live.series()[1]] == ["x0, x1 and 1,000 more added"]
+        assert [note.text for note in ranker._runtime.series()[1]] == ["x0, x1 and 1,000 more added"]
 
 
 def test_items_that_are_shown_or_unknown_are_refused() -> None:
@@ -178,7 +181,7 @@ def test_replicas_treat_users_equally_under_the_same_counts(tmp_path: Path) -> N
         with a_ranker(surface, two, random_bytes=seeded(2)) as second:
             for _ in range(5):
                 play(first, 1, seed=2)
-                wait_until(lambda: second._live.version == first._live.version)
+                wait_until(lambda: second._runtime.version == first._runtime.version)
                 assert second.rank("old").items == first.rank("new").items
 
 

@@ -5,19 +5,19 @@ from collections.abc import Callable
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_until
 
-from banditrank.engine.impression_expiry import ImpressionExpirer
-from banditrank.engine.group_commit import Answer
-from banditrank.engine.counts_replica import CountsReplica
-from banditrank.engine.ranking_ids import new_key
 from banditrank.dashboard.surface_monitor import SurfaceMonitor
-from banditrank.errors import PurgedError, ExpiredRankingError, StoreUnavailableError
+from banditrank.engine.counts_replica import CountsReplica
+from banditrank.engine.group_commit import CommitOutcome
+from banditrank.engine.impression_expiry import ImpressionExpirer
+from banditrank.engine.ranking_ids import new_key
+from banditrank.errors import ExpiredRankingError, PrunedError, StoreUnavailableError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import (
     NOT_CLICKED,
+    CommitStatus,
     Event,
     Impression,
     Snapshot,
-    CommitStatus,
     min_key,
     pack_ranking,
 )
@@ -58,27 +58,27 @@ def test_a_snapshot_is_saved_when_there_is_more_to_add_up_than_it_holds(
             learned.catch_up()
 
     change()
-    assert not one.is_to_save, "one change is too few"
+    assert not one.is_snapshot_due, "one change is too few"
     change()
-    assert one.is_to_save
-    assert not one.is_summed_up()
-    one.save(1)
+    assert one.is_snapshot_due
+    assert not one.has_newer_snapshot()
+    one.save_snapshot(1)
     size = len(store.snapshot(1).cells)
-    assert other.is_to_save
-    assert other.is_summed_up(), "the other did it"
-    assert not other.is_to_save
+    assert other.is_snapshot_due
+    assert other.has_newer_snapshot(), "the other did it"
+    assert not other.is_snapshot_due
     change()
     store.save_snapshot(1, Snapshot(*one.cells(), 1, bytes(10 * size)))
     fresh = CountsReplica(store, 1, surface)
     for _ in range(2):
         change()
     fresh.catch_up()
-    assert one.is_to_save
-    assert not fresh.is_to_save, "these are fewer bytes than the snapshot's"
+    assert one.is_snapshot_due
+    assert not fresh.is_snapshot_due, "these are fewer bytes than the snapshot's"
     for _ in range(20):
         change()
     fresh.catch_up()
-    assert fresh.is_to_save
+    assert fresh.is_snapshot_due
 
 
 def test_old_rankings_and_changes_are_forgotten_and_the_counts_stay() -> None:
@@ -91,7 +91,7 @@ def test_old_rankings_and_changes_are_forgotten_and_the_counts_stay() -> None:
         counts = ranker.counts()
     clock.now += 5000.0
     with a_ranker(surface, store, clock=clock) as ranker:
-        wait_until(lambda: not ranker._live.is_due())
+        wait_until(lambda: not ranker._runtime.is_due())
         clock.now += 3600.0
         wait_until(lambda: len(store.changes(1, after=0)) == 1)
         assert ranker.counts() == counts
@@ -119,7 +119,7 @@ def test_a_replica_too_far_behind_begins_at_a_snapshot() -> None:
         assert behind.version == 12
         numbers = tuple(range(5))
         assert behind.counts(surface, numbers)[1] == ranker.counts()
-        with pytest.raises(PurgedError, match="counts of version 7 were thrown away"):
+        with pytest.raises(PrunedError, match="counts of version 7 were thrown away"):
             CountsReplica(store, 1, surface, up_to=7)
         assert CountsReplica(store, 1, surface, up_to=11).version == 11
 
@@ -128,7 +128,7 @@ def test_a_clock_near_1970_does_no_harm() -> None:
     clock = Clock(0.0)
     with a_ranker(clock=clock) as ranker:
         shown = ranker.rank("new")
-        ranker._live.tend()
+        ranker._runtime.tend()
         assert ranker.feedback(shown.id) == "counted"
 
 
@@ -140,7 +140,7 @@ def test_what_was_never_reported_is_counted_before_it_is_forgotten() -> None:
             ranker.rank("new")
     clock.now += 5000.0
     with a_ranker(surface, store, clock=clock) as ranker:
-        wait_until(lambda: not ranker._live.is_due())
+        wait_until(lambda: not ranker._runtime.is_due())
         assert ranker.counts().rounds == 0, "a clock that may be ahead is not believed at once"
         clock.now += 60.0
         wait_until(lambda: ranker.counts().rounds == 3)
@@ -160,14 +160,14 @@ def test_a_clock_that_was_set_settles_and_forgets_nothing() -> None:
     with a_ranker(surface, store, clock=clock) as ranker:
         shown, later = ranker.rank("new"), ranker.rank("new")
         ranker.feedback(shown.id)
-        wait_until(lambda: ranker._engine.committer.waiting == 0)
-        housekeeping = ranker._live._expirer
+        wait_until(lambda: ranker._engine.committer.queued == 0)
+        housekeeping = ranker._runtime._expirer
         for sure in (housekeeping._settling_time, housekeeping._forgetting_time):
             sure._steady = lambda: 0.0
         clock.now += 5000.0
-        ranker._live.tend()
+        ranker._runtime.tend()
         clock.now -= 5000.0
-        ranker._live.tend()
+        ranker._runtime.tend()
         assert ranker.feedback(shown.id) == "repeated"
         assert ranker.feedback(later.id, clicked=later.items[0]) == "counted"
 
@@ -177,11 +177,11 @@ def test_a_process_whose_clock_is_ahead_does_no_harm_to_others() -> None:
     with a_ranker(store=store, clock=clock) as healthy:
         shown = healthy.rank("new")
         play(healthy, 3, seed=1)
-        wait_until(lambda: healthy._engine.committer.waiting == 0)
+        wait_until(lambda: healthy._engine.committer.queued == 0)
         for _ in range(2):  # also if it is started again
             with a_ranker(store=store, clock=ahead, random_bytes=seeded(2)) as wrong:
                 for _ in range(4):
-                    wait_until(lambda wrong=wrong: not wrong._live.is_due())
+                    wait_until(lambda wrong=wrong: not wrong._runtime.is_due())
                     ahead.now += 1.0
         assert healthy.feedback(shown.id, clicked=shown.items[0]) == "counted"
         play(healthy, 3, seed=2)
@@ -194,12 +194,12 @@ def test_a_process_that_lives_for_a_moment_forgets_what_was_old_at_the_latest_ch
     ids = []
     for _ in range(3):
         with a_ranker(surface, store, clock=clock) as ranker:
-            wait_until(lambda ranker=ranker: not ranker._live.is_due())
+            wait_until(lambda ranker=ranker: not ranker._runtime.is_due())
             ids += play(ranker, 1, seed=1)
         clock.now += 2000.0
     with a_ranker(surface, store, clock=clock) as ranker:
-        wait_until(lambda: not ranker._live.is_due())
-        keys = [ranker._engine.ticket(ranking_id)[1].shown.key for ranking_id in ids]
+        wait_until(lambda: not ranker._runtime.is_due())
+        keys = [ranker._engine.issued_ranking(ranking_id)[1].impression.key for ranking_id in ids]
     assert [store.outcome(1, key) is None for key in keys] == [True, True, False]
 
 
@@ -207,9 +207,9 @@ class CountingJournal:
     """A journal that writes nothing until it is told to."""
 
     def __init__(self) -> None:
-        self.handed_over: list[tuple[Event, Callable[[Answer], None]]] = []
+        self.handed_over: list[tuple[Event, Callable[[CommitOutcome], None]]] = []
 
-    def settle(self, entry: Event, done: Callable[[Answer], None]) -> None:
+    def settle(self, entry: Event, done: Callable[[CommitOutcome], None]) -> None:
         self.handed_over.append((entry, done))
 
 

@@ -9,9 +9,9 @@ import pytest
 from helpers.live import a_ranker, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.surface_runtime import SurfaceRuntime
-from banditrank.engine.surface import Surface
 from banditrank.engine.policy_snapshot import PolicySnapshot
+from banditrank.engine.surface import Surface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import StoreError, StoreUnavailableError, UnknownNameError
 from banditrank.storage.memory import MemoryStore
 
@@ -20,7 +20,7 @@ from banditrank.storage.memory import MemoryStore
 def _compiled() -> None:
     """Nobody waits for formulas to be compiled: that may take a minute."""
     with a_ranker() as ranker:
-        wait_until(lambda: ranker._live.monitor.best is not None)
+        wait_until(lambda: ranker._runtime.monitor.best is not None)
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def names(engine: Engine) -> list[str]:
 def test_a_surface_that_takes_long_to_open_holds_up_nobody_else(
     store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, may_go_on, make, made = threading.Event(), threading.Event(), SurfaceRuntime._new_view, []
+    begun, may_go_on, make, made = threading.Event(), threading.Event(), SurfaceRuntime._new_snapshot, []
 
     def slowly(live: SurfaceRuntime) -> PolicySnapshot:
         if live.surface.name == "slow":
@@ -64,7 +64,7 @@ def test_a_surface_that_takes_long_to_open_holds_up_nobody_else(
             assert may_go_on.wait(60)
         return make(live)
 
-    monkeypatch.setattr(SurfaceRuntime, "_new_view", slowly)
+    monkeypatch.setattr(SurfaceRuntime, "_new_snapshot", slowly)
     define(store, "slow")
     assert begun.wait(60)
     found: list[SurfaceRuntime] = []
@@ -92,16 +92,16 @@ def test_who_waits_for_a_surface_is_told_why_there_is_none(
         assert may_go_on.wait(60)
         raise StoreUnavailableError("down")
 
-    monkeypatch.setattr(SurfaceRuntime, "_new_view", fail)
+    monkeypatch.setattr(SurfaceRuntime, "_new_snapshot", fail)
     define(store, "home")
     assert begun.wait(60)
-    (being_made,) = engine._registry._being_made.values()
+    (being_made,) = engine._registry._loading.values()
     may_go_on.set()
     with pytest.raises(StoreUnavailableError, match="down"):
         being_made.result(60)
     with pytest.raises(StoreUnavailableError, match="down"):
         engine.surface("home")
-    assert engine.unreadable == {}, "that passes"
+    assert engine.sync_errors == {}, "that passes"
 
 
 NEWER = {"colour": "red"}
@@ -117,10 +117,10 @@ def test_surfaces_that_cannot_be_read_hold_up_no_start(
     engine = Engine(store, sync_seconds=0.01)
     try:
         assert names(engine) == ["home"]
-        assert sorted(engine.unreadable) == ["dropped", "newer"]
+        assert sorted(engine.sync_errors) == ["dropped", "newer"]
         assert (
             "a surface in the store is not of this version: surface must be one of name,"
-            in (engine.unreadable["newer"])
+            in (engine.sync_errors["newer"])
         )
         with pytest.raises(StoreError, match="not of this version: policy must be one of"):
             engine.surface("dropped")
@@ -128,9 +128,9 @@ def test_surfaces_that_cannot_be_read_hold_up_no_start(
         wait_until(lambda: names(engine) == ["home", "later"])
         assert store.update_surface(store.find_surface("newer"), definition("newer"))
         wait_until(lambda: names(engine) == ["home", "later", "newer"])
-        wait_until(lambda: list(engine.unreadable) == ["dropped"])
-        engine.delete("dropped")
-        wait_until(lambda: engine.unreadable == {})
+        wait_until(lambda: list(engine.sync_errors) == ["dropped"])
+        engine.delete_surface("dropped")
+        wait_until(lambda: engine.sync_errors == {})
     finally:
         engine.close()
     said = [record.getMessage() for record in caplog.records]
@@ -144,18 +144,18 @@ def test_a_definition_that_cannot_be_read_holds_up_no_other(
     store: MemoryStore, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("one", "two"):
-        engine.create(replace(a_surface(), name=name))
+        engine.create_surface(replace(a_surface(), name=name))
     store.update_surface(store.find_surface("one"), definition("one", **NEWER))
     store.update_surface(store.find_surface("two"), definition("two", keep_seconds=100.0))
     wait_until(lambda: engine.surface("two").revision == 2)
-    wait_until(lambda: list(engine.unreadable) == ["one"])
+    wait_until(lambda: list(engine.sync_errors) == ["one"])
     define(store, "three", **NEWER)
     define(store, "four")
     wait_until(lambda: names(engine) == ["four", "one", "two"])
-    wait_until(lambda: sorted(engine.unreadable) == ["one", "three"])
+    wait_until(lambda: sorted(engine.sync_errors) == ["one", "three"])
     assert engine.surface("one").rank("new").items, "it goes on as it was"
     store.update_surface(store.find_surface("one"), definition("one", keep_seconds=100.0))
-    wait_until(lambda: list(engine.unreadable) == ["three"])
+    wait_until(lambda: list(engine.sync_errors) == ["three"])
     assert engine.surface("one").surface.keep_seconds == 100.0
     assert len(caplog.records) == 2
 
@@ -163,11 +163,11 @@ def test_a_definition_that_cannot_be_read_holds_up_no_other(
 def test_a_record_of_a_surface_that_was_deleted_since_replaces_no_other(
     store: MemoryStore, engine: Engine
 ) -> None:
-    engine.create(a_surface())
+    engine.create_surface(a_surface())
     stale = store.find_surface("home")
     assert stale is not None
-    engine.delete("home")
-    again = engine.create(a_surface())
+    engine.delete_surface("home")
+    again = engine.create_surface(a_surface())
     registry = engine._registry
     old = registry.open(stale)
     assert engine.surface("home") is again
@@ -175,13 +175,13 @@ def test_a_record_of_a_surface_that_was_deleted_since_replaces_no_other(
     assert engine.surface("home") is again
     old = registry.open(stale)
     registry.drop(again)
-    assert engine.known("home") is old, "until the store says that it is gone, too"
-    wait_until(lambda: engine.known("home") is not old)
+    assert engine.loaded("home") is old, "until the store says that it is gone, too"
+    wait_until(lambda: engine.loaded("home") is not old)
 
 
 def test_what_is_not_there_cannot_be_deleted(engine: Engine) -> None:
     with pytest.raises(UnknownNameError):
-        engine.delete("home")
+        engine.delete_surface("home")
 
 
 def test_a_text_that_is_no_definition_is_said_to_be_of_another_version() -> None:
@@ -197,6 +197,6 @@ def test_a_surface_that_cannot_be_ranked_is_not_stored(
         broken.setattr(PolicySnapshot, "_make", lambda *_: 1 / 0)
         for treatment in ("personalized", "equal"):
             with pytest.raises(ZeroDivisionError):
-                engine.create(a_surface(treatment=treatment))
+                engine.create_surface(a_surface(treatment=treatment))
     assert store.surfaces() == []
-    assert engine.create(a_surface()).rank("new").items
+    assert engine.create_surface(a_surface()).rank("new").items

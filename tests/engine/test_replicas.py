@@ -9,8 +9,8 @@ import pytest
 from helpers.live import a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
+from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError, UnknownRankingError
 from banditrank.ranker import Ranker
-from banditrank.errors import InvalidInputError, AlreadyExistsError, UnknownNameError, UnknownRankingError
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
@@ -33,7 +33,7 @@ def test_two_engines_on_one_file_learn_together(tmp_path: Path) -> None:
         assert first.feedback(shown.id, clicked=shown.items[0]) == "repeated"
         wait_until(lambda: first.counts().rounds == second.counts().rounds == 41)
         assert first.counts() == second.counts()
-        assert first._live.age == second._live.age == 0.0
+        assert first._runtime.age == second._runtime.age == 0.0
 
 
 @pytest.mark.parametrize("refresh_seconds", [0.0, 0.01])
@@ -66,7 +66,7 @@ def test_threads_that_share_a_ranker_count_every_feedback_once(refresh_seconds: 
         assert counts.rounds == THREADS * ROUNDS
         told = dict(zip(ranker.surface.items, counts.rewards.sum(axis=(0, 2)).tolist(), strict=True))
         assert told == {item: clicks[item] for item in ranker.surface.items}
-        assert ranker._live.version == ranker._engine.store.versions()[1].version
+        assert ranker._runtime.version == ranker._engine.store.versions()[1].version
 
 
 def test_many_threads_reporting_the_same_count_it_once() -> None:
@@ -89,25 +89,29 @@ def test_surfaces_made_changed_and_deleted_elsewhere_are_noticed() -> None:
     try:
         with pytest.raises(UnknownNameError, match="surface must be one of"):
             two.surface("home")
-        one.create(a_surface())
+        one.create_surface(a_surface())
         with pytest.raises(AlreadyExistsError):
-            two.create(a_surface())
+            two.create_surface(a_surface())
         shown = two.surface("home").rank("new")
-        one.change("home", lambda surface: surface.with_items(["late"]))
+        one.update_surface("home", lambda surface: surface.with_items(["late"]))
         wait_until(lambda: "late" in two.surface("home").surface.items)
         dropped = two.surface("home")
-        one.delete("home")
+        one.delete_surface("home")
         wait_until(lambda: not two.surfaces())
         with pytest.raises(UnknownRankingError, match="was deleted"):
             two.feedback(shown.id)
         with pytest.raises(InvalidInputError, match="surface must not have been deleted, got 'home'"):
             dropped.rank("new")
-        for call in (one.delete, one.surface, lambda name: one.change(name, lambda surface: surface)):
+        for call in (
+            one.delete_surface,
+            one.surface,
+            lambda name: one.update_surface(name, lambda surface: surface),
+        ):
             with pytest.raises(UnknownNameError):
                 call("home")
-        again = two.create(a_surface())
-        assert again.number != dropped.number
-        wait_until(lambda: [live.number for live in one.surfaces()] == [again.number])
+        again = two.create_surface(a_surface())
+        assert again.surface_id != dropped.surface_id
+        wait_until(lambda: [live.surface_id for live in one.surfaces()] == [again.surface_id])
         with pytest.raises(UnknownRankingError):
             one.feedback(shown.id)
     finally:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from helpers.live import ITEMS, a_ranker, a_surface, play
 
-from banditrank import InvalidInputError, likelihood_estimate, confidence_intervals
+from banditrank import InvalidInputError, confidence_intervals, likelihood_estimate
 from banditrank.dashboard.estimates_report import EstimatesReport
-from banditrank.ranker import Ranker
 from banditrank.dashboard.treatment_report import TreatmentReport
+from banditrank.ranker import Ranker
 
 
 def plain(report: EstimatesReport | TreatmentReport) -> dict:

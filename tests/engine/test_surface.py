@@ -136,7 +136,7 @@ def test_a_new_user_type_is_served_and_the_others_keep_their_counts() -> None:
         shown = ranker.rank("old")
         ranker.feedback(shown.id, clicked=shown.items[0])
         wider = a_surface(user_types=["new", "old", "rare"])
-        ranker._engine.change("home", lambda _: wider)
+        ranker._engine.update_surface("home", lambda _: wider)
         rare = ranker.rank("rare")
         ranker.feedback(rare.id)
         assert ranker.counts().arrivals.tolist() == [0, 1, 1]
@@ -148,7 +148,7 @@ def test_another_treatment_goes_on_with_the_same_counts() -> None:
         shown = [ranker.rank("old") for _ in range(5)]
         for one in shown:
             ranker.feedback(one.id, clicked=one.items[0])
-        ranker._engine.change("home", lambda _: a_surface(treatment="equal", utility="nash"))
+        ranker._engine.update_surface("home", lambda _: a_surface(treatment="equal", utility="nash"))
         assert ranker.rank("new").items == ranker.rank("old").items
         assert ranker.counts().rounds == 5
         assert all(ranker.explain(one.id).reproduced for one in shown)

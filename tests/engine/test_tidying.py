@@ -17,5 +17,5 @@ def test_what_is_left_of_a_deleted_surface_is_thrown_away(tmp_path: Path) -> Non
         with a_ranker(store=store, sync_seconds=0.01) as ranker:
             play(ranker, 5, seed=2)
             wait_until(lambda: store.changes(1, after=0) == [])
-            wait_until(lambda: not store.tidy())
+            wait_until(lambda: not store.purge_deleted())
             assert ranker.estimates().rounds == 5

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from helpers.live import a_ranker, a_surface, play
 
-from banditrank.engine.surface import Surface
 from banditrank.engine.import_export import FORMAT, as_text, export_surface, import_surface, read_document
-from banditrank.errors import InvalidInputError, AlreadyExistsError, UnknownNameError
+from banditrank.engine.surface import Surface
+from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Versions
@@ -37,7 +37,7 @@ def test_counts_and_settings_come_through_exactly(tmp_path: Path) -> None:
     path.write_text(as_text(export_surface(store, "home")), encoding="utf-8")
     with SqliteStore(tmp_path / "other.db") as other:
         record = import_surface(other, read_document(path))
-        assert other.versions() == {record.number: Versions(1, 1)}
+        assert other.versions() == {record.surface_id: Versions(1, 1)}
         again, first = export_surface(other, "home"), export_surface(store, "home")
         assert again["counts"] == first["counts"]
         assert again["surface"] == first["surface"]

@@ -1,8 +1,8 @@
 import pytest
 from helpers.live import a_surface, seeded
 
-from banditrank.engine.policy_snapshot import PolicySnapshot
 from banditrank.counts.counts import Counts
+from banditrank.engine.policy_snapshot import PolicySnapshot
 from banditrank.testing.leaks import assert_no_leaks
 
 KINDS = [{}, {"policy": "ucb-rank"}, {"treatment": "equal", "utility": "nash"}]

@@ -1,24 +1,24 @@
-"""Test doubles of the engine: a manual clock, seeded ids and a failing store."""
+"""What tests of the engine share: a clock that is set by hand, seeded ids, stores that fail on demand."""
 
 import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from banditrank.ranker import Ranker
 from banditrank.engine.surface import Surface
 from banditrank.errors import StoreUnavailableError
+from banditrank.ranker import Ranker
 from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Change, Event
 
 ITEMS = ("a", "b", "c", "d", "e")
 TYPES = ("new", "old")
-MAX_WAIT_SECONDS = 60.0
+LONGEST_WAIT = 60.0
 
 
 class Clock:
-    """Manual clock, in seconds since 1970."""
+    """Seconds since 1970, as told."""
 
     def __init__(self, now: float = 1e9) -> None:
         self.now = now
@@ -28,16 +28,16 @@ class Clock:
 
 
 class FailingStore(MemoryStore):
-    """Memory store that can fail before or just after a commit."""
+    """A memory store that can be switched off, before or just after a commit is done."""
 
     def __init__(self) -> None:
         super().__init__()
         self.down = False
         self.loses_answers = False
 
-    def _write(self, entries: Sequence[Event], at: int) -> WriteResult:
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
         self.fail_if_down()
-        written = super()._write(entries, at)
+        written = super()._write(events, at_ms)
         if self.loses_answers:
             raise StoreUnavailableError("the connection broke after the commit")
         return written
@@ -46,9 +46,9 @@ class FailingStore(MemoryStore):
         self.fail_if_down()
         return super().versions()
 
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
         self.fail_if_down()
-        return super().changes(surface, after=after, limit=limit)
+        return super().changes(surface_id, after=after, limit=limit)
 
     def fail_if_down(self) -> None:
         if self.down:
@@ -56,25 +56,25 @@ class FailingStore(MemoryStore):
 
 
 def a_surface(**settings: Any) -> Surface:
-    """Return a surface that refreshes at once."""
+    """Return a surface that follows its counts at once."""
     values = {"items": ITEMS, "n_positions": 2, "user_types": TYPES, "refresh_seconds": 0.0, **settings}
     return Surface("home", **values)
 
 
 def seeded(seed: int) -> Callable[[int], bytes]:
-    """Return a reproducible source of random bytes."""
-    return random.Random(seed).randbytes  # noqa: S311 - reproducible, not secret
+    """Return a source of bytes that are the same for the same seed."""
+    return random.Random(seed).randbytes  # noqa: S311 - to be repeatable, not secret
 
 
 def a_ranker(surface: Surface | None = None, store: Store | None = None, **settings: Any) -> Ranker:
-    """Return a ranker with seeded ids."""
+    """Return a ranker whose ids are seeded."""
     return Ranker(
         a_surface() if surface is None else surface, store, **{"random_bytes": seeded(1), **settings}
     )
 
 
 def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
-    """Rank for random users who click at random; return the ranking ids."""
+    """Show rankings to random users who click at random; return the rankings' ids."""
     rng = random.Random(seed)  # noqa: S311
     ids = []
     for _ in range(rounds):
@@ -87,8 +87,8 @@ def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition that other threads change holds; fail after a minute."""
-    end = time.monotonic() + MAX_WAIT_SECONDS
+    """Wait for what other threads bring about; a minute is never needed, and no test passes by it."""
+    end = time.monotonic() + LONGEST_WAIT
     while not holds():
-        assert time.monotonic() < end, "condition did not hold in time"
+        assert time.monotonic() < end, "waited in vain"
         time.sleep(0.005)

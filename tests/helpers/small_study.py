@@ -63,7 +63,7 @@ def sweep(seed: int, *, quick: bool) -> list[Job]:
         NumbersJob(name="clock", seed=seed + 2, timed=True),
         SimulationJob(
             name="simulated",
-            policy=UCBRank(0.25),
+            policy=UCBRank(coefficient=0.25),
             problems=(kdd2012(),),
             horizon=500 if quick else 2000,
             replications=5,

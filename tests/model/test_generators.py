@@ -30,7 +30,7 @@ def test_common_log_discounts_like_dcg() -> None:
     assert attention / attention[0] == pytest.approx([1 / np.log2(k + 1) for k in (1, 2, 3, 4)])
 
 
-def test_the_synthetic_world_is_the_documented_instance() -> None:
+def test_the_synthetic_problem_is_the_documented_one() -> None:
     rng = np.random.default_rng(0)
     means = rng.uniform(0.05, 0.95, (3, 20))
     preferences = rng.dirichlet(np.ones(4), 3)
@@ -53,11 +53,11 @@ def test_bonuses_are_exponential() -> None:
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
     ],
 )
-def test_impossible_sizes_are_refused(change: dict, message: str) -> None:
+def test_impossible_sizes_are_rejected(change: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make_problem("random", **{**SIZE, "seed": 0, **change})
 
 
-def test_an_unknown_family_suggests_the_nearest() -> None:
+def test_an_unknown_family_suggests_the_closest_name() -> None:
     with pytest.raises(InvalidInputError, match=r"did you mean conflict\?"):
         make_problem("conflicts", **SIZE, seed=0)

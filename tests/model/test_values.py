@@ -18,7 +18,7 @@ def test_no_ranking_beats_the_best_personalized_one(seed: int, family: str) -> N
     assert best == pytest.approx(np.max(values, axis=0), abs=1e-12)
 
 
-def test_ties_go_to_the_lower_number() -> None:
+def test_ties_go_to_the_lower_index() -> None:
     problem = make_problem("ties", n_user_types=1, n_items=12, n_positions=2, seed=0)
     ranking = best_personalized_rankings(problem)[0]
     means = problem.item_means[0]
@@ -29,6 +29,6 @@ def test_ties_go_to_the_lower_number() -> None:
 @pytest.mark.parametrize(
     "items", [[0, 0], [0], [0, 5], [-1, 2], [0.5, 1.0], [[0, 1]], [[0], [1, 2]], "ab", None]
 )
-def test_what_is_no_ranking_is_refused(items: list) -> None:
+def test_invalid_rankings_are_rejected(items: list) -> None:
     with pytest.raises(InvalidInputError, match="ranking must"):
         as_ranking(items, n_items=5, n_positions=2)

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from banditrank.policies.sorting import largest, assign_in_order, top_k
+from banditrank.policies.sorting import assign_in_order, random_argmax, top_k
 
 
 def test_ties_are_broken_uniformly() -> None:
     rng = np.random.default_rng(0)
-    chosen = [largest(np.array([0.1, 0.9, 0.9, 0.3, 0.9]), rng) for _ in range(3000)]
+    chosen = [random_argmax(np.array([0.1, 0.9, 0.9, 0.3, 0.9]), rng) for _ in range(3000)]
     shares = np.bincount(chosen, minlength=5) / 3000
     # A share of 3,000 draws is off by more than 0.05 with probability below 1e-6 (Hoeffding).
     assert shares == pytest.approx([0, 1 / 3, 1 / 3, 0, 1 / 3], abs=0.05)

@@ -15,15 +15,21 @@ from banditrank import (
     ThompsonRank,
     UniformRandom,
     UnsolvableError,
-    make_problem,
     kdd2012,
+    make_problem,
     simulate,
 )
 from banditrank.model.values import best_personalized_values
 from banditrank.policies.base import policy_label
-from banditrank.policies.cholesky import cholesky_factor, softmax, solve_upper
-from banditrank.policies.posterior import _log_mean_gap, init_posterior
-from banditrank.policies.world_draw import variance_inflation, sample_means, sample_preferences
+from banditrank.policies.cholesky import cholesky_factor, solve_upper
+from banditrank.policies.posterior import (
+    _log_mean_gap,
+    init_posterior,
+    sample_means,
+    sample_preferences,
+    softmax,
+    variance_inflation,
+)
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, dense_counts
 
 POLICIES: dict[str, MakePolicy] = {
@@ -164,7 +170,7 @@ def test_caution_ends() -> None:
 def test_beliefs_follow_from_the_counts_alone() -> None:
     problem, policy = kdd2012(), ThompsonRank()
     counts = Counts.empty_for(problem)
-    state = policy.start(counts, None)
+    state = policy.init_state(counts, None)
     kernel, rng = policy.kernel(n_items=5, n_positions=2), np.random.default_rng(7)
     ranking, parameters = np.zeros(2, dtype=np.uintp), np.zeros(1)
     for t in range(1, 3001):
@@ -174,7 +180,7 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
         rewards = np.zeros(2)
         rewards[look] = rng.random() < problem.item_means[user_type, ranking[look]]
         kernel.observe(state, user_type, t, ranking, rewards)
-    grown, fresh = state.posterior, policy.start(counts.copy(), None).posterior
+    grown, fresh = state.posterior, policy.init_state(counts.copy(), None).posterior
     assert counts.arrivals.sum() == 3000
     # They differ by what came since beliefs were brought up to date last, at most a hundredth of the rounds.
     assert grown.preferences == pytest.approx(fresh.preferences, abs=0.01)
@@ -216,7 +222,7 @@ def test_stale_counts_cost_little() -> None:
 
 MANY_ITEMS = make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
 FEW_CLICKS = replace(MANY_ITEMS, item_means=MANY_ITEMS.item_means * 0.05)
-BARS = {  # world, horizon, most that the mean of 8 seeds may be; see docs/thompson-rank.md
+BARS = {  # problem, horizon, maximum of the mean over 8 seeds; see docs/thompson-rank.md
     "table 1": (kdd2012(), 30_000, 210.0),
     "20 items": (MANY_ITEMS, 30_000, 1100.0),
     "20 items, few clicks": (FEW_CLICKS, 30_000, 320.0),
@@ -251,9 +257,7 @@ def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
 
 def test_graded_rewards_are_learned_from() -> None:
     rewards = BetaRewards(concentration=4.0, scale=5.0)
-    regrets = final_regrets(
-        ThompsonRank(max_reward=5.0), kdd2012(), 20_000, replications=6, rewards=rewards
-    )
+    regrets = final_regrets(ThompsonRank(max_reward=5.0), kdd2012(), 20_000, replications=6, rewards=rewards)
     assert regrets.mean() < 5.0 * 170.0  # regret is in units of the reward
 
 
@@ -265,9 +269,9 @@ def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
     assert (regrets <= 0.2 * final_regrets(UniformRandom(), problem, 20_000, replications=4)).all()
 
 
-def test_the_world_it_drew_is_told_through_a_policy_that_forgets_too() -> None:
+def test_a_forgetful_policy_returns_the_sampled_problem() -> None:
     policy = Forgetful(ThompsonRank(), "window:100")
-    state = policy.start(dense_counts(kdd2012()), None)
+    state = policy.init_state(dense_counts(kdd2012()), None)
     kernel, ranking = policy.kernel(n_items=5, n_positions=2), np.zeros(2, dtype=np.uintp)
     kernel.rank(state, 0, 1, policy.parameters(np.array([1]))[0], np.random.default_rng(1), ranking)
     drawn = policy.sampled_problem(state)
@@ -292,5 +296,5 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         ThompsonRank(treatment="equal", utility="nash", solver="assignment")
     with pytest.raises(InvalidInputError, match=r"did you mean equal\?"):
         ThompsonRank(treatment="equals")
-    with pytest.raises(InvalidInputError, match="largest_reward must be a number"):
+    with pytest.raises(InvalidInputError, match="max_reward must be a number"):
         ThompsonRank(max_reward=0.0)

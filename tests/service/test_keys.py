@@ -37,7 +37,7 @@ def test_wrong_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     key = create_key(store, "all", ["rank", "read", "administer"])
     gone = create_key(store, "gone", ["read"])
-    store.revoke_key(gone.split("_")[1], at=1)
+    store.revoke_key(gone.split("_")[1], revoked_at_ms=1)
     monkeypatch.setattr(Settings, "open_store", lambda _: store)
     with running() as service:  # on loopback, but there are keys
         for wrong in (None, "x", key[:-1], key + "x", key.upper(), key.replace("br_", "rb_"), gone):
@@ -70,7 +70,7 @@ def test_a_revoked_key_is_refused_although_reading_keys_failed(
         assert ask(service, key, "GET", "/v1/surfaces") == 200
         running_already.append(True)
         wait_until(lambda: not failures)
-        store.revoke_key(key.split("_")[1], at=1)
+        store.revoke_key(key.split("_")[1], revoked_at_ms=1)
         wait_until(lambda: ask(service, key, "GET", "/v1/surfaces") == 401)
     told = [record.getMessage() for record in caplog.records if record.exc_info]
     assert told == ["API key refresh failed, and is tried again"]
@@ -99,7 +99,7 @@ def test_a_service_that_nobody_may_ask_warns(
     store = MemoryStore()
     made = [create_key(store, f"key {number}", ["read"]) for number in range(keys)]
     for key in made[:revoked]:
-        store.revoke_key(key.split("_")[1], at=1)
+        store.revoke_key(key.split("_")[1], revoked_at_ms=1)
     monkeypatch.setattr(Settings, "open_store", lambda _: store)
     with running(require_keys=demanded):
         pass

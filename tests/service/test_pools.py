@@ -164,7 +164,7 @@ def test_reports_delay_neither_keys_nor_health_nor_rankings(slow_reports: Gate) 
             ranking = ask("POST", "/v1/surfaces/ads/rankings", {"user_type": "everybody"}).json()
             assert ask("POST", "/v1/feedback", {"ranking": ranking["id"]}).status_code == 200
             assert ask("GET", "/metrics").status_code == 200
-            assert store.revoke_key(other.split("_")[1], at=1)
+            assert store.revoke_key(other.split("_")[1], revoked_at_ms=1)
             rank = "/v1/surfaces/ads/rankings"
             wait_until(lambda: ask("POST", rank, {"user_type": "everybody"}, key=other).status_code == 401)
             slow_reports.opened.set()

@@ -56,7 +56,7 @@ def test_an_expired_key_is_refused_at_once_and_like_a_revoked_one(clock: Clock) 
     store = MemoryStore()
     key = create_key(store, "contractor", ["read"], expires_at_ms=clock.now_ms + HOUR_MS)
     revoked = create_key(store, "former", ["read"])
-    store.revoke_key(revoked.split("_")[1], at=1)
+    store.revoke_key(revoked.split("_")[1], revoked_at_ms=1)
     rights = loaded(store)
     clock.now_ms += HOUR_MS - 1
     principal = rights.authenticate(bearer(key))

@@ -9,8 +9,8 @@ import pytest
 from helpers.live import Clock, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.engine.surface import Surface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import UnknownNameError
 from banditrank.service import vitals
 from banditrank.service.metrics import Metrics

@@ -1,4 +1,4 @@
-"""The lean loop makes the choices of a full recomputation, round for round."""
+"""The compiled loop makes the choices of a full recomputation, round by round."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ from banditrank import (
     UniformRandom,
     custom,
     estimate,
-    make_problem,
     kdd2012,
+    make_problem,
     simulate,
     solve,
 )
@@ -47,15 +47,15 @@ SIGMOID = custom(lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave
 STEEPER = custom(lambda u: 3 * u, shape="linear", name="steeper")
 
 POLICIES = [
-    UCBRank(0.25),
-    UCBRank(20.0),
-    UCBRank(lambda t: 3.0 if t % 500 < 250 else 0.0),  # a bonus that comes and goes
-    GreedyRank(0.25),
-    GreedyRank(20.0),
-    UCBRank(0.5, treatment="equal"),
-    UCBRank(5.0, treatment="equal", utility=STEEPER),
-    GreedyRank(2.0, treatment="equal"),
-    TypeBlindUCB(1.0),
+    UCBRank(coefficient=0.25),
+    UCBRank(coefficient=20.0),
+    UCBRank(schedule=lambda t: 3.0 if t % 500 < 250 else 0.0),  # a bonus that comes and goes
+    GreedyRank(coefficient=0.25),
+    GreedyRank(coefficient=20.0),
+    UCBRank(coefficient=0.5, treatment="equal"),
+    UCBRank(coefficient=5.0, treatment="equal", utility=STEEPER),
+    GreedyRank(coefficient=2.0, treatment="equal"),
+    TypeBlindUCB(coefficient=1.0),
     UniformRandom(),
 ]
 
@@ -79,7 +79,11 @@ SMALL_REWARDS = Problem(
 def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> None:
     # Beta rewards with a mean of 0.001 are often below 1e-100: differences of their inverses say nothing.
     settings = {"horizon": 600, "replications": 1, "seed": seed, "rewards": BetaRewards(3.0)}
-    for policy in (UCBRank(0.5, treatment="equal"), UCBRank(0.5), GreedyRank(0.5, treatment="equal")):
+    for policy in (
+        UCBRank(coefficient=0.5, treatment="equal"),
+        UCBRank(coefficient=0.5),
+        GreedyRank(coefficient=0.5, treatment="equal"),
+    ):
         fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
@@ -88,7 +92,7 @@ def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> Non
 def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
     # Clicks are whole numbers, so that few of them make exact ties.
     settings = {"horizon": 1500, "replications": 1, "seed": seed}
-    for policy in (TypeBlindUCB(1.0), UCBRank(0.5), GreedyRank(0.5)):
+    for policy in (TypeBlindUCB(coefficient=1.0), UCBRank(coefficient=0.5), GreedyRank(coefficient=0.5)):
         fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
@@ -96,7 +100,7 @@ def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
 @pytest.mark.parametrize("utility", ["nash", "maximin", "alpha:2", SIGMOID], ids=str)
 @pytest.mark.parametrize("solver", ["enumeration", "sampling"])
 def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver: str) -> None:
-    policy = UCBRank(0.5, treatment="equal", utility=utility, solver=solver)
+    policy = UCBRank(coefficient=0.5, treatment="equal", utility=utility, solver=solver)
     settings = {"horizon": 1500, "replications": 1, "seed": 3}
     fast = simulate(policy, kdd2012(), **settings)
     full = simulate(Recomputed(policy), kdd2012(), **settings)
@@ -109,7 +113,7 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
     for family in ("random", "conflict"):
         problem = make_problem(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
         counts = dense_counts(problem)
-        policy = kind(0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
+        policy = kind(coefficient=0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
         _, bonus, delta = policy.parameters(np.array([counts.rounds + 1]))[0]
         known = estimate(counts)
         bonuses = (bonus / known.exposure).sum(axis=0)
@@ -119,7 +123,10 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
         assert best - value <= delta * max(1.0, abs(value))
 
 
-@pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.25), UCBRank(0.5, treatment="equal")])
+@pytest.mark.parametrize(
+    "policy",
+    [UCBRank(coefficient=0.25), GreedyRank(coefficient=0.25), UCBRank(coefficient=0.5, treatment="equal")],
+)
 def test_unrolling_changes_no_bit(policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     rolled = simulate(policy, kdd2012(), 30_000, 2, 1)
     monkeypatch.setattr(run, "MIN_UNROLL_ROUNDS", 0)
@@ -129,8 +136,8 @@ def test_unrolling_changes_no_bit(policy: CompiledPolicy, monkeypatch: pytest.Mo
 
 def test_assignment_and_enumeration_show_the_same() -> None:
     settings = {"horizon": 20_000, "replications": 3, "seed": 2}
-    by_assignment = simulate(UCBRank(0.5, treatment="equal"), kdd2012(), **settings)
-    tried = simulate(UCBRank(0.5, treatment="equal", solver="enumeration"), kdd2012(), **settings)
+    by_assignment = simulate(UCBRank(coefficient=0.5, treatment="equal"), kdd2012(), **settings)
+    tried = simulate(UCBRank(coefficient=0.5, treatment="equal", solver="enumeration"), kdd2012(), **settings)
     assert by_assignment.regret == pytest.approx(tried.regret, abs=1e-9)
 
 
@@ -146,9 +153,9 @@ def test_the_oracle_has_no_regret(treatment: str) -> None:
 
 
 def test_the_oracle_knows_the_rewards() -> None:
-    world = make_problem("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
-    oracle = Oracle(world, treatment="equal", utility=SIGMOID, rewards=BetaRewards(4.0, 10.0))
-    result = simulate(oracle, world, 500, 1, 0, rewards=BetaRewards(4.0, 10.0))
+    problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
+    oracle = Oracle(problem, treatment="equal", utility=SIGMOID, rewards=BetaRewards(4.0, 10.0))
+    result = simulate(oracle, problem, 500, 1, 0, rewards=BetaRewards(4.0, 10.0))
     assert (result.regret == 0).all()
 
 

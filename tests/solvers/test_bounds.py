@@ -1,15 +1,15 @@
-"""Bounds of branch and bound against rankings and bounds that are found without it."""
+"""Bounds of branch and bound against rankings and bounds found without it."""
 
 import numpy as np
 import pytest
-from helpers.searches import CONCAVE, SMOOTH, closed_form, method_for, search
+from helpers.searches import CONCAVE, SMOOTH, closed_form, search, solver_for
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, make_problem
 from banditrank.model.generators import exponential_bonuses
-from banditrank.solvers.assignment import assign, new_assignment_workspace, best_assignment
+from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
 from banditrank.solvers.solve import solve
 from banditrank.testing.certificates import rounding_error
 from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
@@ -32,7 +32,7 @@ def price_bound(scores: Floats, prices: Floats) -> float:
     drift=st.sampled_from([0.1, 1.0]),
 )
 @example(seed=0, k=3, extra=0, rounded=True, repeats=4, drift=1.0)
-def test_the_prices_of_an_assignment_prove_that_it_is_the_best(
+def test_the_prices_of_an_assignment_prove_optimality(
     seed: int,
     k: int,
     extra: int,
@@ -59,7 +59,7 @@ def tangent_bound(problem: Problem, utility: Utility, values: Floats, bonuses: F
     """Return F + t − G at a tangent point, t being proved by prices found here by an auction."""
     slopes = problem.arrival_rates * slope(utility, values)
     scores = np.einsum("i,ik,ij->kj", slopes, problem.position_preferences, problem.item_means) + bonuses
-    height = float(problem.arrival_rates @ utility.of(values))
+    height = float(problem.arrival_rates @ utility.evaluate(values))
     return height + price_bound(scores, auction_prices(scores)) - float(slopes @ values)
 
 
@@ -115,11 +115,11 @@ def climb(world: SolverProblem, utility: Utility, rng: np.random.Generator) -> f
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
 @pytest.mark.parametrize("utility", [*CONCAVE, MAXIMIN, sigmoid()], ids=str)
-def test_no_ranking_found_in_any_way_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+def test_no_ranking_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family, seed in (("conflict", 0), ("random", 1)):
         world = generate_solver_problem(family, (10, 100, 10), seed, bonuses=bonuses)
-        method = method_for(utility, 1e-3)
-        answers = [method.result(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
+        solver = solver_for(utility, 1e-3)
+        answers = [solver.result(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
         rng = np.random.default_rng(seed)
         found = [climb(world, utility, rng) for _ in range(2)]
         best = max(*found, *(world.total(utility, answer.ranking) for answer in answers))
@@ -129,7 +129,7 @@ def test_no_ranking_found_in_any_way_exceeds_a_bound(utility: Utility, bonuses: 
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
 @pytest.mark.parametrize("utility", CONCAVE, ids=str)
-def test_a_search_proves_no_less_than_a_tangent_where_it_starts(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+def test_a_search_is_at_least_as_tight_as_its_first_tangent(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family in ("conflict", "random"):
         problem = make_problem(family, n_user_types=10, n_items=100, n_positions=10, seed=3)
         extra = exponential_bonuses(100, seed=3) if bonuses else np.zeros(100)
@@ -142,7 +142,7 @@ def test_a_search_proves_no_less_than_a_tangent_where_it_starts(utility: Utility
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
 @pytest.mark.parametrize("utility", [NASH, alpha_fair(2), MAXIMIN, SMOOTH], ids=str)
-def test_a_solver_that_shares_no_code_agrees(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+def test_an_independent_solver_agrees(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for seed in range(2):
         problem = make_problem("conflict", n_user_types=5, n_items=20, n_positions=5, seed=seed)
         extra = exponential_bonuses(20, seed=seed) if bonuses else None
@@ -155,7 +155,7 @@ def test_a_solver_that_shares_no_code_agrees(utility: Utility, bonuses: bool) ->
         assert solution.upper_bound >= other.value - 1e-12
 
 
-def test_the_best_assignment_at_the_optimum_of_a_linear_utility_is_its_bound() -> None:
+def test_the_optimal_assignment_is_the_bound_of_a_linear_utility() -> None:
     problem = make_problem("random", n_user_types=4, n_items=30, n_positions=6, seed=0)
     solution = search(problem, UTILITARIAN)
     weighted = problem.arrival_rates[:, None] * problem.position_preferences

@@ -1,4 +1,4 @@
-"""Branch and bound against trying all rankings."""
+"""Branch and bound against enumeration."""
 
 import math
 from dataclasses import replace
@@ -7,28 +7,28 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from helpers.searches import SMOOTH, closed_form, method_for, search
+from helpers.searches import SMOOTH, closed_form, search, solver_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, alpha_fair, custom
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair
 from banditrank.model.generators import FAMILIES
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, solve
 from banditrank.testing.certificates import find_certificate_error, rounding_error
 from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
-from banditrank.utilities.utility import Utility, ramp, sigmoid
+from banditrank.utilities.utility import ramp, sigmoid
 
 Floats = NDArray[np.float64]
 
-STAIRS = custom(
+STAIRS = Utility.from_function(
     lambda u: 0.5 * min(1.0, max(0.0, 50 * (u - 0.2))) + 0.5 * min(1.0, max(0.0, 50 * (u - 0.5))),
     shape="non-concave",
     lipschitz=25.0,
     name="stairs",
 )
-SWITCH = custom(
+SWITCH = Utility.from_function(
     lambda u: 1 / (1 + math.exp(-40 * (u - 0.4))), shape="non-concave", lipschitz=10.0, name="switch"
 )
 REQUIRED = [UTILITARIAN, NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MAXIMIN, sigmoid(), ramp()]
@@ -42,7 +42,7 @@ def try_all(world: SolverProblem, utility: Utility) -> float:
 def check(
     solution: Solution, world: SolverProblem, utility: Utility, best: float, target_gap: float = DEFAULT_GAP
 ) -> None:
-    """Check that an answer is certified, and rightly so."""
+    """Check that a solution is certified, and correctly so."""
     assert solution.is_certified
     assert find_certificate_error(solution, world, utility, best=best, target_gap=target_gap) is None
 
@@ -69,7 +69,7 @@ def worth_of_all(world: SolverProblem) -> list[Floats]:
 
 @pytest.mark.parametrize("size", [(2, 5, 2), (3, 20, 4)], ids=str)
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_answer_is_certified_and_the_best(family: str, size: tuple[int, int, int]) -> None:
+def test_every_solution_is_certified_and_optimal(family: str, size: tuple[int, int, int]) -> None:
     _, m, k = size
     for seed in range(SEEDS):
         with_bonuses = generate_solver_problem(family, size, seed, bonuses=True)
@@ -113,16 +113,16 @@ def worlds(draw: st.DrawFn) -> SolverProblem:
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH, sigmoid(200, 0.5)], ids=str)
 @settings(max_examples=150)
 @given(world=worlds(), gap=st.sampled_from([DEFAULT_GAP, DEFAULT_GAP, 1e-3, 0.1]))
-def test_no_world_is_certified_wrongly(utility: Utility, world: SolverProblem, gap: float) -> None:
+def test_no_problem_is_certified_wrongly(utility: Utility, world: SolverProblem, gap: float) -> None:
     best = try_all(world, utility)
     check(search(world, utility, bonuses=world.bonuses, target_gap=gap), world, utility, best, gap)
 
 
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH], ids=str)
 @given(world=worlds())
-def test_out_of_time_the_bound_still_holds(utility: Utility, world: SolverProblem) -> None:
+def test_the_bound_holds_at_the_deadline(utility: Utility, world: SolverProblem) -> None:
     best = try_all(world, utility)
-    result = method_for(utility).result(world, utility, seconds=0.0)
+    result = solver_for(utility).result(world, utility, seconds=0.0)
     assert len(set(result.ranking.tolist())) == world.n_positions
     assert result.upper_bound >= best - rounding_error(world, utility, best)
     solution = search(world, utility, bonuses=world.bonuses, time_limit=0.0)

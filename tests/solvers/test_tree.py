@@ -1,4 +1,4 @@
-"""The tree when its places run out: what it says must hold all the same."""
+"""Bounds stay valid when the tree is full."""
 
 import numba
 import numpy as np
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from banditrank import MAXIMIN, NASH, alpha_fair, make_problem
 from banditrank.solvers.branch_and_bound import open_nodes as places
 from banditrank.solvers.branch_and_bound.open_nodes import FREE, OPEN, OpenNodes, new_open_nodes
-from banditrank.solvers.branch_and_bound.search import start_search, drop_columns, new_search, refine_bound
+from banditrank.solvers.branch_and_bound.search import drop_columns, new_search, refine_bound, start_search
 from banditrank.solvers.branch_and_bound.task import TARGET, VALUE
 from banditrank.solvers.branch_and_bound.tree import (
     FULL,
@@ -51,7 +51,7 @@ def deepest(nodes: OpenNodes) -> int:
 
 
 @given(data=st.data(), capacity=st.integers(1, 12))
-def test_open_nodes_are_found_by_bound_and_by_depth(data: st.DataObject, capacity: int) -> None:
+def test_open_nodes_are_ordered_by_bound_and_by_depth(data: st.DataObject, capacity: int) -> None:
     nodes, held = new_open_nodes(capacity), {}
     clear(nodes)
     for _ in range(40):
@@ -118,7 +118,7 @@ def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> N
 
 
 @pytest.mark.parametrize("utility", [sigmoid(), ramp()], ids=str)
-def test_every_split_leaves_less_to_look_at(utility: Utility) -> None:
+def test_every_split_shrinks_both_children(utility: Utility) -> None:
     # More rankings in the mixture than a node remembers: once, the node was its own child from there on.
     problem = make_problem("conflict", n_user_types=10, n_items=100, n_positions=10, seed=5)
     solution = solve(problem, utility, on_progress=lambda progress: progress.nodes < 12_000)

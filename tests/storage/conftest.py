@@ -1,4 +1,4 @@
-"""Stores that are empty, of every kind that outlives a process."""
+"""Addresses of empty stores, of every kind that outlives a process."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 
 @pytest.fixture(params=["sqlite", "postgresql", "redis"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of a store that does not exist yet."""
+    """Return the address of a store that does not exist yet."""
     if request.param == "sqlite":
         return f"sqlite:{tmp_path / 'store.db'}"
-    found: str = request.getfixturevalue(request.param).address()  # started by those only that need it
+    found: str = request.getfixturevalue(request.param).address()  # starts the server on first use
     return found

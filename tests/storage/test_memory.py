@@ -1,28 +1,27 @@
-"""What the memory store does not do."""
+"""The memory store does not search outcomes for pending impressions."""
 
 from typing import NoReturn
 
 import pytest
 
 from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Event
+from banditrank.storage.records import Event, Outcome
 from banditrank.testing.store_events import CLICK, shown
 
 
-class NotToBeSearched(dict):
-    """Fails if it is gone through."""
+class NotIterable(dict[bytes, Outcome]):
+    """A dictionary that fails the test when it is iterated."""
 
     def __iter__(self) -> NoReturn:
-        pytest.fail("all that was ever settled is searched, by every sweep")
+        pytest.fail("every sweep searches all outcomes")
 
     items = values = keys = __iter__
 
 
-def test_whoever_looks_for_open_rankings_does_not_search_those_that_are_settled() -> None:
+def test_pending_impressions_are_found_without_a_search_of_outcomes() -> None:
     store = MemoryStore()
-    surface = store.create_surface("home", "{}").number
-    store._replica[surface].outcomes = NotToBeSearched()
-    still_open = Event(shown(surface, 2), None)
-    store.commit([Event(shown(surface, 1), None), still_open])
+    surface = store.create_surface("home", "{}").surface_id
+    store._states[surface].outcomes = NotIterable()
+    store.commit([Event(shown(surface, 1), None), Event(shown(surface, 2), None)])
     store.commit([Event(shown(surface, 1), CLICK)])
-    assert store.pending_impressions(surface, since=0, until=5000) == [still_open]
+    assert store.pending_impressions(surface, since_ms=0, until_ms=5000) == [shown(surface, 2)]

@@ -1,4 +1,4 @@
-"""Stores made by an older version are brought up to date with what is in them; newer ones are refused."""
+"""Stores of older versions are migrated with their data; stores of newer versions are rejected."""
 
 import json
 import sqlite3
@@ -10,39 +10,40 @@ from redis import Redis
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage import redis_scripts
-from banditrank.storage.addresses import without_options
+from banditrank.storage.addresses import split_options
+from banditrank.storage.base import Store
 from banditrank.storage.factory import open_store
-from banditrank.storage.records import Event, KeyRecord, Snapshot
+from banditrank.storage.migrations import MIGRATIONS
+from banditrank.storage.records import Event, KeyRecord, SavedTimeSeries, Snapshot
 from banditrank.storage.redis import RedisStore
 from banditrank.storage.sql import SqlStore
-from banditrank.storage.migrations import MIGRATIONS
 from banditrank.testing.store_concurrency import run_in_threads
-from banditrank.testing.store_events import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 
-def set_schema(address: str, number: int) -> None:
-    """Change the number of a store's schema behind its back."""
-    for_driver, options = without_options(address, "schema", "prefix")
+def set_schema(address: str, version: int) -> None:
+    """Change the schema version of a store without its code."""
+    driver_address, options = split_options(address, "schema", "prefix")
     if address.startswith("redis"):
-        with Redis.from_url(for_driver) as client:
-            client.set(f"{options['prefix']}schema", number)
+        with Redis.from_url(driver_address) as client:
+            client.set(f"{options['prefix']}schema", version)
     elif address.startswith("postgresql"):
-        with psycopg.connect(for_driver, options=f"-csearch_path={options['schema']}") as connection:
-            connection.execute("UPDATE settings SET value = %s WHERE name = 'schema'", [str(number)])
+        with psycopg.connect(driver_address, options=f"-csearch_path={options['schema']}") as connection:
+            connection.execute("UPDATE settings SET value = %s WHERE name = 'schema'", [str(version)])
     else:
         file = sqlite3.connect(address.removeprefix("sqlite:"))
         with file:
-            file.execute("UPDATE settings SET value = ? WHERE name = 'schema'", [str(number)])
+            file.execute("UPDATE settings SET value = ? WHERE name = 'schema'", [str(version)])
         file.close()
 
 
-def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_of_an_older_version_is_kept(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if address.startswith("redis"):
         monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
     else:
-        monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", MIGRATIONS[:1])
+        monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:1])
     with open_store(address) as old:
-        surface = old.create_surface("home", "{}").number
+        surface = old.create_surface("home", "{}").surface_id
         if isinstance(old, SqlStore):
             with old._transaction() as transaction:
                 transaction.run(
@@ -65,9 +66,9 @@ def test_what_an_older_version_wrote_stays(address: str, monkeypatch: pytest.Mon
         assert new.secret() == secret
         assert new.snapshot(surface) == Snapshot(1, b"", 5)
         assert new.outcome(surface, shown(surface, 1).key) == CLICK
-        assert new.pending_impressions(surface, since=0, until=5000) == [Event(shown(surface, 2), None)]
+        assert new.pending_impressions(surface, since_ms=0, until_ms=5000) == [shown(surface, 2)]
         assert new.commit([Event(shown(surface, 2), CLICK)]).changes[0].version == 2
-        assert new.create_surface("about", "{}").number != surface
+        assert new.create_surface("about", "{}").surface_id != surface
     with open_store(address) as again:
         assert [key.id for key in again.api_keys()] == ["k"]
 
@@ -76,7 +77,7 @@ def test_keys_of_an_older_version_never_expire_and_cover_all_surfaces(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
-    monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", MIGRATIONS[:3])
+    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:3])
     old_key = KeyRecord("k", "page", ("rank", "read"), b"\x00\xff", 5)
     with open_store(address) as old:
         if isinstance(old, SqlStore):
@@ -87,49 +88,94 @@ def test_keys_of_an_older_version_never_expire_and_cover_all_surfaces(
                 )
         else:
             assert isinstance(old, RedisStore)
-            old._server.call("HSET", "keys", "k", json.dumps(["page", ["rank", "read"], "00ff", 5]))
+            old._call("HSET", "keys", "k", json.dumps(["page", ["rank", "read"], "00ff", 5]))
     monkeypatch.undo()
     scoped = KeyRecord("s", "ads", ("rank",), b"\x01", 6, expires_at_ms=9, surfaces=("ads",))
     with open_store(address) as new:
         assert new.api_keys() == [old_key]
         new.add_key(scoped)
-        assert new.revoke_key("k", at=7)
-        assert new.api_keys() == [replace(old_key, revoked=7), scoped]
+        assert new.revoke_key("k", revoked_at_ms=7)
+        assert new.api_keys() == [replace(old_key, revoked_at_ms=7), scoped]
 
 
-def test_a_version_without_scoped_keys_refuses_a_store_that_may_have_them(
+def write_snapshot(store: Store, surface_id: int, version: int, history: bytes) -> None:
+    """Write a snapshot as the versions did whose snapshots had a history."""
+    if isinstance(store, SqlStore):
+        with store._transaction() as transaction:
+            values = [surface_id, version, b"cells", 5, history]
+            transaction.run("INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s)", values)
+    else:
+        assert isinstance(store, RedisStore)
+        store._call("HSET", f"{surface_id}:sums", version, b"cells")
+        store._call("HSET", f"{surface_id}:histories", version, history)
+        store._call("ZADD", f"{surface_id}:snapshots", version, f"{version}:5")
+
+
+def test_the_latest_history_of_snapshots_becomes_the_time_series(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:2])
+    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:4])
+    with open_store(address) as old:
+        home, ads, new_surface, deleted = (
+            old.create_surface(name, "{}").surface_id for name in ("home", "ads", "new", "deleted")
+        )
+        for version, history in ((9, b"ninth"), (10, b"\x00tenth"), (2, b"second")):
+            write_snapshot(old, home, version, history)
+        for version, history in ((3, b"third"), (4, b"")):
+            write_snapshot(old, ads, version, history)
+        write_snapshot(old, deleted, 1, b"first")
+        assert old.delete_surface("deleted")
+    monkeypatch.undo()
+    with open_store(address) as new:
+        assert new.time_series(home) == SavedTimeSeries(10, b"\x00tenth")
+        assert new.time_series(ads) == SavedTimeSeries(3, b"third")
+        assert new.time_series(new_surface) is None
+        assert new.time_series(deleted) is None
+        assert new.snapshot(home) == Snapshot(10, b"cells", 5)
+        new.save_snapshot(home, Snapshot(11, b"more", 6))
+        assert new.snapshot(home) == Snapshot(11, b"more", 6)
+        if isinstance(new, SqlStore):
+            histories = new._read("SELECT history FROM snapshots WHERE surface = %s AND version = 11", [home])
+            assert histories == [(None,)], "replicas of the previous version cannot read the snapshot"
+        else:
+            assert isinstance(new, RedisStore)
+            assert not new._call("EXISTS", f"{home}:histories")
+
+
+def test_a_version_without_scoped_keys_rejects_a_store_that_may_have_them(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_store(address).close()
     monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
-    monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", MIGRATIONS[:3])
+    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:3])
     with pytest.raises(StoreError, match="upgrade banditrank"):
         open_store(address)
 
 
-def test_a_newer_schema_is_refused_and_left_alone(address: str) -> None:
+def test_a_newer_schema_is_rejected_and_unchanged(address: str) -> None:
     with open_store(address) as store:
-        surface = store.create_surface("home", "{}").number
+        surface = store.create_surface("home", "{}").surface_id
         store.commit([Event(shown(surface, 1), CLICK)])
     set_schema(address, 99)
     with pytest.raises(
         StoreError, match=r"has schema 99, this version knows \d+: upgrade banditrank"
     ) as error:
         open_store(address)
-    assert not isinstance(error.value, StoreUnavailableError), "trying again would not help"
+    assert not isinstance(error.value, StoreUnavailableError), "a retry would not help"
     known = len(redis_scripts.MIGRATIONS if address.startswith("redis") else MIGRATIONS)
     set_schema(address, known)
     with open_store(address) as store:
-        assert rounds_of(store, surface) == 1
+        assert read_rounds(store, surface) == 1
 
 
-def test_several_may_open_a_new_store_at_once(address: str) -> None:
-    found: list[bytes] = []
+def test_several_processes_may_open_a_new_store_at_once(address: str) -> None:
+    secrets: list[bytes] = []
 
     def open_it() -> None:
         with open_store(address) as store:
-            found.append(store.secret())
+            secrets.append(store.secret())
 
     run_in_threads(*[open_it] * 4)
-    assert len(found) == 4
-    assert len(set(found)) == 1
+    assert len(secrets) == 4
+    assert len(set(secrets)) == 1

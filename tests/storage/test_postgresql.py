@@ -1,4 +1,4 @@
-"""What PostgreSQL is asked for, and what it refuses."""
+"""The PostgreSQL store limits the time of statements, checks durability and needs few privileges."""
 
 import psycopg
 import pytest
@@ -6,19 +6,19 @@ from helpers.servers import PASSWORD, PostgresServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.factory import open_store
-from banditrank.storage.postgresql import PostgresStore
-from banditrank.storage.records import Event, CommitStatus
 from banditrank.storage.migrations import MIGRATIONS
+from banditrank.storage.postgresql import PostgresStore
+from banditrank.storage.records import CommitStatus, Event
 from banditrank.testing.store_concurrency import run_in_threads
 from banditrank.testing.store_events import CLICK, shown
 
 
-def test_a_statement_that_takes_too_long_is_stopped_by_postgresql(postgresql: PostgresServer) -> None:
+def test_a_slow_statement_is_cancelled_by_the_server(postgresql: PostgresServer) -> None:
     address = postgresql.address()
     table = f"{address.partition('schema=')[2]}.surfaces"
-    with open_store(address) as patient:
-        surface = patient.create_surface("home", "{}").number
-    with PostgresStore(address, patience=1.0) as store, psycopg.connect(postgresql.database) as other:
+    with open_store(address) as store:
+        surface = store.create_surface("home", "{}").surface_id
+    with PostgresStore(address, timeout_seconds=1.0) as store, psycopg.connect(postgresql.database) as other:
         other.execute(f"LOCK TABLE {table}")
         with pytest.raises(StoreUnavailableError, match="statement timeout"):
             store.commit([Event(shown(surface, 1), CLICK)])
@@ -26,24 +26,22 @@ def test_a_statement_that_takes_too_long_is_stopped_by_postgresql(postgresql: Po
         assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
-def test_tables_are_brought_up_to_date_however_long_that_takes(
-    postgresql: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_migrations_have_no_time_limit(postgresql: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     address = postgresql.address()
     open_store(address).close()
-    longer_than_anybody_else_may_take = "SELECT pg_sleep(2.5)"
-    steps = (*MIGRATIONS, longer_than_anybody_else_may_take)
-    monkeypatch.setattr("banditrank.storage.sql_database.MIGRATIONS", steps)
+    slow_step = "SELECT pg_sleep(2.5)"
+    steps = (*MIGRATIONS, slow_step)
+    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", steps)
 
     def open_it() -> None:
-        with PostgresStore(address, patience=1.0) as store:
+        with PostgresStore(address, timeout_seconds=1.0) as store:
             assert store._read("SELECT value FROM settings WHERE name = 'schema'") == [(str(len(steps)),)]
             assert store._read("SHOW statement_timeout") == [("1s",)]
 
-    run_in_threads(open_it, open_it)  # one of them waits for the other
+    run_in_threads(open_it, open_it)  # one waits for the other
 
 
-def test_postgresql_is_told_to_wait_for_its_disk(postgresql: PostgresServer) -> None:
+def test_synchronous_commit_is_never_off(postgresql: PostgresServer) -> None:
     with psycopg.connect(postgresql.database, autocommit=True) as connection:
         for given, used in (("off", "on"), ("remote_apply", "remote_apply"), ("on", "on")):
             connection.execute(f"ALTER ROLE tester SET synchronous_commit = {given}")
@@ -52,7 +50,7 @@ def test_postgresql_is_told_to_wait_for_its_disk(postgresql: PostgresServer) -> 
         connection.execute("ALTER ROLE tester RESET synchronous_commit")
 
 
-def test_a_postgresql_that_cannot_be_written_is_unavailable(postgresql: PostgresServer) -> None:
+def test_a_read_only_server_is_unavailable(postgresql: PostgresServer) -> None:
     address = postgresql.address()
     open_store(address).close()
     read_only = f"{address}&options=-cdefault_transaction_read_only%3Don"
@@ -60,7 +58,7 @@ def test_a_postgresql_that_cannot_be_written_is_unavailable(postgresql: Postgres
         store.check()
 
 
-def test_every_check_of_postgresql_is_flushed_and_the_table_does_not_grow(postgresql: PostgresServer) -> None:
+def test_every_check_is_flushed_and_the_table_does_not_grow(postgresql: PostgresServer) -> None:
     with open_store(postgresql.address()) as store:
         assert isinstance(store, PostgresStore)
 
@@ -72,17 +70,19 @@ def test_every_check_of_postgresql_is_flushed_and_the_table_does_not_grow(postgr
             before = flushed()
             store.check()
             assert flushed() > before
-        for _ in range(400):  # dead rows of which fill three pages
+        for _ in range(400):  # their dead rows would fill three pages
             store.check()
         ((size,),) = store._read("SELECT pg_relation_size('settings')")
         assert size <= 2 * 8192
 
 
-def test_a_postgresql_that_does_not_wait_for_its_disk_is_refused(postgresql: PostgresServer) -> None:
+def test_a_server_without_fsync_is_rejected(postgresql: PostgresServer) -> None:
     address = postgresql.address()
     set_fsync(postgresql, "off")
     try:
-        with pytest.raises(StoreError, match=r"has fsync = off, .* or accept that with .durability=relaxed"):
+        with pytest.raises(
+            StoreError, match=r"has fsync = off, .* or accept the loss with .durability=relaxed"
+        ):
             open_store(address)
         open_store(f"{address}&durability=relaxed").close()
     finally:
@@ -91,7 +91,7 @@ def test_a_postgresql_that_does_not_wait_for_its_disk_is_refused(postgresql: Pos
 
 
 def set_fsync(server: PostgresServer, value: str) -> None:
-    """Change the setting, and wait until new connections have it."""
+    """Change the setting of the server, and wait until new connections have it."""
     with psycopg.connect(server.database, autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET fsync = {value}")
         connection.execute("SELECT pg_reload_conf()")
@@ -101,7 +101,7 @@ def set_fsync(server: PostgresServer, value: str) -> None:
                 return
 
 
-def test_a_role_that_may_create_nothing_can_use_a_store_that_exists(postgresql: PostgresServer) -> None:
+def test_an_existing_store_needs_no_privilege_to_create(postgresql: PostgresServer) -> None:
     address = postgresql.address()
     schema = address.partition("schema=")[2]
     open_store(address).close()
@@ -114,6 +114,6 @@ def test_a_role_that_may_create_nothing_can_use_a_store_that_exists(postgresql: 
         connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO modest")
         connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO modest")
         with open_store(modest) as store:
-            surface = store.create_surface("home", "{}").number
+            surface = store.create_surface("home", "{}").surface_id
             assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
         connection.execute("DROP OWNED BY modest; DROP ROLE modest")

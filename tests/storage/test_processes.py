@@ -1,34 +1,34 @@
-"""Processes that share a store count every ranking once, also when one of them is killed at work."""
+"""Processes that share a store count every ranking once, even if one of them is killed."""
 
 import subprocess
 import sys
 
 from banditrank.storage.factory import open_store
-from banditrank.storage.records import Event, CommitStatus
-from banditrank.testing.store_events import CLICK, rounds_of, shown
+from banditrank.storage.records import CommitStatus, Event
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
-# Each process reports the same rankings, in its own order and in groups of its own size, and says what was
-# counted when it is durable.
+# Each process reports the same rankings, in its own order and in groups of its own size, and prints how many
+# were counted once they are durable.
 WRITE = """
 import sys
 from banditrank.storage.factory import open_store
-from banditrank.storage.records import Entry
-from banditrank.testing.store_events import CLICK, make_impression
+from banditrank.storage.records import Event
+from banditrank.testing.store_events import CLICK, shown
 
 address, surface, size, rankings = sys.argv[1], *map(int, sys.argv[2:])
-entries = [Entry(make_impression(surface, number), CLICK) for number in range(rankings)]
+events = [Event(shown(surface, number), CLICK) for number in range(rankings)]
 if size % 2:
-    entries.reverse()
+    events.reverse()
 store = open_store(address)
 print("ready", flush=True)
 sys.stdin.readline()
 for start in range(0, rankings, size):
-    verdicts = store.commit(entries[start : start + size]).verdicts
-    print(verdicts.count("counted"), flush=True)
+    statuses = store.commit(events[start : start + size]).statuses
+    print(statuses.count("counted"), flush=True)
 """
 
 
-def writing(address: str, surface: int, size: int, rankings: int) -> subprocess.Popen[str]:
+def start_writer(address: str, surface: int, size: int, rankings: int) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", WRITE, address, str(surface), str(size), str(rankings)],
         stdin=subprocess.PIPE,
@@ -40,7 +40,7 @@ def writing(address: str, surface: int, size: int, rankings: int) -> subprocess.
     return process
 
 
-def begin(process: subprocess.Popen[str]) -> None:
+def resume(process: subprocess.Popen[str]) -> None:
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
@@ -48,34 +48,34 @@ def begin(process: subprocess.Popen[str]) -> None:
 
 def test_processes_count_every_ranking_once(address: str) -> None:
     with open_store(address) as store:
-        surface = store.create_surface("home", "{}").number
-        processes = [writing(address, surface, size, 300) for size in (7, 10)]
+        surface = store.create_surface("home", "{}").surface_id
+        processes = [start_writer(address, surface, size, 300) for size in (7, 10)]
         for process in processes:
-            begin(process)
+            resume(process)
         counted = 0
         for process in processes:
             output, _ = process.communicate(timeout=60)
             assert process.returncode == 0
             counted += sum(map(int, output.split()))
         assert counted == 300
-        assert rounds_of(store, surface) == 300
+        assert read_rounds(store, surface) == 300
 
 
-def test_a_process_that_is_killed_loses_nothing_it_said(address: str) -> None:
+def test_a_killed_process_loses_nothing_it_acknowledged(address: str) -> None:
     with open_store(address) as store:
-        surface = store.create_surface("home", "{}").number
-        process = writing(address, surface, 2, 100_000)
-        begin(process)
+        surface = store.create_surface("home", "{}").surface_id
+        process = start_writer(address, surface, 2, 100_000)
+        resume(process)
         assert process.stdout is not None
-        said = sum(int(process.stdout.readline()) for _ in range(20))
+        acknowledged = sum(int(process.stdout.readline()) for _ in range(20))
         process.kill()
-        said += sum(map(int, process.communicate()[0].split()))
-        # A group that was under way may still be carried out, before what is written here or after it.
-        entries = [Event(shown(surface, number), CLICK) for number in range(said + 4)]
-        statuses = store.commit(entries).statuses
-        assert statuses[:said] == [CommitStatus.REPEATED] * said
-        assert statuses[said:] in (
+        acknowledged += sum(map(int, process.communicate()[0].split()))
+        # A group that was sent may still be written, before or after the commit below.
+        events = [Event(shown(surface, number), CLICK) for number in range(acknowledged + 4)]
+        statuses = store.commit(events).statuses
+        assert statuses[:acknowledged] == [CommitStatus.REPEATED] * acknowledged
+        assert statuses[acknowledged:] in (
             [CommitStatus.COUNTED] * 4,
             [CommitStatus.REPEATED] * 2 + [CommitStatus.COUNTED] * 2,
         ), "a group is written as a whole"
-        assert rounds_of(store, surface) == said + 4
+        assert read_rounds(store, surface) == acknowledged + 4

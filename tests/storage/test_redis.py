@@ -1,4 +1,4 @@
-"""What Redis is asked for, and what it refuses."""
+"""The Redis store checks the durability of its server, and reports its failures."""
 
 import re
 
@@ -8,7 +8,7 @@ from helpers.servers import PASSWORD, RedisServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.factory import open_store
-from banditrank.storage.records import Event, CommitStatus
+from banditrank.storage.records import CommitStatus, Event
 from banditrank.testing.store_events import CLICK, shown
 
 
@@ -21,12 +21,14 @@ from banditrank.testing.store_events import CLICK, shown
         ("maxmemory-policy", "allkeys-lru"),
     ],
 )
-def test_a_redis_that_may_lose_something_is_refused(redis: RedisServer, setting: str, value: str) -> None:
+def test_a_server_that_is_not_durable_is_rejected(redis: RedisServer, setting: str, value: str) -> None:
     with redis.client() as client:
         before = client.config_get(setting)[setting]
         client.config_set(setting, value)
         try:
-            expected = f"has {setting} {value}: set it to {before}, or accept"
+            expected = (
+                f"has {setting} {value}, which can lose acknowledged feedback: set it to {before}, or accept"
+            )
             with pytest.raises(StoreError, match=re.escape(expected)):
                 open_store(redis.address())
             open_store(f"{redis.address()}&durability=relaxed").close()
@@ -34,37 +36,42 @@ def test_a_redis_that_may_lose_something_is_refused(redis: RedisServer, setting:
             client.config_set(setting, before)
 
 
-def test_a_redis_that_was_replaced_by_one_that_may_lose_something_is_refused_until_it_is_mended(
+def test_every_new_connection_checks_the_durability_of_the_server(
     redis: RedisServer,
 ) -> None:
     with open_store(redis.address()) as store, redis.client() as client:
-        surface = store.create_surface("home", "{}").number
+        surface = store.create_surface("home", "{}").surface_id
         client.config_set("appendfsync", "everysec")
         try:
             client.client_kill_filter(_type="normal", skipme=True)
-            for _ in range(2):  # also if the same connection is tried again
-                with pytest.raises(StoreError, match="has appendfsync everysec: set it to always"):
+            for _ in range(2):  # also on the same connection
+                with pytest.raises(
+                    StoreError,
+                    match="has appendfsync everysec, which can lose acknowledged feedback: set it to always",
+                ):
                     store.commit([Event(shown(surface, 1), CLICK)])
         finally:
             client.config_set("appendfsync", "always")
         assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
-def test_a_redis_that_does_not_tell_its_settings_is_refused(redis: RedisServer) -> None:
+def test_a_server_that_hides_its_settings_is_rejected(redis: RedisServer) -> None:
     with redis.client() as client:
         rights = {"keys": ["*"], "categories": ["+@all"], "commands": ["-config"]}
         client.acl_setuser("modest", enabled=True, passwords=[f"+{PASSWORD}"], **rights)
         address = redis.address().replace("//:", "//modest:")
-        with pytest.raises(StoreError, match=r"allow CONFIG GET, by which appendonly is checked") as error:
+        with pytest.raises(
+            StoreError, match=r"allow CONFIG GET, which checks appendonly, or skip the check"
+        ) as error:
             open_store(address)
         assert PASSWORD not in str(error.value)
         open_store(f"{address}&durability=relaxed").close()
         client.acl_deluser("modest")
 
 
-def test_a_redis_that_is_full_is_unavailable(redis: RedisServer) -> None:
+def test_a_full_server_is_unavailable(redis: RedisServer) -> None:
     with open_store(redis.address()) as store, redis.client() as client:
-        surface = store.create_surface("home", "{}").number
+        surface = store.create_surface("home", "{}").surface_id
         client.config_set("maxmemory", 1)
         try:
             with pytest.raises(StoreUnavailableError, match="maxmemory"):
@@ -76,7 +83,7 @@ def test_a_redis_that_is_full_is_unavailable(redis: RedisServer) -> None:
         assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
-def test_a_redis_that_became_a_replica_is_unavailable(redis: RedisServer) -> None:
+def test_a_server_that_became_a_replica_is_unavailable(redis: RedisServer) -> None:
     with open_store(redis.address()) as store, redis.client() as client:
         client.execute_command("REPLICAOF", "127.0.0.1", "1")  # where no server is
         try:
@@ -87,14 +94,16 @@ def test_a_redis_that_became_a_replica_is_unavailable(redis: RedisServer) -> Non
         store.check()
 
 
-def test_a_redis_that_cannot_save_is_unavailable(redis: RedisServer) -> None:
+def test_a_server_that_cannot_save_is_unavailable(redis: RedisServer) -> None:
     with open_store(redis.address()) as store, redis.client() as client:
-        in_the_way = redis.directory / "dump.rdb"
-        in_the_way.mkdir()
+        obstacle = redis.directory / "dump.rdb"
+        obstacle.mkdir()
         client.config_set("save", "3600 1000000")
 
         def save() -> str:
-            client.bgsave()
+            # A rewrite of the append-only file, from an earlier test, would delay the save.
+            wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
+            client.bgsave(schedule=False)
             wait_until(lambda: not client.info("persistence")["rdb_bgsave_in_progress"])
             return str(client.info("persistence")["rdb_last_bgsave_status"])
 
@@ -103,7 +112,7 @@ def test_a_redis_that_cannot_save_is_unavailable(redis: RedisServer) -> None:
             with pytest.raises(StoreUnavailableError, match="MISCONF"):
                 store.check()
         finally:
-            in_the_way.rmdir()
+            obstacle.rmdir()
             client.config_set("save", "")
             assert save() == "ok"
         store.check()
@@ -121,8 +130,8 @@ def test_every_check_is_written_to_the_append_only_file(redis: RedisServer) -> N
             assert size() > before
 
 
-def test_a_redis_that_forgot_the_scripts_is_sent_them_again(redis: RedisServer) -> None:
+def test_scripts_are_sent_again_after_the_server_lost_them(redis: RedisServer) -> None:
     with open_store(redis.address()) as store, redis.client() as client:
-        surface = store.create_surface("home", "{}").number
+        surface = store.create_surface("home", "{}").surface_id
         client.script_flush()
         assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]

@@ -1,4 +1,4 @@
-"""Servers that are killed, restarted or do not answer: nothing acknowledged is lost, and stores recover."""
+"""Servers that are killed, restarted or frozen: no acknowledged event is lost, and stores recover."""
 
 import os
 import signal
@@ -13,23 +13,23 @@ from helpers.servers import PASSWORD, DatabaseServer, PostgresServer
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.factory import open_store
 from banditrank.storage.postgresql import PostgresStore
-from banditrank.storage.records import Event, CommitStatus
+from banditrank.storage.records import CommitStatus, Event
 from banditrank.storage.redis import RedisStore
-from banditrank.testing.store_events import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 
 @pytest.fixture(params=["postgresql", "redis"])
 def server(request: pytest.FixtureRequest) -> Iterator[DatabaseServer]:
     started: DatabaseServer = request.getfixturevalue(request.param)
     yield started
-    started.start()  # if a test failed while it was down
+    started.start()  # in case a test failed while it was down
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: DatabaseServer) -> None:
     acknowledged: list[int] = []
     enough = threading.Event()
     with open_store(server.address()) as store:
-        surface = store.create_surface("home", "{}").number
+        surface = store.create_surface("home", "{}").surface_id
 
         def write() -> None:
             try:
@@ -53,24 +53,24 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: Database
             assert PASSWORD not in str(error.value)
         server.start()
         store.check()
-        entries = [Event(shown(surface, number), CLICK) for number in range(len(acknowledged) + 1)]
-        statuses = store.commit(entries).statuses
+        events = [Event(shown(surface, number), CLICK) for number in range(len(acknowledged) + 1)]
+        statuses = store.commit(events).statuses
         assert set(statuses[:-1]) == {CommitStatus.REPEATED}
-        # The one under way when the server died was done or not; repeating it is safe in either case.
+        # The last one was written or not when the server died; repeating it is safe in either case.
         assert statuses[-1] in {CommitStatus.REPEATED, CommitStatus.COUNTED}
-        assert rounds_of(store, surface) == len(entries)
+        assert read_rounds(store, surface) == len(events)
 
 
-def test_a_restart_is_not_noticed_by_whoever_did_nothing_meanwhile(server: DatabaseServer) -> None:
+def test_an_idle_store_works_after_a_restart_of_its_server(server: DatabaseServer) -> None:
     with open_store(server.address()) as store:
-        surface = store.create_surface("home", "{}").number
+        surface = store.create_surface("home", "{}").surface_id
         server.restart()
         assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
         assert store.find_surface("home") is not None
 
 
 def processes_of(server: DatabaseServer) -> list[int]:
-    """Return a server's process and its children."""
+    """Return the ids of a server's process and its children."""
     assert server._process is not None
     parent = server._process.pid
     found = [parent]
@@ -85,12 +85,12 @@ def processes_of(server: DatabaseServer) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
-def test_a_server_that_does_not_answer_is_given_up(server: DatabaseServer) -> None:
+def test_calls_to_a_frozen_server_time_out(server: DatabaseServer) -> None:
     kind = PostgresStore if isinstance(server, PostgresServer) else RedisStore
     address = server.address()
-    with open_store(address) as patient:
-        surface = patient.create_surface("home", "{}").number
-    with kind(address, patience=1.0) as store:
+    with open_store(address) as store:
+        surface = store.create_surface("home", "{}").surface_id
+    with kind(address, timeout_seconds=1.0) as store:
         stopped = processes_of(server)
         for process in stopped:
             os.kill(process, signal.SIGSTOP)
@@ -104,8 +104,8 @@ def test_a_server_that_does_not_answer_is_given_up(server: DatabaseServer) -> No
         finally:
             for process in stopped:
                 os.kill(process, signal.SIGCONT)
-        # What was sent before may be carried out now, so that it is either counted or repeated.
+        # The event that was sent before may be written only now, so that it is either counted or repeated.
         store.check()
-        verdict = store.commit([Event(shown(surface, 1), CLICK)]).statuses[0]
-        assert verdict in {CommitStatus.COUNTED, CommitStatus.REPEATED}
-        assert rounds_of(store, surface) == 1
+        status = store.commit([Event(shown(surface, 1), CLICK)]).statuses[0]
+        assert status in {CommitStatus.COUNTED, CommitStatus.REPEATED}
+        assert read_rounds(store, surface) == 1

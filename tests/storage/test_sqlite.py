@@ -1,4 +1,4 @@
-"""What can go wrong with a file, and that it is over when it is over."""
+"""The SQLite store reports the failures of its file, recovers from them, and keeps the file private."""
 
 import os
 import re
@@ -14,9 +14,9 @@ import pytest
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.factory import open_store
-from banditrank.storage.records import Event, CommitStatus
+from banditrank.storage.records import CommitStatus, Event
 from banditrank.storage.sqlite import SqliteStore
-from banditrank.testing.store_events import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 HOLD_THE_LOCK = """
 import sqlite3, sys
@@ -40,7 +40,7 @@ def another_process_writing(path: Path) -> Iterator[None]:
 
 
 class SmallDisk(SqliteStore):
-    """A store on a disk with room for so many pages; if it is less than there is, for no more than that."""
+    """A store on a disk that holds a number of pages, or its present pages if they are more."""
 
     pages = 1
 
@@ -50,13 +50,13 @@ class SmallDisk(SqliteStore):
         return connection
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_rejected_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear Sir or Madam, " * 100)
     before = path.read_bytes()
     with pytest.raises(StoreError, match=r"letter\.txt: file is not a database") as error:
         open_store(f"sqlite:{path}")
-    assert not isinstance(error.value, StoreUnavailableError), "trying again would not help"
+    assert not isinstance(error.value, StoreUnavailableError), "a retry would not help"
     assert path.read_bytes() == before
 
 
@@ -64,7 +64,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     "table",
     ["settings (colour TEXT)", "settings (name TEXT, value TEXT)", "surfaces (area REAL)"],
 )
-def test_somebody_elses_database_is_refused_and_left_alone(tmp_path: Path, table: str) -> None:
+def test_the_database_of_another_program_is_rejected_and_unchanged(tmp_path: Path, table: str) -> None:
     path = tmp_path / "other.db"
     connection = sqlite3.connect(path)
     connection.execute(f"CREATE TABLE {table}")
@@ -78,73 +78,75 @@ def test_somebody_elses_database_is_refused_and_left_alone(tmp_path: Path, table
 
 
 @pytest.mark.parametrize("place", ["a file/store.db", "nowhere/store.db", ".", "long" * 100])
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path, place: str) -> None:
+def test_a_path_that_is_not_writable_is_rejected(tmp_path: Path, place: str) -> None:
     (tmp_path / "a file").touch()
     with pytest.raises(InvalidInputError, match="store must be a file that can be written"):
         open_store(f"sqlite:{tmp_path / place}")
 
 
-def test_a_full_disk_changes_nothing_and_room_is_used_again(tmp_path: Path) -> None:
+def test_a_commit_on_a_full_disk_changes_nothing_and_succeeds_later(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as reader, SmallDisk(path) as store:
-        surface = reader.create_surface("home", "{}").number
+        surface = reader.create_surface("home", "{}").surface_id
         reader.commit([Event(shown(surface, number), CLICK) for number in range(10)])
         group = [Event(shown(surface, number), CLICK) for number in range(5, 2000)]
         with pytest.raises(StoreUnavailableError, match="full"):
             store.commit(group)
         with pytest.raises(StoreUnavailableError, match="full"):
             store.create_surface("about", "long" * 10_000)
-        assert rounds_of(reader, surface) == 10
+        assert read_rounds(reader, surface) == 10
         assert [record.name for record in reader.surfaces()] == ["home"]
         store.pages = 1_000_000
         assert store.commit(group).statuses == [CommitStatus.REPEATED] * 5 + [CommitStatus.COUNTED] * 1990
-        assert rounds_of(store, surface) == 2000
+        assert read_rounds(store, surface) == 2000
 
 
-def test_whoever_waits_too_long_for_another_process_is_told(tmp_path: Path) -> None:
-    with SqliteStore(tmp_path / "store.db", patience=0.05) as store:
-        surface = store.create_surface("home", "{}").number
+def test_a_write_times_out_while_another_process_holds_the_lock(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.db", timeout_seconds=0.05) as store:
+        surface = store.create_surface("home", "{}").surface_id
         with another_process_writing(store.path):
             with pytest.raises(StoreUnavailableError, match="locked"):
                 store.commit([Event(shown(surface, 1), CLICK)])
             with pytest.raises(StoreUnavailableError, match="locked"):
                 store.check()
-            assert rounds_of(store, surface) == 0, "reading needs no lock"
+            assert read_rounds(store, surface) == 0, "reads need no lock"
         store.check()
         assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 
 
-def test_it_waits_as_long_as_is_documented(tmp_path: Path) -> None:
+def test_the_documented_timeout_is_the_default(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
-    told = re.search(r"each commit waits for the other's, up to about (\d+) seconds", page)
-    assert told is not None
-    with SqliteStore(tmp_path / "store.db") as store, store._connections.one() as connection:
+    documented = re.search(r"each commit waits for the other's, up to about (\d+) seconds", page)
+    assert documented is not None
+    with SqliteStore(tmp_path / "store.db") as store, store._pool.connection() as connection:
         ((milliseconds,),) = connection.execute("PRAGMA busy_timeout").fetchall()
-    assert milliseconds == 1000 * int(told[1]) <= 2000, "feedback waits twice: for what is noted before it"
+    assert milliseconds == 1000 * int(documented[1]) <= 2000, (
+        "feedback waits twice: also for the impressions before it"
+    )
 
 
-def test_a_store_is_opened_while_another_process_writes(tmp_path: Path) -> None:
+def test_a_store_can_be_opened_while_another_process_writes(tmp_path: Path) -> None:
     open_store(f"sqlite:{tmp_path / 'store.db'}").close()
     with another_process_writing(tmp_path / "store.db"):
-        SqliteStore(tmp_path / "store.db", patience=0.05).close()
+        SqliteStore(tmp_path / "store.db", timeout_seconds=0.05).close()
 
 
-def test_connections_are_used_again(tmp_path: Path) -> None:
+def test_connections_are_reused(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store.db") as store:
         for _ in range(40):
             store.check()
-        assert len(store._connections._idle) == 1
+        assert len(store._pool._idle) == 1
 
 
-def test_nothing_is_kept_of_what_was_shown_once_all_of_it_is_settled(tmp_path: Path) -> None:
+def test_a_batch_is_removed_once_all_its_impressions_have_outcomes(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store.db") as store:
-        surface = store.create_surface("home", "{}").number
+        surface = store.create_surface("home", "{}").surface_id
         store.commit([Event(shown(surface, number), None) for number in range(5)])
         store.commit([Event(shown(surface, number), CLICK) for number in range(4)])
-        assert len(store.pending_impressions(surface, since=0, until=5000)) == 1
+        assert len(store.pending_impressions(surface, since_ms=0, until_ms=5000)) == 1
         assert store._read("SELECT count(*) FROM shown") == [(1,)]
         store.commit([Event(shown(surface, 4), CLICK)])
-        assert store.pending_impressions(surface, since=0, until=5000) == []
+        assert store.pending_impressions(surface, since_ms=0, until_ms=5000) == []
         assert store._read("SELECT count(*) FROM shown") == [(0,)]
 
 
@@ -154,11 +156,11 @@ from pathlib import Path
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.sqlite import SqliteStore
 
-with SqliteStore(sys.argv[1]), SqliteStore(sys.argv[1]) as store:  # of two, none empties the log
+with SqliteStore(sys.argv[1]), SqliteStore(sys.argv[1]) as store:  # two, so that none truncates the log
     store.create_surface("home", "{}")
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     room = Path(f"{sys.argv[1]}-wal").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))  # no file of this process grows beyond it
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))  # maximum size of every file of this process
     for _ in range(2):
         try:
             store.check()
@@ -182,7 +184,7 @@ def test_a_check_fails_while_the_disk_is_full(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["unavailable", "unavailable", "['home']"]
 
 
-def test_every_check_reaches_the_disk_and_the_file_does_not_grow(tmp_path: Path) -> None:
+def test_every_check_is_written_and_the_file_does_not_grow(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:
         store.check()
@@ -191,7 +193,7 @@ def test_every_check_reaches_the_disk_and_the_file_does_not_grow(tmp_path: Path)
         for _ in range(3):
             store.check()
             sizes.append(log.stat().st_size)
-        assert sizes == sorted(set(sizes)), "every check appends to the write-ahead log"
+        assert sizes == sorted(set(sizes)), "a check did not append to the write-ahead log"
         ((rows,),) = store._read("SELECT count(*) FROM settings")
         for _ in range(20):
             store.check()
@@ -199,7 +201,7 @@ def test_every_check_reaches_the_disk_and_the_file_does_not_grow(tmp_path: Path)
 
 
 def modes_of(path: Path) -> dict[str, int]:
-    """Return the permissions of a database and the files beside it, by suffix."""
+    """Return the permissions of a database and its other files, by suffix."""
     found = path.parent.glob(f"{path.name}*")
     return {file.name.removeprefix(path.name): stat.S_IMODE(file.stat().st_mode) for file in found}
 
@@ -235,7 +237,7 @@ def test_files_of_an_older_version_are_made_private(tmp_path: Path) -> None:
             assert [record.name for record in store.surfaces()] == ["home"]
 
 
-def test_a_file_that_cannot_be_made_private_is_warned_about(
+def test_a_file_that_cannot_be_made_private_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "store.db"
@@ -247,11 +249,11 @@ def test_a_file_that_cannot_be_made_private_is_warned_about(
 
     monkeypatch.setattr(Path, "chmod", refuse)
     SqliteStore(path).close()
-    told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert told == [("WARNING", f"store file is accessible to other users, and holds secrets: {path}")]
+    messages = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert messages == [("WARNING", f"store file with secrets is accessible to other users: {path}")]
 
 
-def test_a_file_that_is_not_ours_keeps_its_permissions(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear Sir or Madam, " * 100)
     path.chmod(0o644)
@@ -261,7 +263,7 @@ def test_a_file_that_is_not_ours_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["moved", "replaced"])
-def test_a_file_that_is_not_there_any_more_is_not_written_to(tmp_path: Path, how: str) -> None:
+def test_a_file_that_was_moved_or_replaced_is_not_written_to(tmp_path: Path, how: str) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:
         store.check()

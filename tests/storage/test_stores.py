@@ -1,4 +1,4 @@
-"""Every store keeps the contract."""
+"""Every store passes the conformance suite."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 from banditrank.storage.base import Store
-from banditrank.storage.memory import MemoryStore
 from banditrank.storage.factory import open_store
+from banditrank.storage.memory import MemoryStore
 from banditrank.testing.store_events import OpenStore
 from banditrank.testing.stores import STORE_CHECKS
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
-    """Give what opens a store that is empty at first, and close all at the end."""
+def open_same_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
+    """Return a function that opens a store, empty at first; close what it opened at the end."""
     opened: list[Store] = []
     if request.param == "memory":
         opened.append(MemoryStore())
     elif request.param == "sqlite":
         address = f"sqlite:{tmp_path / 'store.db'}"
-    else:  # the server's fixture is asked for by those only that need it
+    else:  # starts the server on first use
         address = request.getfixturevalue(request.param).address()
 
     def open_one() -> Store:
@@ -34,5 +34,5 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStor
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
-def test_store_conforms(opening: OpenStore, check: Callable[[OpenStore], None]) -> None:
-    check(opening)
+def test_store_conforms(open_same_store: OpenStore, check: Callable[[OpenStore], None]) -> None:
+    check(open_same_store)

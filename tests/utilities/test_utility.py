@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, alpha_fair, custom, ramp, sigmoid
+from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, Utility, alpha_fair, ramp, sigmoid
 from banditrank.utilities.utility import as_utility
 
 VALUES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=4)
@@ -30,15 +30,15 @@ def test_the_pole_of_the_logarithm_is_minus_infinity() -> None:
     assert alpha_fair(2).collective([0.5, 0.5], [0.5, 0.0]) == -math.inf
 
 
-def test_a_custom_function_is_called_whether_it_compiles_or_not() -> None:
+def test_a_function_is_evaluated_whether_it_compiles_or_not() -> None:
     table = {"power": 2}  # a dictionary of the caller's: cannot be compiled
 
     def uncompilable(value: float) -> float:
         return value ** table["power"]
 
     for function in (lambda value: value**2, uncompilable):
-        utility = custom(function, shape="non-concave", name="squares")
-        assert utility.of([0.0, 0.5, 1.0]) == pytest.approx([0.0, 0.25, 1.0])
+        utility = Utility.from_function(function, shape="non-concave", name="squares")
+        assert utility.evaluate([0.0, 0.5, 1.0]) == pytest.approx([0.0, 0.25, 1.0])
         assert utility.collective([0.5, 0.5], [0.2, 0.8]) == pytest.approx(0.34)
 
 
@@ -49,16 +49,14 @@ def test_a_custom_function_is_called_whether_it_compiles_or_not() -> None:
         (lambda u: u * u, "concave", "must be concave as declared"),
         (lambda u: u**0.5, "linear", "must be linear as declared"),
         (lambda u: math.inf if u > 0.5 else u, "non-concave", "must be finite on"),
-        (lambda u: {}[u], "non-concave", "must give a number .*KeyError"),
+        (lambda u: {}[u], "non-concave", "must return a number .*KeyError"),
         (lambda u: u, "convex", "utility shape must be one of"),
         ("u", "linear", "must be callable"),
     ],
 )
-def test_a_custom_function_that_is_not_as_declared_is_refused(
-    function: object, shape: str, message: str
-) -> None:
+def test_a_function_that_is_not_as_declared_is_rejected(function: object, shape: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        custom(function, shape=shape)
+        Utility.from_function(function, shape=shape)
 
 
 def test_utilities_by_name() -> None:
@@ -66,6 +64,8 @@ def test_utilities_by_name() -> None:
     assert as_utility("alpha:1") is NASH
     assert str(as_utility("alpha:2.5")) == "alpha:2.5"
     assert as_utility(NASH) is NASH
+    with pytest.raises(InvalidInputError, match="utility must be a Utility or the name of one, got 2"):
+        as_utility(2)
     with pytest.raises(InvalidInputError, match=r"did you mean maximin\?"):
         as_utility("maxmin")
     for name in ("alpha:", "alpha:x", "alpha:-1", "alpha:inf", "alpha:nan"):
@@ -80,12 +80,12 @@ def test_utilities_by_name() -> None:
         ({"lipschitz": -1.0}, "lipschitz must be a number from 0"),
         ({"derivative": lambda u: 2 * u}, "utility derivative must be that of the function"),
         ({"derivative": lambda u: math.nan}, "utility derivative must be finite"),  # noqa: ARG005
-        ({"derivative": lambda u: u.missing}, "utility derivative must give a number"),
+        ({"derivative": lambda u: u.missing}, "utility derivative must return a number"),
     ],
 )
-def test_slopes_that_the_function_contradicts_are_refused(keywords: dict, message: str) -> None:
+def test_slopes_that_contradict_the_function_are_rejected(keywords: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        custom(math.sqrt, shape="concave", **keywords)
+        Utility.from_function(math.sqrt, shape="concave", **keywords)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,6 @@ def test_slopes_that_the_function_contradicts_are_refused(keywords: dict, messag
         (lambda: as_utility("ramp:a:b"), "utility must be ramp with numbers after colons"),
     ],
 )
-def test_sigmoids_and_ramps_that_make_no_sense_are_refused(make: Callable, message: str) -> None:
+def test_invalid_sigmoids_and_ramps_are_rejected(make: Callable, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()

@@ -51,14 +51,14 @@ def frontier_command(
     that of its worst-off user type, beside personalized treatment.
     """
     from banditrank.model.catalog import load_problem
-    from banditrank.solvers.frontier import frontier
+    from banditrank.solvers.frontier import pareto_frontier
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
     check_output_files(json_file, plot, inputs=[problem])
     found = load_problem(problem)
     chosen = _parse_alphas(alphas)
     with announce_compilation(), show_search_progress() as search:
-        points = frontier(found, alphas=chosen, time_limit=time_limit, on_progress=search)
+        points = pareto_frontier(found, alphas=chosen, time_limit=time_limit, on_progress=search)
     if json_file is not None:
         write_json(_document(found, points), json_file)
     if plot is not None:

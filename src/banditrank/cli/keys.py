@@ -100,7 +100,7 @@ def list_command(
         table.add_column(column, overflow="fold")
     for key in keys:
         named = (key.id, key.name, ", ".join(key.rights), ", ".join(key.surfaces) or "all")
-        table.add_row(*named, _day(key.created), _day(key.expires_at_ms), _day(key.revoked))
+        table.add_row(*named, _day(key.created_at_ms), _day(key.expires_at_ms), _day(key.revoked_at_ms))
     make_console().print(table)
 
 
@@ -114,7 +114,7 @@ def revoke_command(
 ) -> None:
     """Revoke an API key; running services reject it within seconds."""
     with open_given_store(store, store_file) as opened:
-        if not opened.revoke_key(key, at=int(time.time() * 1000)):
+        if not opened.revoke_key(key, revoked_at_ms=int(time.time() * 1000)):
             raise InvalidInputError("key", "must be the id of a key that is not revoked", key)
     typer.echo(f"revoked {key}")
 
@@ -139,9 +139,9 @@ def _document(key: "KeyRecord") -> dict[str, Any]:
         "name": key.name,
         "rights": list(key.rights),
         "surfaces": list(key.surfaces) or None,
-        "created_at": _time(key.created),
+        "created_at": _time(key.created_at_ms),
         "expires_at": _time(key.expires_at_ms),
-        "revoked_at": _time(key.revoked),
+        "revoked_at": _time(key.revoked_at_ms),
     }
 
 

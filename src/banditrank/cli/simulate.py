@@ -173,7 +173,10 @@ def simulate_command(
         _print_table(results, changes)
     if results and plot is not None:
         save_plot(results, plot, changes)
-    finished, requested = sum(len(result.replications) for result in results), replications * len(init_comparisons)
+    finished, requested = (
+        sum(len(result.replications) for result in results),
+        replications * len(init_comparisons),
+    )
     if finished < requested:
         typer.echo(f"banditrank: interrupted after {finished} of {requested} replications", err=True)
         raise typer.Exit(130)
@@ -193,7 +196,7 @@ def _make_policies(
     Without a policy, return the default policies that accept all options.
     """
     from banditrank.policies.base import check_treatment
-    from banditrank.policies.catalog import DEFAULT_POLICIES, make_policy, accepts_option
+    from banditrank.policies.catalog import DEFAULT_POLICIES, accepts_option, make_policy
     from banditrank.simulation.simulate import check_simulation
 
     chosen = [check_treatment(name) for name in split_names(treatments)]
@@ -203,7 +206,9 @@ def _make_policies(
         ]
     else:
         default = [pair for pair in DEFAULT_POLICIES if not chosen or pair[1] in chosen]
-        pairs = [pair for pair in default if all(accepts_option(option, *pair) for option in options)] or default
+        pairs = [
+            pair for pair in default if all(accepts_option(option, *pair) for option in options)
+        ] or default
     made = []
     for pair in dict.fromkeys(pairs):
         accepted = {option: value for option, value in options.items() if accepts_option(option, *pair)}
@@ -232,7 +237,7 @@ def _simulate_all(
                 results.append(simulate(policy, save_to=save_to, **settings))
         except KeyboardInterrupt:  # before the first replication of this policy
             break
-        if not results[-1].complete:
+        if not results[-1].is_complete:
             break
     return results
 
@@ -259,7 +264,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
 
     first = results[0]
     rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
-    caption = f"{first.world(changes)}, {rounds}"
+    caption = f"{first.problem_summary(changes)}, {rounds}"
     table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
@@ -267,7 +272,7 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
     for result in results:
         final = result.final_regret
         table.add_row(
-            result.label + ("" if result.complete else f" ({len(result.replications)} replications)"),
+            result.label + ("" if result.is_complete else f" ({len(result.replications)} replications)"),
             f"{result.median[-1]:,.0f}",
             f"{result.quantile(0.1)[-1]:,.0f}",
             f"{result.quantile(0.9)[-1]:,.0f}",

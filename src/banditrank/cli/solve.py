@@ -99,7 +99,7 @@ def solution_fields(problem: "Problem", solution: "Solution", report: "EqualityR
         "value": finite_or_none(solution.value),
         "upper_bound": finite_or_none(solution.upper_bound),
         "gap": finite_or_none(solution.gap),
-        "certified": bool(solution.certified),
+        "certified": bool(solution.is_certified),
         "solver": solution.solver,
         "nodes": int(solution.nodes),
         "seconds": solution.seconds,
@@ -124,11 +124,11 @@ def _print_solution(
     facts.add_row("value", format_number(solution.value))
     facts.add_row("upper bound", format_number(solution.upper_bound))
     facts.add_row(
-        "gap", f"{format_number(solution.gap)}, {'certified' if solution.certified else 'not certified'}"
+        "gap", f"{format_number(solution.gap)}, {'certified' if solution.is_certified else 'not certified'}"
     )
     facts.add_row("solver", f"{solution.solver}, nodes {solution.nodes:,}, seconds {solution.seconds:.3f}")
     console = make_console()
-    kind = "best ranking" if solution.certified else "best ranking found"
+    kind = "best ranking" if solution.is_certified else "best ranking found"
     console.print(f"{problem.name}: {kind} for all user types, {utility}, banditrank {__version__}")
     console.print(ranking)
     console.print(facts)

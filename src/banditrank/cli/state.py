@@ -69,14 +69,14 @@ def show_command(
     """
     from dataclasses import asdict
 
-    from banditrank.dashboard.estimates_report import estimates_of
+    from banditrank.dashboard.estimates_report import report_estimates
 
     check_output_files(json_file)
     with open_given_store(store, store_file) as opened:
         if surface is None:
             surfaces = [_counts(opened, record) for record in opened.surfaces()]
         else:
-            report = estimates_of(_counts(opened, _find_record(opened, surface)), level=level)
+            report = report_estimates(_counts(opened, _find_record(opened, surface)), level=level)
     if json_file is not None:
         document = (
             {"surfaces": [_summary(counts) for counts in surfaces]} if surface is None else asdict(report)
@@ -164,7 +164,7 @@ def _counts(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":
     from banditrank.engine.surface import Surface
 
     surface = Surface.from_definition(record.definition)
-    return CountsReplica(store, record.number, surface).known(surface, record.revision)
+    return CountsReplica(store, record.surface_id, surface).surface_counts(surface, record.revision)
 
 
 def _summary(counts: "SurfaceCounts") -> dict[str, Any]:

@@ -7,7 +7,12 @@ from typing import Any
 import httpx
 
 from banditrank.client.calls import Call
-from banditrank.errors import BanditRankError, ConflictingFeedbackError, ExpiredRankingError, UnknownRankingError
+from banditrank.errors import (
+    BanditRankError,
+    ConflictingFeedbackError,
+    ExpiredRankingError,
+    UnknownRankingError,
+)
 
 _PREFIX = "urn:banditrank:problem:"
 _ERRORS: dict[str, type[BanditRankError]] = {

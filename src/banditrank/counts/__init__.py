@@ -1,1 +1,1 @@
-"""Additive counts, all that policies learn from."""
+"""Additive counts of displays, rewards and arrivals, from which policies learn."""

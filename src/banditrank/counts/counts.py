@@ -1,4 +1,4 @@
-"""All that a policy learns from: additive counts."""
+"""Additive counts of displays, rewards and arrivals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +20,22 @@ class Counts:
     """Displays T, rewards S, arrivals and rounds of N user types, M items and K positions.
 
     Counts are additive: those of two periods, replicas or log files are merged with ``+``. The arrays are
-    laid out position-major, (N, K, M), because formulas run over items; `displays` and `rewards` show them
-    with the paper's axes.
+    stored position-major, (N, K, M), because formulas iterate over items; `displays` and `rewards` are views
+    with the paper's axes, (N, M, K).
+
+    Parameters
+    ----------
+    displays_by_position, rewards_by_position
+        T and S, shape (N, K, M), float64.
+    arrivals
+        Number of arrivals of each type, shape (N,), float64.
+    rounds
+        Number of rounds, t.
+
+    Raises
+    ------
+    InvalidInputError
+        If shapes or types do not match.
 
     Examples
     --------
@@ -39,11 +53,11 @@ class Counts:
     rounds: int
 
     def __post_init__(self) -> None:
-        # Formulas trust shapes, and counts are made often: what is sound is told from the rest at once.
+        # Compiled formulas do not check shapes, and counts are created often: the valid case is checked fast.
         displays, rewards, arrivals = self.displays_by_position, self.rewards_by_position, self.arrivals
         try:
             n, k, m = displays.shape
-            sound = (
+            is_valid = (
                 n > 0
                 and 0 < k <= m
                 and rewards.shape == (n, k, m)
@@ -52,13 +66,13 @@ class Counts:
                 and type(self.rounds) is int
                 and self.rounds >= 0
             )
-        except (AttributeError, ValueError):  # no array, or not of three axes
-            sound = False
-        if not sound:
-            self._refuse()
+        except (AttributeError, ValueError):  # not an array of three axes
+            is_valid = False
+        if not is_valid:
+            self._convert_or_raise()
 
-    def _refuse(self) -> None:
-        """Raise the error for arrays that do not fit together; a round number of another kind is taken."""
+    def _convert_or_raise(self) -> None:
+        """Convert the number of rounds to an int, and raise the error for invalid arrays."""
         tables = {
             "displays_by_position": self.displays_by_position,
             "rewards_by_position": self.rewards_by_position,
@@ -78,7 +92,13 @@ class Counts:
 
     @classmethod
     def empty(cls, *, n_user_types: int, n_items: int, n_positions: int) -> "Counts":
-        """Return counts of nothing."""
+        """Return counts of 0 for the given sizes.
+
+        Raises
+        ------
+        InvalidInputError
+            If a size is not positive, or there are more positions than items.
+        """
         if not 1 <= n_positions <= n_items or n_user_types < 1:
             rule = "must have at least one user type and 1 ≤ positions ≤ items"
             raise InvalidInputError("counts", rule, (n_user_types, n_items, n_positions))
@@ -87,7 +107,7 @@ class Counts:
 
     @classmethod
     def empty_for(cls, problem: Problem) -> "Counts":
-        """Return counts of nothing, of a problem's size."""
+        """Return counts of 0 with the sizes of a problem."""
         return cls.empty(
             n_user_types=problem.n_user_types, n_items=problem.n_items, n_positions=problem.n_positions
         )
@@ -96,16 +116,21 @@ class Counts:
     def from_arrays(
         cls, displays: ArrayLike, rewards: ArrayLike, arrivals: ArrayLike, rounds: int | None = None
     ) -> "Counts":
-        """Make counts from arrays with the paper's axes.
+        """Return counts of arrays with the paper's axes.
 
         Parameters
         ----------
         displays, rewards
             T and S, shape (N, M, K).
         arrivals
-            Shape (N,).
+            Number of arrivals of each type, shape (N,).
         rounds
-            t; the sum of the arrivals when left out.
+            t; the sum of the arrivals by default.
+
+        Raises
+        ------
+        InvalidInputError
+            If shapes do not match, or a value is negative, infinite, or a reward without a display.
         """
         tables = {"displays": _counts("displays", displays, 3), "rewards": _counts("rewards", rewards, 3)}
         if tables["displays"].shape != tables["rewards"].shape:
@@ -124,12 +149,12 @@ class Counts:
 
     @property
     def displays(self) -> NDArray[np.float64]:
-        """T, shape (N, M, K): how often an item was shown to a type at a position."""
+        """T, shape (N, M, K): number of displays of each item to each type at each position."""
         return self.displays_by_position.transpose(0, 2, 1)
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """S, shape (N, M, K): the rewards (clicks) earned there."""
+        """S, shape (N, M, K): sum of the rewards (clicks) of these displays."""
         return self.rewards_by_position.transpose(0, 2, 1)
 
     @property
@@ -155,11 +180,16 @@ class Counts:
         Parameters
         ----------
         user_type
-            Who arrived.
+            Index of the user type that arrived.
         ranking
-            What was shown, shape (K,).
+            The ranking shown, shape (K,).
         rewards
-            What was earned at each position, shape (K,); 0 where nothing was clicked.
+            The reward at each position, shape (K,); 0 where nothing was clicked.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument is invalid; the counts are unchanged.
         """
         self.check_user_type(user_type)
         shown = as_ranking(ranking, n_items=self.n_items, n_positions=self.n_positions)
@@ -173,13 +203,24 @@ class Counts:
         self.rounds += 1
 
     def check_user_type(self, user_type: int) -> None:
-        """Raise an error unless the number is that of a user type."""
+        """Check that a user type exists.
+
+        Raises
+        ------
+        InvalidInputError
+            If it does not.
+        """
         check_integer("user_type", user_type, 0, self.n_user_types - 1)
 
     def check_values(self) -> None:
-        """Raise an error unless all counts are finite, not negative, and rewards were displayed.
+        """Check that all counts are finite and not negative, and that rewards have displays.
 
-        `from_arrays` and `record` let nothing else in; it takes a look at every number to tell.
+        `from_arrays` and `record` guarantee this; the constructor, for speed, does not.
+
+        Raises
+        ------
+        InvalidInputError
+            If a value is invalid.
         """
         for field, table in (
             ("displays", self.displays),
@@ -190,7 +231,7 @@ class Counts:
         _check_displayed(self.displays, self.rewards)
 
     def pooled(self) -> "Counts":
-        """Return the counts with all user types taken for one."""
+        """Return the counts summed over user types, as of a single type."""
         return Counts(
             self.displays_by_position.sum(axis=0, keepdims=True),
             self.rewards_by_position.sum(axis=0, keepdims=True),
@@ -199,7 +240,7 @@ class Counts:
         )
 
     def select_items(self, items: Sequence[int] | NDArray[np.integer]) -> "Counts":
-        """Return the counts of some items, in the order given; arrivals and rounds stay."""
+        """Return the counts of the given items, in their order; arrivals and rounds are unchanged."""
         chosen = np.asarray(items, dtype=np.intp)
         return Counts(
             np.ascontiguousarray(self.displays_by_position[:, :, chosen]),
@@ -209,7 +250,7 @@ class Counts:
         )
 
     def scaled(self, weight: float) -> "Counts":
-        """Return the counts weighed, for a past that counts less; rounds are rounded."""
+        """Return the counts multiplied by a weight; rounds are rounded."""
         return Counts(
             self.displays_by_position * weight,
             self.rewards_by_position * weight,
@@ -218,7 +259,7 @@ class Counts:
         )
 
     def copy(self) -> "Counts":
-        """Return counts that can be added to without changing these."""
+        """Return a copy."""
         return Counts(
             self.displays_by_position.copy(),
             self.rewards_by_position.copy(),
@@ -227,7 +268,7 @@ class Counts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as plain values, with the paper's axes."""
+        """Return the counts as nested lists with the paper's axes."""
         return {
             "displays": self.displays.tolist(),
             "rewards": self.rewards.tolist(),
@@ -266,22 +307,27 @@ def _counts(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64
 
 
 def _check_numbers(field: str, array: NDArray[np.float64]) -> None:
-    sound = (array >= 0) & (array < np.inf)
-    if not sound.all():
-        raise InvalidInputError(field, "must be finite and not negative", float(array[~sound][0]))
+    is_valid = (array >= 0) & (array < np.inf)
+    if not is_valid.all():
+        raise InvalidInputError(field, "must be finite and not negative", float(array[~is_valid][0]))
 
 
 def _check_displayed(displays: NDArray[np.float64], rewards: NDArray[np.float64]) -> None:
-    """Raise an error unless what was rewarded was displayed. Shapes are (N, M, K)."""
+    """Raise an error for a reward without a display. Shapes are (N, M, K)."""
     unseen = (displays == 0) & (rewards > 0)
     if unseen.any():
         index = tuple(np.argwhere(unseen)[0])
-        place = "rewards" + "".join(f"[{axis}]" for axis in index)
-        raise InvalidInputError(place, "must be 0 where nothing was displayed", float(rewards[index]))
+        entry = "rewards" + "".join(f"[{axis}]" for axis in index)
+        raise InvalidInputError(entry, "must be 0 where nothing was displayed", float(rewards[index]))
 
 
 def check_counts(counts: Counts) -> None:
-    """Raise an error unless these are counts, of values that can be.
+    """Check that a value is a `Counts` with valid values.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not.
 
     Examples
     --------

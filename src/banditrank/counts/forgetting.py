@@ -1,8 +1,8 @@
-"""Forgetting: how much the past counts, for worlds that change.
+"""Forgetting for non-stationary problems: sliding windows and discounts of counts.
 
-Time is cut into buckets of rounds, each with counts of its own. What is remembered is the sum of the buckets,
-each weighed by its age. Such counts stay additive: those of two replicas or log files can still be merged,
-bucket by bucket, and any policy that learns from counts forgets without knowing it.
+Rounds are divided into buckets, each with its own counts. A policy learns from the sum of the buckets,
+weighted by their age. Such counts stay additive: those of replicas or log files are merged bucket by bucket,
+and any policy that learns from counts can forget.
 """
 
 from collections import deque
@@ -13,25 +13,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_integer
-from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.counts.counts import Counts
+from banditrank.errors import InvalidInputError, UnknownNameError
 
 MAX_ROUNDS = 10**12
-_BUCKETS = 20  # in a window, or in the time after which the past counts e times less
-_FORGOTTEN = 1e-3  # weights below this are none
+_N_BUCKETS = 20  # in a window, or in the time constant of a discount
+_MIN_WEIGHT = 1e-3  # buckets of a smaller weight are dropped
 
 
 @dataclass(frozen=True)
 class Forgetting:
-    """How much the past counts.
+    """A weighting of past rounds by age.
 
     Parameters
     ----------
     kind
-        ``window``: the last rounds count, those before do not. ``discount``: a round counts e times less
-        after so many rounds.
+        ``window``: the last ``rounds`` rounds have weight 1, earlier ones 0. ``discount``: the weight of a
+        round decays by a factor of e every ``rounds`` rounds.
     rounds
-        How many.
+        The length of the window, or the time constant of the discount.
+
+    Raises
+    ------
+    InvalidInputError
+        If the kind is unknown, or the number of rounds is not positive.
 
     Examples
     --------
@@ -51,15 +56,15 @@ class Forgetting:
 
     @property
     def bucket_rounds(self) -> int:
-        """Rounds in a bucket: what is forgotten at once."""
-        return -(-self.rounds // _BUCKETS)
+        """Number of rounds in a bucket."""
+        return -(-self.rounds // _N_BUCKETS)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """What finished buckets count, the youngest first."""
+        """Weights of the finished buckets, the most recent first."""
         if self.kind == "window":
             return np.ones(max(self.rounds // self.bucket_rounds - 1, 1))
-        oldest = int(-np.log(_FORGOTTEN) * self.rounds / self.bucket_rounds)
+        oldest = int(-np.log(_MIN_WEIGHT) * self.rounds / self.bucket_rounds)
         return np.exp(-np.arange(1, oldest + 1) * self.bucket_rounds / self.rounds)
 
     def __str__(self) -> str:
@@ -67,11 +72,16 @@ class Forgetting:
 
 
 class BucketedCounts:
-    """The counts of the past, bucket by bucket.
+    """The counts of finished buckets, the most recent first.
+
+    Parameters
+    ----------
+    forgetting
+        The weights of the buckets.
 
     Examples
     --------
-    >>> past = BucketedCounts(sliding_window(2))  # buckets of one round: the last finished one counts
+    >>> past = BucketedCounts(sliding_window(2))  # buckets of one round: only the last one has weight
     >>> bucket = Counts.from_arrays([[[1], [0]]], [[[1], [0]]], [1])
     >>> past.add(bucket)
     >>> past.add(bucket)
@@ -80,40 +90,52 @@ class BucketedCounts:
     """
 
     def __init__(self, forgetting: Forgetting) -> None:
-        self._memory = forgetting
+        self._forgetting = forgetting
         self._buckets: deque[Counts] = deque(maxlen=len(forgetting.weights))
 
     def add(self, bucket: Counts) -> None:
-        """Add a finished bucket; what is too old is dropped."""
+        """Add a finished bucket; a bucket without weight is dropped."""
         self._buckets.appendleft(bucket)
 
     def weighted_total(self, like: Counts) -> Counts:
-        """Return what the past amounts to, in counts of the given shape."""
+        """Return the weighted sum of all buckets, with the shape of the given counts."""
         total = like.scaled(0.0)
-        for weight, bucket in zip(self._memory.weights, self._buckets, strict=False):
+        for weight, bucket in zip(self._forgetting.weights, self._buckets, strict=False):
             total += bucket.scaled(float(weight))
         return total
 
 
 def sliding_window(rounds: int) -> Forgetting:
-    """Remember the last rounds, to within a twentieth of them."""
+    """Return a sliding window over the last rounds, accurate to a twentieth of its length."""
     return Forgetting("window", rounds)
 
 
 def discount(rounds: int) -> Forgetting:
-    """Remember everything, a round e times less after so many rounds."""
+    """Return an exponential discount: weights decay by a factor of e every ``rounds`` rounds."""
     return Forgetting("discount", rounds)
 
 
-def as_forgetting(text: str) -> Forgetting:
-    """Return a memory by name, ``window:ROUNDS`` or ``discount:ROUNDS``.
+def as_forgetting(forgetting: Forgetting | str) -> Forgetting:
+    """Return a forgetting, by name if a string is given.
+
+    Parameters
+    ----------
+    forgetting
+        A `Forgetting`, ``window:ROUNDS`` or ``discount:ROUNDS``.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is none of these.
 
     Examples
     --------
     >>> as_forgetting("window:5000")
-    Memory(kind='window', rounds=5000)
+    Forgetting(kind='window', rounds=5000)
     """
-    kind, _, rounds = text.partition(":")
+    if isinstance(forgetting, Forgetting):
+        return forgetting
+    kind, _, rounds = str(forgetting).partition(":")
     if not rounds.isascii() or not rounds.isdigit():
-        raise InvalidInputError("memory", "must be window:ROUNDS or discount:ROUNDS", text)
+        raise InvalidInputError("memory", "must be window:ROUNDS or discount:ROUNDS", forgetting)
     return Forgetting(kind, int(rounds))

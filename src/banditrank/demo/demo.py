@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from banditrank import __version__
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
 from banditrank.client.asynchronous import AsyncClient
 from banditrank.client.attempts import ServiceError
 from banditrank.demo.regret_tracker import RegretTracker

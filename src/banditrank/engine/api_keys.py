@@ -17,7 +17,7 @@ from banditrank.storage.records import KeyRecord
 
 Right: TypeAlias = Literal["rank", "read", "administer"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
-"""rank: ask for rankings and tell feedback. read: see what was learned. administer: change surfaces."""
+"""rank: request rankings and send feedback. read: read reports. administer: create and update surfaces."""
 
 MAX_SURFACES_PER_KEY = 100
 MAX_EXPIRES_AT_MS = 253_402_300_799_999  # the last moment of the year 9999, the last year of a `datetime`

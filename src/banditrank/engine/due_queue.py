@@ -1,4 +1,4 @@
-"""A schedule of when each surface has work due."""
+"""Priority queue of surfaces by the time at which they have work due."""
 
 import heapq
 import threading
@@ -13,13 +13,13 @@ K = TypeVar("K", bound=Hashable)
 class DueQueue(Generic[K]):
     """Priority queue of keys by due time.
 
-    Thread-safe, but for `wait` and `take_due`, which one thread calls.
+    Thread-safe, except for `wait` and `take_due`, which one thread calls.
 
     Parameters
     ----------
     due_in
-        Returns the number of seconds until there is work to do for a key: 0 or less if there is now,
-        infinity if there is none before the key is marked again.
+        Returns the number of seconds until a key has work due: 0 or less if it has now, infinity if it has
+        none before the key is marked again.
 
     Examples
     --------
@@ -38,8 +38,9 @@ class DueQueue(Generic[K]):
         self._wake = threading.Condition()
         self._marked: set[K] = set()
         self._is_interrupted = False
+        self._is_poked = False
         self._heap: list[tuple[float, int, K]] = []
-        self._due_at: dict[K, float] = {}  # of the entry that counts: others of the key are outdated
+        self._due_at: dict[K, float] = {}  # heap entries with another time are outdated
         self._order = count()  # so that keys are never compared
 
     def mark(self, key: K) -> None:
@@ -49,30 +50,45 @@ class DueQueue(Generic[K]):
                 self._marked.add(key)
                 self._wake.notify()
 
+    def wake(self) -> None:
+        """End the current wait, or the next one."""
+        with self._wake:
+            self._is_poked = True
+            self._wake.notify()
+
     def interrupt(self) -> None:
         """End the current wait, and all later ones."""
         with self._wake:
             self._is_interrupted = True
             self._wake.notify()
 
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait until a key is marked or due, or a timeout passed; return whether one is marked."""
+    def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until a key is marked or due, or a timeout expires; return whether a key is marked."""
         with self._wake:
-            if not (self._marked or self._is_interrupted):
+            if not (self._marked or self._is_interrupted or self._is_poked):
                 if self._heap:
-                    timeout_seconds = min(timeout_seconds, self._heap[0][0] - time.monotonic())
-                if timeout_seconds > 0.0:
+                    due_seconds = self._heap[0][0] - time.monotonic()
+                    timeout_seconds = (
+                        due_seconds if timeout_seconds is None else min(timeout_seconds, due_seconds)
+                    )
+                if timeout_seconds is None or timeout_seconds > 0.0:
                     self._wake.wait(timeout_seconds)
+            self._is_poked = False
             return bool(self._marked)
 
+    @property
+    def has_scheduled(self) -> bool:
+        """Whether a key waits for its due time."""
+        return bool(self._heap)
+
     def take_due(self) -> list[K]:
-        """Return the keys with work to do now; each is looked at again once it is marked."""
+        """Return the keys with work due now; each is scheduled again once it is marked."""
         with self._wake:
             keys, self._marked = self._marked, set()
         now = time.monotonic()
         while self._heap and self._heap[0][0] <= now:
-            moment, _, key = heapq.heappop(self._heap)
-            if self._due_at.get(key) == moment:
+            due_at, _, key = heapq.heappop(self._heap)
+            if self._due_at.get(key) == due_at:
                 keys.add(key)
         due = []
         for key in keys:
@@ -81,6 +97,6 @@ class DueQueue(Generic[K]):
             if seconds <= 0.0:
                 due.append(key)
             elif seconds < float("inf"):
-                self._due_at[key] = moment = now + seconds
-                heapq.heappush(self._heap, (moment, next(self._order), key))
+                self._due_at[key] = due_at = now + seconds
+                heapq.heappush(self._heap, (due_at, next(self._order), key))
         return due

@@ -1,34 +1,32 @@
-"""All surfaces of a store, at work in this process."""
+"""All surfaces of a store, loaded and learning in this process."""
 
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import TypeAlias
 
-from banditrank.engine.fork_guard import FORKED, guard_against_forks
-from banditrank.engine.group_commit import Answer, Deliver, Done, GroupCommitter
-from banditrank.engine.sync_loop import SyncLoop
-from banditrank.engine.surface_runtime import SurfaceRuntime
-from banditrank.engine.surface_registry import SurfaceRegistry
 from banditrank.engine.due_queue import DueQueue
-from banditrank.engine.surface import Surface
-from banditrank.engine.ranking_ids import RandomBytes, RankingIdSigner, IssuedRanking, seeded_bytes
+from banditrank.engine.fork_guard import FORKED, guard_against_forks
+from banditrank.engine.group_commit import CommitCallback, CommitOutcome, Deliver, GroupCommitter
+from banditrank.engine.observers import SurfaceObserver
 from banditrank.engine.policy_snapshot import PolicySnapshot
-from banditrank.dashboard.surface_monitor import SurfaceMonitor
+from banditrank.engine.ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, seeded_bytes
+from banditrank.engine.surface import Surface
+from banditrank.engine.surface_registry import SurfaceRegistry
+from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine.sync_loop import SyncLoop
 from banditrank.errors import (
     InvalidInputError,
     StoreError,
     StoreUnavailableError,
     UnknownRankingError,
 )
-from banditrank.model.problem import Problem
 from banditrank.storage.base import Store
-from banditrank.storage.records import Change, Event, SurfaceRecord, CommitStatus
+from banditrank.storage.records import Change, CommitStatus, Event, SurfaceRecord
 
-_MOST_ATTEMPTS = 20  # to change a definition while others change it, too
+_MAX_UPDATE_ATTEMPTS = 20  # of a definition that other processes update as well
 
 logger = logging.getLogger(__name__)
 
@@ -37,25 +35,24 @@ FeedbackResult: TypeAlias = str | Exception
 
 
 class Engine:
-    """Surfaces, the journal that writes for all of them, and the keeper that has them up to date.
+    """Loaded surfaces, the group committer that they share, and the sync loop. Thread-safe.
 
     Parameters
     ----------
     store
-        Where everything is kept. It is not closed with the engine.
+        Where surfaces, impressions and counts are kept. It is not closed with the engine.
     sync_seconds
-        How often to look for what other processes wrote to the store.
+        Period of synchronization with other processes that use the store.
+    polls
+        Whether to synchronize all the time, or only while the engine is used; see `SyncLoop`.
     clock
-        Gives the time in seconds since 1970.
+        Returns the time in seconds since 1970.
     deliver
-        How those who wait for a commit are called back; see `GroupCommitter`.
+        Runs commit callbacks; see `GroupCommitter`.
     random_bytes
-        Where the randomness of rankings comes from: of their ids, and of policies that explore. One of its
-        own if left out.
-    bucket_seconds
-        Width of the first buckets of a surface's series.
-    truths
-        The true worlds of surfaces whose users are simulated, by name.
+        Source of the randomness of ranking ids and exploring policies; seeded by the system by default.
+    observe
+        Returns the observer of a surface that was loaded.
     """
 
     def __init__(
@@ -63,26 +60,26 @@ class Engine:
         store: Store,
         *,
         sync_seconds: float = 0.25,
+        polls: bool = True,
         clock: Callable[[], float] = time.time,
         deliver: Deliver | None = None,
         random_bytes: RandomBytes | None = None,
-        bucket_seconds: float = 60.0,
-        truths: Mapping[str, Problem] = MappingProxyType({}),
+        observe: Callable[[SurfaceRuntime], SurfaceObserver] | None = None,
     ) -> None:
         self.store = store
-        self._bucket_seconds = bucket_seconds
-        self._truths = truths
         self.sync_seconds = sync_seconds
         self._clock = clock
+        self._observe = observe
         self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
         self._signer = RankingIdSigner(store.secret())
-        self._is_copy = False
-        self._schedule: DueQueue[SurfaceRuntime] = DueQueue(SurfaceRuntime.due_in)
-        self._registry = SurfaceRegistry(store, self._make)
-        self.committer = GroupCommitter(store, learn=self._learn, deliver=deliver, clock=clock)
+        self._is_disabled = False
+        self._sync_loop: SyncLoop | None = None
+        self._queue: DueQueue[SurfaceRuntime] = DueQueue(SurfaceRuntime.due_in)
+        self._registry = SurfaceRegistry(store, self._load)
+        self.committer = GroupCommitter(store, on_change=self._apply, deliver=deliver, clock=clock)
         try:
             self._sync_loop = SyncLoop(
-                store, self._registry, self._schedule, sync_seconds=sync_seconds, clock=clock
+                store, self._registry, self._queue, sync_seconds=sync_seconds, polls=polls, clock=clock
             )
         except BaseException:
             self.committer.close()
@@ -95,90 +92,126 @@ class Engine:
 
     @property
     def last_sync(self) -> float:
-        """When it was last looked for what other processes wrote, by a clock that is never set."""
-        return self._sync_loop.last_sync
+        """Time of the latest synchronization, by the monotonic clock."""
+        return 0.0 if self._sync_loop is None else self._sync_loop.last_sync
 
     @property
-    def unreadable(self) -> dict[str, str]:
-        """What is wrong with surfaces that are not at work as they are in the store, by name."""
-        return self._sync_loop.unreadable
+    def sync_errors(self) -> dict[str, str]:
+        """Errors of surfaces that are out of sync with the store, by name."""
+        return {} if self._sync_loop is None else self._sync_loop.errors
+
+    def touch(self) -> None:
+        """Register a use; an engine that does not poll synchronizes only while it is used."""
+        if self._sync_loop is not None:
+            self._sync_loop.touch()
 
     # Surfaces
 
     def surfaces(self) -> list[SurfaceRuntime]:
-        """Return all surfaces, by name."""
-        return self._registry.all()
+        """Return all loaded surfaces, sorted by name."""
+        return self._registry.by_name()
 
-    def known(self, name: str) -> SurfaceRuntime | None:
-        """Return a surface if it is at work in this process, without asking the store."""
-        return self._registry.known(name)
+    def loaded(self, name: str) -> SurfaceRuntime | None:
+        """Return a surface if it is loaded, without reading the store."""
+        return self._registry.loaded(name)
 
     def surface(self, name: str) -> SurfaceRuntime:
-        """Return a surface, or raise an error."""
+        """Return a surface.
+
+        Raises
+        ------
+        UnknownSurfaceError
+            If the store has no surface of this name.
+        """
         return self._registry.find(name)
 
-    def create(self, surface: Surface) -> SurfaceRuntime:
-        """Create a surface, or raise an error if its name is taken or it cannot be ranked."""
+    def create_surface(self, surface: Surface) -> SurfaceRuntime:
+        """Create a surface.
+
+        Raises
+        ------
+        NameTakenError
+            If there is a surface of this name.
+        """
         PolicySnapshot.check_rankable(surface)
         return self._registry.open(self.store.create_surface(surface.name, surface.definition))
 
-    def change(self, name: str, change: Callable[[Surface], Surface]) -> SurfaceRuntime:
-        """Change a surface's definition, also while others do.
+    def update_surface(self, name: str, update: Callable[[Surface], Surface]) -> SurfaceRuntime:
+        """Update a surface's definition, also while other processes update it.
 
         Parameters
         ----------
         name
-            The surface's.
-        change
-            Returns what it is to become, given what it is.
-        """
-        for _ in range(_MOST_ATTEMPTS):
-            record = self._registry.record(name)
-            present = Surface.from_definition(record.definition)
-            wanted = present.successor(change(present))
-            live = self._registry.open(record)  # another one if it was deleted and made anew
-            changed = record
-            if wanted != present:
-                updated = self.store.update_surface(record, wanted.definition)
-                if updated is None:
-                    continue
-                changed = updated
-            live.adopt(changed)
-            live.refresh()
-            return live
-        raise StoreUnavailableError(f"surface {name} is being changed by others all the time")
+            Name of the surface.
+        update
+            Returns the new definition, given the current one; may be called several times.
 
-    def delete(self, name: str) -> None:
-        """Delete a surface and all that was learned, or raise an error if there is none."""
-        live = self.known(name)
+        Raises
+        ------
+        UnknownSurfaceError
+            If the store has no surface of this name.
+        InvalidInputError
+            If the counts do not fit the new definition.
+        """
+        for _ in range(_MAX_UPDATE_ATTEMPTS):
+            record = self._registry.record(name)
+            current = Surface.from_definition(record.definition)
+            updated = current.successor(update(current))
+            runtime = self._registry.open(record)  # another one if it was deleted and created again
+            new_record = record
+            if updated != current:
+                stored = self.store.update_surface(record, updated.definition)
+                if stored is None:
+                    continue
+                new_record = stored
+            runtime.redefine(new_record)
+            runtime.refresh()
+            return runtime
+        raise StoreUnavailableError(f"surface {name} is updated by other processes all the time")
+
+    def delete_surface(self, name: str) -> None:
+        """Delete a surface and its counts.
+
+        Raises
+        ------
+        UnknownSurfaceError
+            If the store has no surface of this name.
+        """
+        runtime = self.loaded(name)
         if not self.store.delete_surface(name):
             raise self._registry.unknown(name)
-        if live is not None:
-            self._registry.drop(live)
+        if runtime is not None:
+            self._registry.remove(runtime)
 
     # Feedback
 
-    def ticket(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking]:
-        """Return the surface of a ranking and what its id says, or raise an error if it was not given out."""
-        ticket = self._read(ranking_id)
-        live = self._registry.find_number(ticket.shown.surface)
-        if ticket.revision > live.revision:  # given out by a replica that knows more items
-            self._registry.renew(live)
-        return live, live.ranking_validator.check(ticket)
+    def issued_ranking(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking]:
+        """Return the surface and the content of a ranking id.
 
-    def known_ticket(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking] | None:
-        """Do what `ticket` does, but without asking the store: return None if it must be asked."""
-        ticket = self._read(ranking_id)
-        live = self._registry.known_number(ticket.shown.surface)
-        if live is None or not live.ranking_validator.remembers(ticket.revision):
+        Raises
+        ------
+        UnknownRankingError
+            If the ranking was not issued from this store.
+        """
+        issued = self._verify(ranking_id)
+        runtime = self._registry.find_for_ranking(issued.impression.surface_id)
+        if issued.revision > runtime.revision:  # issued by a replica that has a newer definition
+            self._registry.update_definition(runtime)
+        return runtime, runtime.validator.validate(issued)
+
+    def cached_ranking(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking] | None:
+        """Return what `issued_ranking` does, or None if the store has to be read for it."""
+        issued = self._verify(ranking_id)
+        runtime = self._registry.loaded_for_ranking(issued.impression.surface_id)
+        if runtime is None or not runtime.validator.has_cached(issued.revision):
             return None
-        return live, live.ranking_validator.check(ticket)
+        return runtime, runtime.validator.validate(issued)
 
     def submit_feedback(
         self,
         ranking_id: str,
         *,
-        done: Callable[[FeedbackResult], None],
+        callback: Callable[[FeedbackResult], None],
         clicked: str | None = None,
         reward: float = 1.0,
         may_read_store: bool = False,
@@ -189,7 +222,7 @@ class Engine:
         ----------
         ranking_id
             Identifies the ranking.
-        done
+        callback
             Called exactly once if this returns True, by the engine's `deliver`: with ``counted`` or
             ``repeated`` once that is durable, or with the error that rejected the feedback.
         clicked
@@ -197,34 +230,34 @@ class Engine:
         reward
             Value of the click, from 0 to 1.
         may_read_store
-            Whether to read the store where this process does not know enough: the ranking's surface or
-            revision is not loaded here, or its attribution window has closed. Reading blocks, so an event
-            loop leaves this False and repeats the call in a thread if it returned False.
+            Whether to read the store if the ranking's surface or revision is not loaded, or its attribution
+            window has closed. Reading blocks, so an event loop leaves this False and repeats the call in a
+            thread if it returned False.
 
         Returns
         -------
         bool
-            False if the store must be read first: nothing was queued, and `done` is not called.
+            False if the store must be read first: nothing was queued, and `callback` is not called.
 
         Raises
         ------
         BanditRankError
-            If the feedback is invalid, or cannot be queued; `done` is not called.
+            If the feedback is invalid, or cannot be queued; `callback` is not called.
         """
-        found = self.known_ticket(ranking_id)
+        found = self.cached_ranking(ranking_id)
         if found is None:
             if not may_read_store:
                 return False
-            found = self.ticket(ranking_id)
-        live, ticket = found
-        entry = live.entry(ticket, clicked, reward)
-        if live.has_expired(ticket):
+            found = self.issued_ranking(ranking_id)
+        runtime, issued = found
+        event = runtime.event(issued, clicked, reward)
+        if runtime.has_expired(issued):
             if not may_read_store:
                 return False
-            live.check_expired(entry)
-            self.committer.answer([(_on_commit(live, entry, done), CommitStatus.REPEATED)])
+            runtime.check_repeated(event)
+            self.committer.run([(_on_commit(runtime, event, callback), CommitStatus.REPEATED)])
         else:
-            self.committer.settle(entry, _on_commit(live, entry, done))
+            self.committer.submit(event, _on_commit(runtime, event, callback))
         return True
 
     def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
@@ -247,74 +280,79 @@ class Engine:
         results: list[FeedbackResult] = []
         finished = threading.Event()
 
-        def done(result: FeedbackResult) -> None:
+        def callback(result: FeedbackResult) -> None:
             results.append(result)
             finished.set()
 
-        self.submit_feedback(ranking_id, clicked=clicked, reward=reward, done=done, may_read_store=True)
+        self.submit_feedback(
+            ranking_id, clicked=clicked, reward=reward, callback=callback, may_read_store=True
+        )
         finished.wait()
         if isinstance(results[0], Exception):
             raise results[0]
         return results[0]
 
-    def _read(self, ranking_id: str) -> IssuedRanking:
-        if self._is_copy:  # which has no journal to wait for
+    def _verify(self, ranking_id: str) -> IssuedRanking:
+        if self._is_disabled:  # it has no thread that commits
             raise InvalidInputError("engine", FORKED, f"process {os.getpid()}")
         try:
-            return self._signer.read(ranking_id)
+            return self._signer.verify(ranking_id)
         except InvalidInputError as error:
             raise UnknownRankingError(str(error)) from None
 
     def close(self) -> None:
-        """Write what is waiting, save snapshots, and stop; in a forked process, leave that to the other."""
-        if self._is_copy:
+        """Commit what is queued, save snapshots, and stop; does nothing in a forked process."""
+        if self._is_disabled:
             return
-        self._sync_loop.close()
+        if self._sync_loop is not None:
+            self._sync_loop.close()
         self.committer.close()
-        for live in self.surfaces():
+        for runtime in self.surfaces():
             try:
-                live.save()
+                runtime.save_snapshot()
             except StoreError:
-                logger.warning("no snapshot of surface %s was saved", live.surface.name)
+                logger.warning("snapshot was not saved", extra={"surface": runtime.surface.name})
 
-    def disown(self) -> None:
-        """Refuse to work: this is a copy in a process that was forked."""
-        self._is_copy = True
-        for live in self._registry.at_work():
-            live.refuse(FORKED)
+    def disable(self) -> None:
+        """Refuse to work: this is a copy in a forked process."""
+        self._is_disabled = True
+        for runtime in self._registry.all():
+            runtime.refuse(FORKED)
 
-    def _make(self, record: SurfaceRecord) -> SurfaceRuntime:
-        monitor = SurfaceMonitor(
-            Surface.from_definition(record.definition),
-            self._clock,
-            bucket_seconds=self._bucket_seconds,
-            problem=self._truths.get(record.name),
-        )
-        return SurfaceRuntime(
+    def _is_idle(self) -> bool:
+        return self._sync_loop is not None and self._sync_loop.is_idle
+
+    def _load(self, record: SurfaceRecord) -> SurfaceRuntime:
+        runtime = SurfaceRuntime(
             record,
             self.store,
             self.committer,
             self._signer,
             self._clock,
             self._random_bytes,
-            monitor,
-            self._schedule.mark,
+            is_idle=self._is_idle,
+            on_due=self._queue.mark,
         )
+        if self._observe is not None:
+            runtime.observer = self._observe(runtime)
+        return runtime
 
-    def _learn(self, change: Change) -> None:
-        live = self._registry.numbered(change.surface)
-        if live is not None:
-            live.learn(change)
+    def _apply(self, change: Change) -> None:
+        runtime = self._registry.loaded_id(change.surface_id)
+        if runtime is not None:
+            runtime.apply(change)
 
 
-def _on_commit(live: SurfaceRuntime, entry: Event, done: Callable[[FeedbackResult], None]) -> Done:
-    """Return a commit callback that calls `done` with the feedback's status or error."""
+def _on_commit(
+    runtime: SurfaceRuntime, event: Event, callback: Callable[[FeedbackResult], None]
+) -> CommitCallback:
+    """Return a commit callback that calls `callback` with the feedback's status or error."""
 
-    def committed(answer: Answer) -> None:
+    def committed(outcome: CommitOutcome) -> None:
         try:
-            result: FeedbackResult = live.told(entry, answer)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for a result
+            result: FeedbackResult = runtime.feedback_status(event, outcome)
+        except Exception as error:  # noqa: BLE001 - the caller waits for a result, whatever the error
             result = error
-        done(result)
+        callback(result)
 
     return committed

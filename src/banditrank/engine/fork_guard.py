@@ -1,29 +1,29 @@
-"""Telling engines that they are copies: a forked process has none of the threads that work for them."""
+"""Disabling of engines in forked processes, which have none of their threads."""
 
 import os
 from typing import Protocol
 from weakref import WeakSet
 
-FORKED = "must be used in the process that made it, not in a fork of it: make another there"
+FORKED = "must be used in the process that created it, not in a fork of it: create another there"
 
 
-class _Copied(Protocol):
-    def disown(self) -> None:
+class _Guarded(Protocol):
+    def disable(self) -> None:
         """Refuse to work in this process."""
 
 
-_told: WeakSet[_Copied] = WeakSet()
+_guarded: WeakSet[_Guarded] = WeakSet()
 
 
-def guard_against_forks(whom: _Copied) -> None:
-    """Have an engine's copies disowned, in each process that is forked from this one."""
-    _told.add(whom)
+def guard_against_forks(engine: _Guarded) -> None:
+    """Disable the engine's copy in each process that is forked from this one."""
+    _guarded.add(engine)
 
 
-def _tell() -> None:
-    for copied in list(_told):
-        copied.disown()
+def _disable_all() -> None:
+    for engine in list(_guarded):
+        engine.disable()
 
 
-if hasattr(os, "register_at_fork"):  # where processes fork
-    os.register_at_fork(after_in_child=_tell)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_disable_all)

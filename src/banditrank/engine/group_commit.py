@@ -1,7 +1,7 @@
-"""Grouped commits: whatever comes in while one group is being written makes up the next.
+"""Group commit of events: events that arrive during one commit form the next.
 
-A durable commit takes as long for a hundred entries as for one. One thread writes; all others hand over their
-entries and are called back.
+A durable commit takes as long for a hundred events as for one. One thread commits; other threads submit
+events with a callback.
 """
 
 import logging
@@ -21,143 +21,156 @@ from banditrank.errors import (
     UnknownRankingError,
 )
 from banditrank.storage.base import Store
-from banditrank.storage.records import Change, Event, CommitStatus
+from banditrank.storage.records import Change, CommitStatus, Event
 
 MAX_QUEUED = 100_000
-"""Entries; if the store is so far behind, feedback is refused and shown rankings are not noted."""
+"""Maximum number of queued events; beyond it feedback is rejected and impressions are dropped."""
 
 COUNTED = CommitStatus.COUNTED
-"""What is asked for every time: to look a member of an enumeration up takes longer."""
+"""The usual status; looking a member of an enumeration up takes longer than a global name."""
 
 SURFACE_DELETED = "the surface of the ranking was deleted"
-_LARGEST_GROUP = 2_000
-_NOTING_SECONDS = 0.05  # after which rankings that were shown are written without an outcome to go with
+_MAX_GROUP = 2_000
+_IMPRESSION_SECONDS = 0.05  # after which impressions are committed without waiting for feedback
 _SMALL_GROUP = 16
-_GATHERING_SECONDS = 0.001  # for which a small group waits for others: commits cost more than they hold
+_GATHERING_SECONDS = 0.001  # for which a small group waits for more: a commit costs more than its events
 _MAX_SPLITS_PER_SURFACE = 64  # of a rejected group; 11 find one event of 2,000
 _MAX_SPLITS = 256
-_RETRY_SECONDS = 0.25  # until a store that was down is tried again without being asked
+_RETRY_SECONDS = 0.25  # before impressions are retried if the store is down
 
 logger = logging.getLogger(__name__)
 
-Answer: TypeAlias = CommitStatus | BanditRankError
-Done: TypeAlias = Callable[[Answer], None]
-QueuedEvent: TypeAlias = tuple[Event, Done | None]
-"""An entry and its commit callback; None for rankings that are noted."""
+CommitOutcome: TypeAlias = CommitStatus | BanditRankError
+CommitCallback: TypeAlias = Callable[[CommitOutcome], None]
+QueuedEvent: TypeAlias = tuple[Event, CommitCallback | None]
+"""An event and its callback; None for impressions without feedback."""
 
 T = TypeVar("T")
-Deliver: TypeAlias = Callable[[Sequence[tuple[Done, Answer]]], None]
+Deliver: TypeAlias = Callable[[Sequence[tuple[CommitCallback, CommitOutcome]]], None]
 
 
 class GroupCommitter:
-    """Writes entries to a store, in groups.
+    """Commits events to a store, in groups.
 
     Parameters
     ----------
     store
-        Where to.
-    learn
-        Called with every change that a commit made, before anybody is told of it.
+        Where events are committed.
+    on_change
+        Called with every change that a commit made, before any callback.
     deliver
-        Calls back those who wait, a group at a time; in the journal's thread if left out.
+        Runs the callbacks of a group; in the committing thread by default.
     clock
-        Gives the time in seconds since 1970.
+        Returns the time in seconds since 1970.
+
+    Attributes
+    ----------
+    groups, events
+        Numbers of committed groups and events.
+    dropped
+        Number of impressions that were not committed because the queue was full or the store rejected them.
     """
 
     def __init__(
         self,
         store: Store,
         *,
-        learn: Callable[[Change], None],
+        on_change: Callable[[Change], None],
         deliver: Deliver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._learn = learn
+        self._on_change = on_change
         self._deliver = run_callbacks if deliver is None else deliver
-        self._shown: deque[Event] = deque()  # nobody waits for these: they go with the next group
-        self._settled: deque[tuple[Event, Done]] = deque()
+        self._impressions: deque[Event] = deque()
+        self._outcomes: deque[tuple[Event, CommitCallback]] = deque()
         self._wake = threading.Condition()
-        self._asleep = False  # until any entry comes
-        self._idle = False  # until an outcome comes, or rankings noted have waited for long enough
-        self._closing = False
-        self._ended = False
-        self.groups = 0  # for the metrics
+        self._is_asleep = False  # until any event is queued
+        self._is_idle = False  # until an outcome is queued, or queued impressions have waited long enough
+        self._is_closing = False
+        self._has_ended = False
+        self.groups = 0
         self.events = 0
         self.dropped = 0
-        self._thread = threading.Thread(target=self._write_on, name="banditrank-journal", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="banditrank-committer", daemon=True)
         self._thread.start()
 
     @property
-    def waiting(self) -> int:
-        """How many entries are not written yet."""
-        return len(self._shown) + len(self._settled)
+    def queued(self) -> int:
+        """Number of events that are not committed yet."""
+        return len(self._impressions) + len(self._outcomes)
 
-    def note(self, event: Event) -> None:
-        """Hand over a ranking that was shown; nobody waits for it."""
-        if len(self._shown) < MAX_QUEUED and not self._closing:
-            self._shown.append(event)
-            if self._asleep:  # set before the thread looks for entries the last time, as below
+    def add_impressions(self, events: Sequence[Event]) -> None:
+        """Queue impressions without an outcome; they are dropped if the queue is full."""
+        if len(self._impressions) < MAX_QUEUED and not self._is_closing:
+            self._impressions.extend(events)
+            if self._is_asleep:  # set before the thread checks the queues for the last time, as below
                 with self._wake:
-                    self._asleep = False
+                    self._is_asleep = False
                     self._wake.notify()
         else:
-            self.dropped += 1
+            self.dropped += len(events)
 
-    def settle(self, event: Event, done: Done) -> None:
-        """Hand over an outcome, and be called back when it is durable or could not be written."""
-        if len(self._settled) >= MAX_QUEUED:
-            raise StoreUnavailableError(f"the store is {MAX_QUEUED:,} entries behind")
-        if self._closing:
-            raise StoreUnavailableError("the journal is closed")
-        self._settled.append((event, done))
-        if self._idle:  # set before the thread looks for entries the last time: none is overlooked
+    def submit(self, event: Event, callback: CommitCallback) -> None:
+        """Queue an outcome; the callback is called once it is durable, or with the error.
+
+        Raises
+        ------
+        StoreUnavailableError
+            If the queue is full, or the committer is closed.
+        """
+        if len(self._outcomes) >= MAX_QUEUED:
+            raise StoreUnavailableError(f"the store is {MAX_QUEUED:,} events behind")
+        if self._is_closing:
+            raise StoreUnavailableError("the engine is closed")
+        self._outcomes.append((event, callback))
+        if self._is_idle:  # set before the thread checks the queues for the last time: no event is missed
             with self._wake:
-                self._idle = False  # once is enough
+                self._is_idle = False
                 self._wake.notify()
-        if self._ended:  # since it was asked whether it is closing
-            self._refuse_the_rest()
+        if self._has_ended:  # since `_is_closing` was read above
+            self._reject_queued()
 
     def close(self) -> None:
-        """Write what is waiting, and stop; also if the store fails, in which case the rest is not written."""
+        """Commit the queued events and stop; if the store fails, the rest is rejected."""
         with self._wake:
-            self._closing = True
+            self._is_closing = True
             self._wake.notify()
         self._thread.join()
 
-    def _write_on(self) -> None:
+    def _run(self) -> None:
         while True:
-            self._wait_for_entries()
-            if len(self._settled) < _SMALL_GROUP:
+            self._wait_for_events()
+            if len(self._outcomes) < _SMALL_GROUP:
                 time.sleep(_GATHERING_SECONDS)
-            shown = _taken(self._shown)
-            settled = _taken(self._settled)
-            written = self._write(shown, settled) if shown or settled else True
-            if self._closing and not (written and self.waiting):
+            impressions = _take(self._impressions)
+            outcomes = _take(self._outcomes)
+            is_available = self._commit_group(impressions, outcomes) if impressions or outcomes else True
+            if self._is_closing and not (is_available and self.queued):
                 break
-        self.dropped += len(self._shown)
-        self._ended = True
-        self._refuse_the_rest()
+        self.dropped += len(self._impressions)
+        self._has_ended = True
+        self._reject_queued()
 
-    def _wait_for_entries(self) -> None:
-        """Wait for an outcome; from the first ranking noted on, for `_NOTING_SECONDS` at most."""
+    def _wait_for_events(self) -> None:
+        """Wait for an outcome, or for `_IMPRESSION_SECONDS` after the first impression."""
         with self._wake:
-            self._asleep = self._idle = True
-            if not (self._settled or self._shown or self._closing):
+            self._is_asleep = self._is_idle = True
+            if not (self._outcomes or self._impressions or self._is_closing):
                 self._wake.wait()
-            self._asleep = False
-            if not (self._settled or self._closing):
-                self._wake.wait(_NOTING_SECONDS)
-            self._idle = False
+            self._is_asleep = False
+            if not (self._outcomes or self._is_closing):
+                self._wake.wait(_IMPRESSION_SECONDS)
+            self._is_idle = False
 
-    def _write(self, shown: list[Event], settled: list[tuple[Event, Done]]) -> bool:
-        """Write a group and call back; return whether the store is available.
+    def _commit_group(self, impressions: list[Event], outcomes: list[tuple[Event, CommitCallback]]) -> bool:
+        """Commit a group and run its callbacks; return whether the store is available.
 
-        A group that the store rejects is written in ever smaller parts, so that only the events at fault are
-        rejected.
+        A group that the store rejects is split in halves, again and again, so that only the events at fault
+        are rejected.
         """
-        parts: list[list[QueuedEvent]] = [[*((event, None) for event in shown), *settled]]
+        parts: list[list[QueuedEvent]] = [[*((event, None) for event in impressions), *outcomes]]
         splits: Counter[int] = Counter()
         while parts:
             part = parts.pop()
@@ -165,83 +178,96 @@ class GroupCommitter:
                 self._commit(part)
             except StoreUnavailableError as error:
                 self._postpone([event for one in (part, *reversed(parts)) for event in one], error)
-                if not settled:
+                if not outcomes:
                     time.sleep(_RETRY_SECONDS)
                 return False
-            except Exception as error:  # noqa: BLE001 - whatever it is, a single event may be at fault
+            except Exception as error:  # noqa: BLE001 - a single event may be at fault, for any reason
                 if halves := _halves(part, splits):
                     parts += reversed(halves)
                 else:
                     self._reject(part, error)
         return True
 
-    def _commit(self, events: Sequence[QueuedEvent]) -> None:
-        """Commit events together, take in the changes, and call back; or raise if nothing was written."""
-        result = self._store.commit([event for event, _ in events], at=int(self._clock() * 1000))
+    def _commit(self, queued: Sequence[QueuedEvent]) -> None:
+        """Commit events together, publish the changes, and run callbacks."""
+        result = self._store.commit([event for event, _ in queued], at_ms=int(self._clock() * 1000))
         self.groups += 1
-        self.events += len(events)
-        self._tell(result.changes)
-        self.answer(
-            [(done, status) for (_, done), status in zip(events, result.statuses, strict=True) if done]
+        self.events += len(queued)
+        self._publish(result.changes)
+        self.run(
+            [
+                (callback, status)
+                for (_, callback), status in zip(queued, result.statuses, strict=True)
+                if callback
+            ]
         )
 
-    def _postpone(self, events: Sequence[QueuedEvent], error: StoreUnavailableError) -> None:
-        """Fail the feedback with the error; queue the rankings that are noted again."""
-        self._shown.extendleft(reversed([event for event, done in events if done is None]))
-        self.answer([(done, error) for _, done in events if done])
+    def _postpone(self, queued: Sequence[QueuedEvent], error: StoreUnavailableError) -> None:
+        """Fail the outcomes with the error; queue the impressions again."""
+        self._impressions.extendleft(reversed([event for event, callback in queued if callback is None]))
+        self.run([(callback, error) for _, callback in queued if callback])
 
-    def _reject(self, events: Sequence[QueuedEvent], error: Exception) -> None:
-        """Fail the feedback with the error; drop the rankings that are noted."""
-        logger.error("store rejected events", exc_info=error, extra={"n_events": len(events)})
-        answer = error if isinstance(error, BanditRankError) else StoreError(f"event rejected: {error!r}")
-        self.dropped += sum(done is None for _, done in events)
-        self.answer([(done, answer) for _, done in events if done])
+    def _reject(self, queued: Sequence[QueuedEvent], error: Exception) -> None:
+        """Fail the outcomes with the error; drop the impressions."""
+        logger.error("store rejected events", exc_info=error, extra={"n_events": len(queued)})
+        outcome = error if isinstance(error, BanditRankError) else StoreError(f"event rejected: {error!r}")
+        self.dropped += sum(callback is None for _, callback in queued)
+        self.run([(callback, outcome) for _, callback in queued if callback])
 
-    def _tell(self, changes: Sequence[Change]) -> None:
-        """Tell of changes; they are durable, and who fails to take one in now will find it in the store."""
+    def _publish(self, changes: Sequence[Change]) -> None:
+        """Pass committed changes on; a replica that fails to apply one reads it from the store later."""
         for change in changes:
             try:
-                self._learn(change)
+                self._on_change(change)
             except StoreUnavailableError:
-                pass  # it reads what it missed when the store can be read again
+                pass  # the replica reads what it missed once the store is available
             except Exception:
-                logger.exception("change %d of surface %d was not taken in", change.version, change.surface)
+                logger.exception(
+                    "change was not applied",
+                    extra={"surface_id": change.surface_id, "version": change.version},
+                )
 
-    def answer(self, calls: Sequence[tuple[Done, Answer]]) -> None:
-        """Deliver commit results to their callbacks."""
-        if calls:
+    def run(self, callbacks: Sequence[tuple[CommitCallback, CommitOutcome]]) -> None:
+        """Deliver commit outcomes to their callbacks."""
+        if callbacks:
             try:
-                self._deliver(calls)
+                self._deliver(callbacks)
             except Exception:
-                logger.exception("feedback callbacks failed", extra={"n_callbacks": len(calls)})
+                logger.exception("feedback callbacks failed", extra={"n_callbacks": len(callbacks)})
 
-    def _refuse_the_rest(self) -> None:
-        """Answer those who came when the journal had ended; each is taken out, and answered, once."""
-        while rest := _taken(self._settled):
-            self.answer([(done, StoreUnavailableError("the journal is closed")) for _, done in rest])
+    def _reject_queued(self) -> None:
+        """Fail the outcomes that were queued after the thread ended, each exactly once."""
+        while rest := _take(self._outcomes):
+            self.run([(callback, StoreUnavailableError("the engine is closed")) for _, callback in rest])
 
 
-def feedback_status(answer: Answer) -> str:
-    """Return what whoever gave feedback is told, or raise the error that it is."""
-    if answer is COUNTED:  # nearly always
+def feedback_status(outcome: CommitOutcome) -> str:
+    """Return the feedback status, ``counted`` or ``repeated``.
+
+    Raises
+    ------
+    BanditRankError
+        If the feedback was rejected.
+    """
+    if outcome is COUNTED:  # nearly always
         return "counted"
-    if isinstance(answer, BanditRankError):
-        raise answer
-    if answer is CommitStatus.CONFLICTING:
-        raise ConflictingFeedbackError("another feedback was counted for this ranking before")
-    if answer is CommitStatus.PRUNED:
+    if isinstance(outcome, BanditRankError):
+        raise outcome
+    if outcome is CommitStatus.CONFLICTING:
+        raise ConflictingFeedbackError("other feedback was counted for this ranking before")
+    if outcome is CommitStatus.PRUNED:
         raise ExpiredRankingError("the ranking's attribution window closed long ago")
-    if answer is CommitStatus.DELETED:
+    if outcome is CommitStatus.DELETED:
         raise UnknownRankingError(SURFACE_DELETED)
-    return str(answer)
+    return str(outcome)
 
 
-def _surface_of(event: QueuedEvent) -> int:
-    return event[0].shown.surface
+def _surface_of(queued: QueuedEvent) -> int:
+    return queued[0].impression.surface_id
 
 
 def _halves(events: list[QueuedEvent], splits: Counter[int]) -> list[list[QueuedEvent]]:
-    """Return rejected events in two parts, or nothing if the limit of splits is reached.
+    """Return rejected events in two parts, or an empty list if the limit of splits is reached.
 
     Events of different surfaces are split between surfaces, which isolates a surface whose events are all
     rejected in few commits. The limit bounds the number of commits if the store rejects everything.
@@ -253,7 +279,7 @@ def _halves(events: list[QueuedEvent], splits: Counter[int]) -> list[list[Queued
     splits
         Number of splits of each surface; updated.
     """
-    ordered = sorted(events, key=_surface_of)  # stable: the first outcome of a ranking stays the first
+    ordered = sorted(events, key=_surface_of)  # stable: the first outcome of an impression stays the first
     first, last = _surface_of(ordered[0]), _surface_of(ordered[-1])
     middle = len(ordered) // 2
     if first != last:
@@ -266,20 +292,20 @@ def _halves(events: list[QueuedEvent], splits: Counter[int]) -> list[list[Queued
     return [ordered[:middle], ordered[middle:]]
 
 
-def _taken(waiting: deque[T]) -> list[T]:
+def _take(queue: deque[T]) -> list[T]:
     taken: list[T] = []
     try:
-        while len(taken) < _LARGEST_GROUP:
-            taken.append(waiting.popleft())
-    except IndexError:  # there are no more, or somebody else took them
+        while len(taken) < _MAX_GROUP:
+            taken.append(queue.popleft())
+    except IndexError:  # empty, or another thread took the rest
         pass
     return taken
 
 
-def run_callbacks(calls: Sequence[tuple[Done, Answer]]) -> None:
-    """Call back those who wait, each whatever came of the others."""
-    for done, answer in calls:
+def run_callbacks(callbacks: Sequence[tuple[CommitCallback, CommitOutcome]]) -> None:
+    """Run all callbacks, also if some of them raise."""
+    for callback, outcome in callbacks:
         try:
-            done(answer)
-        except Exception:  # the others wait, too
-            logger.exception("somebody who waits could not be called back")
+            callback(outcome)
+        except Exception:
+            logger.exception("feedback callback failed")

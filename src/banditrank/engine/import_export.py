@@ -1,4 +1,4 @@
-"""A surface as a file: what it is and what was learned, to be kept, read, or taken to another store.
+"""Export of a surface with its counts to a file, and import into another store.
 
 The file is one JSON object: ``format``, ``banditrank`` (the version that wrote it), ``exported`` (when),
 ``version`` (of the counts), ``surface`` (its settings) and ``counts``, a list of cells by name, each on a
@@ -14,30 +14,35 @@ from typing import Any
 import numpy as np
 
 from banditrank import __version__
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
 from banditrank.engine.counts_replica import CountsReplica
 from banditrank.engine.surface import Surface
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage.base import Store
-from banditrank.storage.cells import CELL, Cells, decoded
+from banditrank.storage.cells import CELL, Cells, decode_cells
 from banditrank.storage.records import REWARD_UNITS, SurfaceRecord
 
 FORMAT = "banditrank surface 1"
-_MOST_DISPLAYS = 1 << 40  # of a cell: there is room left for as many again
+_MAX_DISPLAYS = 1 << 40  # of a cell, far below the limit of its type
 _CELL = ("user_type", "position", "item", "displays", "rewards")
 
 
 def export_surface(store: Store, name: str, *, now: datetime | None = None) -> dict[str, Any]:
-    """Return a surface and its latest counts as plain values.
+    """Return a surface and its latest counts as JSON-compatible values.
 
     Parameters
     ----------
     store
-        Where it is kept.
+        The surface's store.
     name
-        Its name.
+        Name of the surface.
     now
-        What to say of when this was; the present if left out.
+        Time of the export; the present by default.
+
+    Raises
+    ------
+    UnknownNameError
+        If the store has no surface of this name.
 
     Examples
     --------
@@ -47,10 +52,10 @@ def export_surface(store: Store, name: str, *, now: datetime | None = None) -> d
     >>> import_surface(store, export_surface(store, "home"), name="copy").name
     'copy'
     """
-    surface, number = _found(store, name)
-    version, cells = CountsReplica(store, number, surface).cells()
-    surface, again = _found(store, name)  # as it is now: it has all items that were counted
-    if again != number:
+    surface, surface_id = _find(store, name)
+    version, cells = CountsReplica(store, surface_id, surface).cells()
+    surface, current_id = _find(store, name)  # read again: it has all items that were counted
+    if current_id != surface_id:
         raise UnknownNameError("surface", name, [record.name for record in store.surfaces()])
     return {
         "format": FORMAT,
@@ -66,7 +71,7 @@ def export_surface(store: Store, name: str, *, now: datetime | None = None) -> d
                 "displays": displays,
                 "rewards": rewards / REWARD_UNITS,
             }
-            for user_type, position, item, displays, rewards in decoded(cells).tolist()
+            for user_type, position, item, displays, rewards in decode_cells(cells).tolist()
         ],
     }
 
@@ -80,7 +85,13 @@ def as_text(document: Mapping[str, Any]) -> str:
 
 
 def read_document(path: Path | str) -> Any:
-    """Return what a JSON file holds, or raise an error."""
+    """Return the content of a JSON file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, or is not JSON.
+    """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -91,23 +102,36 @@ def read_document(path: Path | str) -> Any:
 
 
 def import_surface(store: Store, document: Any, *, name: str | None = None) -> SurfaceRecord:
-    """Create a surface with the counts of an exported one, all of it or nothing.
+    """Create a surface with the counts of an exported one, atomically.
 
     Parameters
     ----------
     store
-        Where to.
+        Where the surface is created.
     document
-        What `export_surface` returned, or `read_document`.
+        Exported surface, from `export_surface` or `read_document`.
     name
-        Another name for it.
+        Another name for the surface.
+
+    Raises
+    ------
+    InvalidInputError
+        If the document is not an exported surface.
+    NameTakenError
+        If the store has a surface of this name.
     """
     surface, cells = read_surface(document, name=name)
     return store.create_surface(surface.name, surface.definition, cells=cells)
 
 
 def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, bytes]:
-    """Return the surface of an exported one, under another name if there is one, and its counts as cells."""
+    """Return an exported surface, renamed if a name is given, and its counts as encoded cells.
+
+    Raises
+    ------
+    InvalidInputError
+        If the document is not an exported surface.
+    """
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else document
         raise InvalidInputError("format", f"must be {FORMAT!r}", found)
@@ -118,11 +142,11 @@ def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, by
     return surface, _cells(surface, document.get("counts")).tobytes()
 
 
-def _found(store: Store, name: str) -> tuple[Surface, int]:
+def _find(store: Store, name: str) -> tuple[Surface, int]:
     record = store.find_surface(name)
     if record is None:
         raise UnknownNameError("surface", name, [known.name for known in store.surfaces()])
-    return Surface.from_definition(record.definition), record.number
+    return Surface.from_definition(record.definition), record.surface_id
 
 
 def _cells(surface: Surface, counts: object) -> Cells:
@@ -142,7 +166,7 @@ def _cells(surface: Surface, counts: object) -> Cells:
         )
         if place in rows:
             raise InvalidInputError(where, "must be the only cell of its type, position and item", cell)
-        displays = check_integer(f"{where}.displays", cell["displays"], 1, _MOST_DISPLAYS)
+        displays = check_integer(f"{where}.displays", cell["displays"], 1, _MAX_DISPLAYS)
         rewards = check_number(f"{where}.rewards", cell["rewards"], 0, displays)
         rows[place] = displays, round(rewards * REWARD_UNITS)
     cells = np.array([(*place, *row) for place, row in sorted(rows.items())], dtype=CELL)
@@ -157,7 +181,7 @@ def _number(where: str, name: object, numbers: Mapping[str, int]) -> int:
 
 
 def _check_displays(surface: Surface, cells: Cells) -> None:
-    """Raise an error unless each type was shown as many items at each position: one in each ranking."""
+    """Check that each position has as many displays: every ranking shows one item in each."""
     displays = np.zeros((len(surface.user_types), surface.n_positions), dtype=np.int64)
     np.add.at(displays, (cells["user_type"], cells["position"]), cells["displays"])
     for name, row in zip(surface.user_types, displays.tolist(), strict=True):

@@ -1,174 +1,186 @@
-"""What becomes of a surface's rankings in time: they are settled without feedback, and forgotten."""
+"""Expiry of impressions without feedback, and pruning of old ones."""
 
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 
-from banditrank.engine.group_commit import Answer, GroupCommitter
-from banditrank.engine.trusted_clock import TrustedClock
+from banditrank.engine.feedback_tracker import FeedbackTracker
+from banditrank.engine.group_commit import CommitOutcome, GroupCommitter
 from banditrank.engine.surface import Surface
-from banditrank.dashboard.surface_monitor import SurfaceMonitor
+from banditrank.engine.trusted_clock import TrustedClock
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.base import Store
-from banditrank.storage.records import DISCARDED, NOT_CLICKED, Event, CommitStatus
+from banditrank.storage.records import DISCARDED, NOT_CLICKED, CommitStatus, Event, Impression
 
-LOOK_SECONDS = 60.0
-"""Maximum time between looks for rankings that another process left, or this one before it was restarted."""
+SCAN_SECONDS = 60.0
+"""Maximum time between scans for impressions of other processes, or of this one before a restart."""
 
-_SETTLE_SECONDS = 1.0
+_MIN_SCAN_SECONDS = 1.0
 _GRACE_SECONDS = 5.0  # after a window closed: clocks of replicas differ, and commits take time
-_LATEST_NOTE_SECONDS = 600.0  # by which a shown ranking may be noted late, after a store was down
-_FORGET_SECONDS = 3600.0
-_MAX_AT_ONCE = 1000
-_GOLDEN_RATIO = 0.618033988749895  # whose multiples are spread evenly
+_MAX_LATE_SECONDS = 600.0  # by which an impression may be committed late, after a store was down
+_PRUNE_SECONDS = 3600.0
+_MAX_EXPIRED_AT_ONCE = 1000
+_MAX_EXPIRES_AT_MS = (1 << 48) - 1  # that an impression's key can hold
+_GOLDEN_RATIO = 0.618033988749895  # its multiples spread evenly
 
-# A clock that is ahead would close the windows of rankings that others just gave out, and have feedback
-# refused until they are as late: it is believed after a minute with the one, after an hour with the other.
-_SETTLING_TRIAL_SECONDS = 60.0
-_FORGETTING_TRIAL_SECONDS = 3600.0
+# A clock that is ahead would expire impressions that were just issued, and prune what feedback still needs:
+# a set clock is trusted after a minute for the one, after an hour for the other.
+_EXPIRY_TRIAL_SECONDS = 60.0
+_PRUNING_TRIAL_SECONDS = 3600.0
 
 
 class ImpressionExpirer:
-    """Settles rankings whose window closed without feedback, and forgets those that are old.
+    """Expires impressions whose window closed without feedback, and prunes old ones.
 
     Parameters
     ----------
-    number
-        The surface's.
-    store, journal
-        Where rankings are found, and settled.
+    surface_id
+        The surface's id in the store.
+    store, committer
+        Where impressions are found, and their outcomes committed.
+    tracker
+        Returns the tracker of this process's impressions.
     clock
-        Gives the time in seconds since 1970.
-    known
-        A time that has surely come: that of the latest change in the store, before this process made any.
-    watch
-        Where it is noted how many windows closed.
-    changed
-        Called when `due_in` is less than it was, for another reason than time.
+        Returns the time in seconds since 1970.
+    reached
+        A time that has certainly come: that of the latest change in the store, in seconds since 1970.
+    is_idle
+        Returns whether the engine is unused: it is not scanned periodically then.
+    on_due
+        Called when `due_in` decreased for another reason than time.
     """
 
     def __init__(
         self,
-        number: int,
+        surface_id: int,
         store: Store,
         committer: GroupCommitter,
+        tracker: Callable[[], FeedbackTracker],
+        *,
         clock: Callable[[], float],
-        known: float,
-        monitor: SurfaceMonitor,
-        changed: Callable[[], None] = lambda: None,
+        reached: float,
+        is_idle: Callable[[], bool] = lambda: False,
+        on_due: Callable[[], None] = lambda: None,
     ) -> None:
-        self._number = number
+        self._surface_id = surface_id
         self._store = store
         self._committer = committer
+        self._tracker = tracker
         self._clock = clock
-        self._monitor = monitor
-        self._settling_time = TrustedClock(clock, known, _SETTLING_TRIAL_SECONDS)
-        self._forgetting_time = TrustedClock(clock, known, _FORGETTING_TRIAL_SECONDS)
-        self._changed = changed
-        self._steady = time.monotonic if clock is time.time else clock
-        self._settled_until = 0.0
-        self._next_look = self._next_forgetting = 0.0
-        self._being_settled: set[bytes] = set()  # keys, which the store has as open still
-        self._failed = False  # whether one of them could not be settled
-
-    def is_due(self) -> bool:
-        """Return whether it is time to look for rankings."""
-        return self.due_in() <= 0.0
+        self._expiry_clock = TrustedClock(clock, reached, _EXPIRY_TRIAL_SECONDS)
+        self._pruning_clock = TrustedClock(clock, reached, _PRUNING_TRIAL_SECONDS)
+        self._is_idle = is_idle
+        self._on_due = on_due
+        self._monotonic = time.monotonic if clock is time.time else clock
+        self._expired_until = 0.0
+        self._next_scan = self._next_pruning = 0.0
+        self._being_expired: set[bytes] = set()  # keys, which are still pending in the store
+        self._has_failed = False  # whether one of them could not be committed
 
     def due_in(self) -> float:
-        """Return the number of seconds until it is time; infinity while rankings are being settled."""
-        if self._being_settled:
+        """Return the number of seconds until `run` has work; infinity while outcomes are being committed."""
+        if self._being_expired:
             return inf
-        if self._failed:
-            self._failed = False
-            self._next_look = min(self._next_look, self._steady() + _SETTLE_SECONDS)
+        if self._has_failed:
+            self._has_failed = False
+            self._next_scan = min(self._next_scan, self._monotonic() + _MIN_SCAN_SECONDS)
+        is_idle = self._is_idle()
         return min(
-            self._left(self._next_look, LOOK_SECONDS),
-            self._left(self._next_forgetting, _FORGET_SECONDS),
-            self._monitor.feedback_tracker.closes_in(now=self._clock()),
+            self._seconds_to(self._next_scan, inf if is_idle else SCAN_SECONDS),
+            inf if is_idle and self._next_pruning else self._seconds_to(self._next_pruning, _PRUNE_SECONDS),
+            self._tracker().closes_in(now=self._clock()),
         )
 
-    def tend(self, surface: Surface) -> None:
-        """Settle what lapsed, and forget what is old, by the settings of the surface.
+    def run(self, surface: Surface) -> None:
+        """Expire and prune impressions, by the surface's settings.
 
-        The store is asked only if rankings of this process closed without feedback, or if it is time to look
-        for rankings of others, or of this process before it was restarted.
+        The store is read only if impressions of this process closed without feedback, or a scan is due.
         """
-        forgets = self._left(self._next_forgetting, _FORGET_SECONDS) <= 0.0
-        missed = self._monitor.feedback_tracker.close(now=self._clock())
-        if not (missed or forgets or self._left(self._next_look, LOOK_SECONDS) <= 0.0):
+        prunes = self._seconds_to(self._next_pruning, _PRUNE_SECONDS) <= 0.0
+        unreported = self._tracker().close(now=self._clock())
+        scan_period = inf if self._is_idle() else SCAN_SECONDS
+        if not (unreported or prunes or self._seconds_to(self._next_scan, scan_period) <= 0.0):
             return
-        until = self._settling_time.now() - _GRACE_SECONDS
-        old = _milliseconds(self._forgetting_time.now() - surface.keep_seconds)
-        if forgets:
-            self._settled_until = 0.0  # a store that was down for long may have noted rankings very late
-        self._next_look = self._steady() + _SETTLE_SECONDS
-        self._failed = False
-        if self._settle(surface, until) >= old and forgets:  # all that is old was settled before
-            self._next_forgetting = self._steady() + _FORGET_SECONDS
-            self._store.prune(self._number, before=old)
+        until = self._expiry_clock.now() - _GRACE_SECONDS
+        prune_before_ms = _milliseconds(self._pruning_clock.now() - surface.keep_seconds)
+        if prunes:
+            self._expired_until = 0.0  # a store that was down for long may have got impressions very late
+        self._next_scan = self._monotonic() + _MIN_SCAN_SECONDS
+        self._has_failed = False
+        if self._expire(surface, until) >= prune_before_ms and prunes:  # all that is pruned has expired
+            self._next_pruning = self._monotonic() + _PRUNE_SECONDS
+            self._store.prune(self._surface_id, before_ms=prune_before_ms)
 
-    def _left(self, moment: float, period: float) -> float:
-        """Return the number of seconds until a moment; 0 if it came, or the clock was set back."""
-        left = moment - self._steady()
+    def _seconds_to(self, moment: float, period: float) -> float:
+        """Return the number of seconds until a moment; 0 if it has come, or the clock was set back."""
+        left = moment - self._monotonic()
         return left if 0.0 < left <= period else 0.0
 
-    def _seconds_to_next_look(self, coming: Sequence[Event]) -> float:
-        """Return the seconds until the next scan for rankings that lapsed.
+    def _seconds_to_next_scan(self, coming: Sequence[Impression]) -> float:
+        """Return the number of seconds until the next scan.
 
-        That is when the next ranking in the store lapses, when the clock is believed if it is on trial, or
-        else after a while that differs between surfaces, so that not all look at once.
+        That is when the next pending impression expires, when the clock's trial ends, or else after a period
+        that differs between surfaces, so that not all of them scan at once. An idle surface is not scanned
+        periodically.
         """
-        seconds = LOOK_SECONDS * (0.75 + 0.25 * (self._number * _GOLDEN_RATIO % 1.0))
-        if self._settling_time.trial_seconds_left > 0.0:
-            seconds = min(seconds, self._settling_time.trial_seconds_left)
-        for shown, _ in coming:
-            expires_at_ms = self._settling_time.seconds_until(shown.expires_at_ms / 1000 + _GRACE_SECONDS)
-            seconds = min(seconds, max(expires_at_ms, _SETTLE_SECONDS))
+        seconds = inf
+        if not self._is_idle():
+            seconds = SCAN_SECONDS * (0.75 + 0.25 * (self._surface_id * _GOLDEN_RATIO % 1.0))
+        if self._expiry_clock.trial_seconds_left > 0.0:
+            seconds = min(seconds, self._expiry_clock.trial_seconds_left)
+        for impression in coming:
+            expires_in = self._expiry_clock.seconds_until(impression.expires_at_ms / 1000 + _GRACE_SECONDS)
+            seconds = min(seconds, max(expires_in, _MIN_SCAN_SECONDS))
         return seconds
 
-    def _first_open(self, since: float, until: float) -> list[Event]:
-        """Return the first open ranking that lapses from one time to `LOOK_SECONDS` after another, if any."""
-        latest = max(until, self._clock()) + LOOK_SECONDS
+    def _first_pending(self, since: float, until: float) -> list[Impression]:
+        """Return the first pending impression that expires before the next scan, if any."""
+        horizon = _milliseconds(max(until, self._clock()) + SCAN_SECONDS)
         return self._store.pending_impressions(
-            self._number, since=_milliseconds(since), until=_milliseconds(latest), limit=1
+            self._surface_id,
+            since_ms=_milliseconds(since),
+            until_ms=_MAX_EXPIRES_AT_MS if self._is_idle() else horizon,
+            limit=1,
         )
 
-    def _settle(self, surface: Surface, until: float) -> int:
-        """Settle rankings whose window closed without feedback; return when the first of them lapsed.
+    def _expire(self, surface: Surface, until: float) -> int:
+        """Expire pending impressions; return the expiry of the first of them in milliseconds since 1970.
 
-        In milliseconds since 1970; if there is none, until when it was looked for them.
+        Returns `until` if there are none.
         """
-        since = min(self._settled_until, until) - _LATEST_NOTE_SECONDS
+        since = min(self._expired_until, until) - _MAX_LATE_SECONDS
         outcome = NOT_CLICKED if surface.unreported == "not-clicked" else DISCARDED
-        coming, lapsed = self._first_open(since, until), []  # one query, if the surface has no traffic
-        if coming and coming[0].shown.expires_at_ms < _milliseconds(until):
-            lapsed = self._store.pending_impressions(
-                self._number, since=_milliseconds(since), until=_milliseconds(until), limit=_MAX_AT_ONCE
+        expired: list[Impression] = []
+        coming = self._first_pending(since, until)  # the only query if the surface has no traffic
+        if coming and coming[0].expires_at_ms < _milliseconds(until):
+            expired = self._store.pending_impressions(
+                self._surface_id,
+                since_ms=_milliseconds(since),
+                until_ms=_milliseconds(until),
+                limit=_MAX_EXPIRED_AT_ONCE,
             )
-            coming = self._first_open(until, until)
-        for shown, _ in lapsed:
-            self._being_settled.add(shown.key)
+            coming = self._first_pending(until, until)
+        for impression in expired:
+            self._being_expired.add(impression.key)
             try:
-                self._committer.settle(Event(shown, outcome), partial(self._settled, shown.key))
+                self._committer.submit(Event(impression, outcome), partial(self._committed, impression.key))
             except StoreUnavailableError:
-                self._being_settled.discard(shown.key)
+                self._being_expired.discard(impression.key)
                 raise
-        if len(lapsed) < _MAX_AT_ONCE:
-            self._settled_until = until
-            self._next_look = self._steady() + self._seconds_to_next_look(coming)
+        if len(expired) < _MAX_EXPIRED_AT_ONCE:
+            self._expired_until = until
+            self._next_scan = self._monotonic() + self._seconds_to_next_scan(coming)
         else:
-            self._next_look = 0.0  # as soon as these are settled
-        return lapsed[0].shown.expires_at_ms if lapsed else _milliseconds(until)
+            self._next_scan = 0.0  # as soon as these are committed
+        return expired[0].expires_at_ms if expired else _milliseconds(until)
 
-    def _settled(self, key: bytes, answer: Answer) -> None:
-        """Record that a ranking was settled, or that it must be looked for again."""
-        self._being_settled.discard(key)
-        if not isinstance(answer, CommitStatus):
-            self._failed = True  # not `_next_look`, which the thread that settles may be about to assign
-        if not self._being_settled:
-            self._changed()
+    def _committed(self, key: bytes, outcome: CommitOutcome) -> None:
+        self._being_expired.discard(key)
+        if not isinstance(outcome, CommitStatus):
+            self._has_failed = True  # not `_next_scan`, which another thread may be about to assign
+        if not self._being_expired:
+            self._on_due()
 
 
 def _milliseconds(seconds: float) -> int:

@@ -1,13 +1,13 @@
-"""Rankings from the counts of one moment.
+"""Rankings from the counts of one version.
 
-A view does not change: all rankings made from it are functions of its counts, and of the ranking's tail under
-personalized treatment. So they can be made again, to explain them.
+A snapshot is immutable: each of its rankings is a function of its counts and, under personalized treatment,
+of the impression's nonce. Any ranking can therefore be recomputed, to explain it.
 
-Calling compiled code takes longer than the formulas of a ranking. So many are made at a time, each with a
-draw of its own; a tail holds the seed that they share, and the ranking's place among them.
+Calling compiled code takes longer than computing one ranking, so rankings are computed in batches, each with
+random numbers of its own. The nonce of an impression holds the seed of the batch and the index within it.
 
-Under equal treatment a view has one ranking. Who asks does not enter: the randomness of a policy that
-explores is drawn for the counts, not for the user.
+Under equal treatment a snapshot has one ranking. It does not depend on the caller: the random numbers of an
+exploring policy are drawn for the counts, not for the user.
 """
 
 import hashlib
@@ -17,36 +17,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from banditrank.engine.surface import Surface
+from banditrank.counts.counts import Counts
 from banditrank.engine.ranking_ids import NONCE_BYTES, RandomBytes
+from banditrank.engine.surface import Surface
 from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
 from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.counts.counts import Counts
 from banditrank.storage.records import pack_ranking
 
-_AT_A_TIME = 64
-_INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the generator; any odd number will do
+_BATCH = 64
+_INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the PCG64 generator; any odd number works
 
 
 class PreparedRanking(NamedTuple):
-    """A ranking, and what it can be made again from."""
+    """A ranking that is ready to be shown."""
 
-    tail: bytes  # TAIL_BYTES
-    ranking: bytes  # for whom, and the numbers of the items: what `Impression` holds
-    names: tuple[str, ...]  # of the items, in order of positions
+    nonce: bytes  # NONCE_BYTES
+    ranking: bytes  # user type and item numbers, as in `Impression`
+    items: tuple[str, ...]  # names, in order of positions
 
 
 class PolicySnapshot:
-    """What to show, by the counts up to a version.
+    """Rankings of a surface from the counts of one version. Thread-safe.
 
     Parameters
     ----------
     surface
-        Its definition at that time.
+        Its definition.
     revision, version
-        Of the definition and of the counts.
+        Versions of the definition and of the counts.
     counts
-        Of the items that can be shown, in the order of their numbers.
+        Counts of the active items, in the order of their numbers.
     """
 
     def __init__(self, surface: Surface, revision: int, version: int, counts: Counts) -> None:
@@ -55,106 +55,112 @@ class PolicySnapshot:
         self.version = version
         self.counts = counts
         self.numbers = surface.active_numbers
-        self.type_numbers = {name: number for number, name in enumerate(surface.user_types)}
+        self.user_type_numbers = {name: number for number, name in enumerate(surface.user_types)}
         self._policy = surface.compiled_policy
-        self._lock = threading.Lock()  # a policy's state has room to work in
-        self._bits: Any = np.random.PCG64()  # its state has a type of its own
-        self._rng = np.random.Generator(self._bits)
-        stateless = self._policy.new_scratch() is None
-        self._prepared = _Prepared(self._policy, counts, self._rng) if stateless else None
-        self._ready: dict[int, list[PreparedRanking]] = {}  # by user type
-        self._for_everybody: tuple[int, ...] | None = None
+        self._lock = threading.Lock()  # the policy's state includes working memory
+        self._bit_generator: Any = np.random.PCG64()  # the type of its state is not public
+        self._rng = np.random.Generator(self._bit_generator)
+        is_stateless = self._policy.new_scratch() is None
+        self._batch = _BatchRanker(self._policy, counts, self._rng) if is_stateless else None
+        self._prepared: dict[int, list[PreparedRanking]] = {}  # by user type
+        self._equal_ranking: tuple[int, ...] | None = None
         if surface.treatment == "equal":
             seed = f"{surface.name} {revision} {version}".encode()
-            self._for_everybody = items = self._make(0, seed, 1)[0]
-            self._ready = {number: [self._made(b"", number, items)] for number in self.type_numbers.values()}
+            self._equal_ranking = items = self._compute(0, seed, 1)[0]
+            self._prepared = {
+                number: [self._prepare(b"", number, items)] for number in self.user_type_numbers.values()
+            }
 
     @classmethod
     def check_rankable(cls, surface: Surface) -> None:
-        """Rank by no counts at all, so that a surface for which that fails is not stored."""
+        """Compute one ranking from empty counts, so that a surface that cannot be ranked is not stored."""
         counts = Counts.empty(
             n_user_types=len(surface.user_types),
             n_items=len(surface.active_numbers),
             n_positions=surface.n_positions,
         )
-        cls(surface, 0, 0, counts).rank_again(0, bytes(NONCE_BYTES))
+        cls(surface, 0, 0, counts).recompute(0, bytes(NONCE_BYTES))
 
     def rank_batch(self, user_types: Sequence[int], random_bytes: RandomBytes) -> list[PreparedRanking]:
-        """Return a ranking to show to a user of each type.
+        """Return a ranking for a user of each type.
 
         Parameters
         ----------
         user_types
-            Who asks; of no account under equal treatment.
+            Numbers of the user types.
         random_bytes
-            Where the randomness comes from; of no account likewise.
+            Source of nonces.
         """
-        if self._for_everybody is not None:
-            ready = self._ready
+        if self._equal_ranking is not None:
+            prepared = self._prepared
             return [
-                PreparedRanking(random_bytes(NONCE_BYTES), one.ranking, one.names)
-                for one in [ready[user_type][0] for user_type in user_types]
+                PreparedRanking(random_bytes(NONCE_BYTES), one.ranking, one.items)
+                for one in [prepared[user_type][0] for user_type in user_types]
             ]
         with self._lock:
             return [self._next(user_type, random_bytes) for user_type in user_types]
 
     def _next(self, user_type: int, random_bytes: RandomBytes) -> PreparedRanking:
-        ready = self._ready.setdefault(user_type, [])
-        if not ready:
+        prepared = self._prepared.setdefault(user_type, [])
+        if not prepared:
             seed = random_bytes(NONCE_BYTES - 1)
-            made = self._make(user_type, seed, 1 if self._prepared is None else _AT_A_TIME)
-            ready += [self._made(seed + bytes([place]), user_type, items) for place, items in enumerate(made)]
-        return ready.pop()
+            rankings = self._compute(user_type, seed, 1 if self._batch is None else _BATCH)
+            prepared += [
+                self._prepare(seed + bytes([index]), user_type, items) for index, items in enumerate(rankings)
+            ]
+        return prepared.pop()
 
-    def rank_again(self, user_type: int, tail: bytes) -> tuple[int, ...]:
-        """Return the ranking that `rank` made with a tail."""
-        if self._for_everybody is not None:
-            return self._for_everybody
+    def recompute(self, user_type: int, nonce: bytes) -> tuple[int, ...]:
+        """Return the item numbers of the ranking that was shown with a nonce."""
+        if self._equal_ranking is not None:
+            return self._equal_ranking
         with self._lock:
-            return self._make(user_type, tail[:-1], tail[-1] + 1)[-1]
+            return self._compute(user_type, nonce[:-1], nonce[-1] + 1)[-1]
 
-    def sampled_problem(self, user_type: int, tail: bytes) -> SampledProblem | None:
-        """Return the world that a ranking was found to be best in, None if the policy draws none.
+    def sampled_problem(self, user_type: int, nonce: bytes) -> SampledProblem | None:
+        """Return the posterior sample behind a ranking, None if the policy does not sample.
 
         Items are in the order of the counts.
         """
-        if self._prepared is None:
+        if self._batch is None:
             return None
-        self.rank_again(user_type, tail)
-        return self._policy.sampled_problem(self._prepared.state)
+        self.recompute(user_type, nonce)
+        return self._policy.sampled_problem(self._batch.state)
 
-    def _made(self, tail: bytes, user_type: int, items: tuple[int, ...]) -> PreparedRanking:
+    def _prepare(self, nonce: bytes, user_type: int, items: tuple[int, ...]) -> PreparedRanking:
         names = self.surface.items
-        return PreparedRanking(tail, pack_ranking(user_type, items), tuple([names[item] for item in items]))
+        return PreparedRanking(nonce, pack_ranking(user_type, items), tuple([names[item] for item in items]))
 
-    def _make(self, user_type: int, seed: bytes, number: int) -> list[tuple[int, ...]]:
-        self._bits.state = _generator_state(seed)
-        if self._prepared is not None:
-            made = self._prepared.rank(user_type, number)
+    def _compute(self, user_type: int, seed: bytes, n_rankings: int) -> list[tuple[int, ...]]:
+        self._bit_generator.state = _generator_state(seed)
+        if self._batch is not None:
+            rankings = self._batch.rank(user_type, n_rankings)
         else:
-            made = [self._policy.rank(self.counts, user_type, rng=self._rng).tolist() for _ in range(number)]
-        return [tuple([self.numbers[place] for place in ranking]) for ranking in made]
+            rankings = [
+                self._policy.rank(self.counts, user_type, rng=self._rng).tolist() for _ in range(n_rankings)
+            ]
+        return [tuple([self.numbers[place] for place in ranking]) for ranking in rankings]
 
 
-class _Prepared:
-    """A policy's formulas on a state that is made once."""
+class _BatchRanker:
+    """A policy's compiled formulas with a state that is created once."""
 
     def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
-        self._blind = not policy.distinguishes_user_types
-        known = counts.pooled() if self._blind else counts
-        kernel = policy.kernel(n_items=known.n_items, n_positions=known.n_positions)
-        self._repeat = compile_repeated_rank(kernel)
-        now = known.rounds + 1
-        self.state = policy.start(known, None)
-        self._after_type = (now, policy.parameters(np.array([now]))[0], rng)
-        self._rankings = np.zeros((_AT_A_TIME, known.n_positions), dtype=np.uintp)
+        self._is_type_blind = not policy.distinguishes_user_types
+        pooled = counts.pooled() if self._is_type_blind else counts
+        kernel = policy.kernel(n_items=pooled.n_items, n_positions=pooled.n_positions)
+        self._rank_repeatedly = compile_repeated_rank(kernel)
+        now = pooled.rounds + 1
+        self.state = policy.init_state(pooled, None)
+        self._arguments = (now, policy.parameters(np.array([now]))[0], rng)
+        self._rankings = np.zeros((_BATCH, pooled.n_positions), dtype=np.uintp)
 
-    def rank(self, user_type: int, number: int) -> list[list[int]]:
-        """Return as many rankings, each with a draw of its own."""
-        rankings = self._rankings[:number]
-        self._repeat(self.state, 0 if self._blind else user_type, *self._after_type, rankings)
-        made: list[list[int]] = rankings.tolist()
-        return made
+    def rank(self, user_type: int, n_rankings: int) -> list[list[int]]:
+        """Return independent rankings for a user type."""
+        rankings = self._rankings[:n_rankings]
+        self._rank_repeatedly(self.state, 0 if self._is_type_blind else user_type, *self._arguments, rankings)
+        result: list[list[int]] = rankings.tolist()
+        return result
 
 
 def _generator_state(seed: bytes) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Ranking ids: signed, so that a ranking need not be stored to be believed.
+"""Signed ranking ids.
 
-An id holds what was shown to whom, when its attribution window closes, and which counts and which definition
-of the surface it was made of. Whoever has the store's secret can read and trust it: a replica that did not
-give it out, or a process that started since. Nobody else can make one.
+An id carries the impression, and the versions of the counts and of the surface's definition behind it. It is
+signed with the store's secret, so every process that opens the store can verify it, and no ranking has to be
+stored before its feedback arrives.
 """
 
 import hashlib
@@ -18,107 +18,116 @@ from banditrank.errors import InvalidInputError
 from banditrank.storage.records import KEY_BYTES, Impression, min_key
 
 RandomBytes: TypeAlias = Callable[[int], bytes]
-"""Returns as many random bytes as it is asked for."""
+"""Returns the given number of random bytes."""
 
 _FORMAT = 1
-_FOR_URLS = bytes.maketrans(b"+/", b"-_")
-_FROM_URLS = bytes.maketrans(b"-_", b"+/")
-_HEAD = struct.Struct(f"<BIIQ{KEY_BYTES}s")
+_TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_HEADER = struct.Struct(f"<BIIQ{KEY_BYTES}s")
 _SIGNATURE_BYTES = 16
-_LONGEST = 1024
+_MAX_LENGTH = 1024
 NONCE_BYTES = 8
-"""Of a key, after the time: what rankings that lapse at the same time are told apart by."""
+"""Length of the end of an impression's key, which distinguishes impressions that expire together."""
 
 
 class IssuedRanking(NamedTuple):
-    """What a ranking id says."""
+    """Content of a ranking id."""
 
-    shown: Impression
+    impression: Impression
     revision: int  # of the surface's definition
     version: int  # of its counts
 
 
 class RankingIdSigner:
-    """Makes and reads ranking ids.
+    """Signs and verifies ranking ids.
 
     Parameters
     ----------
     secret
-        The store's.
+        The store's secret.
 
     Examples
     --------
     >>> from banditrank.storage.records import pack_ranking
     >>> signer = RankingIdSigner(bytes(32))
-    >>> ticket = IssuedRanking(Impression(7, new_key(1000, bytes(8)), pack_ranking(0, (2, 1))), 1, 40)
-    >>> signer.read(signer.sign(ticket)) == ticket
+    >>> issued = IssuedRanking(Impression(7, new_key(1000, bytes(8)), pack_ranking(0, (2, 1))), 1, 40)
+    >>> signer.verify(signer.sign(issued)) == issued
     True
     """
 
     def __init__(self, secret: bytes) -> None:
-        self._keyed = hashlib.blake2s(key=secret, digest_size=_SIGNATURE_BYTES)
+        self._keyed_hash = hashlib.blake2s(key=secret, digest_size=_SIGNATURE_BYTES)
 
-    def sign(self, ticket: IssuedRanking) -> str:
+    def sign(self, issued: IssuedRanking) -> str:
         """Return the id of a ranking."""
-        (ranking_id,) = self.sign_batch((ticket.shown,), ticket.revision, ticket.version)
+        (ranking_id,) = self.sign_batch((issued.impression,), issued.revision, issued.version)
         return ranking_id
 
-    def sign_batch(self, shown: Sequence[Impression], revision: int, version: int) -> list[str]:
-        """Return the ids of rankings that were made from one definition and version of the counts."""
-        pack, signature = _HEAD.pack, self._signature
-        said = [pack(_FORMAT, one.surface, revision, version, one.key) + one.ranking for one in shown]
-        return [_encoded(one + signature(one)) for one in said]
+    def sign_batch(self, impressions: Sequence[Impression], revision: int, version: int) -> list[str]:
+        """Return the ids of impressions that share the versions of definition and counts."""
+        pack, signature = _HEADER.pack, self._signature
+        contents = [
+            pack(_FORMAT, one.surface_id, revision, version, one.key) + one.ranking for one in impressions
+        ]
+        return [_encode(content + signature(content)) for content in contents]
 
-    def read(self, text: str) -> IssuedRanking:
-        """Return what an id says, or raise an error if it was not made with the same secret."""
-        told = _decoded(text)
-        said, signature = told[:-_SIGNATURE_BYTES], told[-_SIGNATURE_BYTES:]
-        if len(said) <= _HEAD.size or not hmac.compare_digest(signature, self._signature(said)):
-            raise InvalidInputError("ranking id", "must be one that was given out here", text)
-        made_as, surface, revision, version, key = _HEAD.unpack_from(said)
-        if made_as != _FORMAT:
-            raise InvalidInputError("ranking id", "must be of a format that this version knows", text)
-        return IssuedRanking(Impression(surface, key, said[_HEAD.size :]), revision, version)
+    def verify(self, ranking_id: str) -> IssuedRanking:
+        """Return the content of an id.
 
-    def _signature(self, said: bytes) -> bytes:
-        signing = self._keyed.copy()
-        signing.update(said)
-        return signing.digest()
+        Raises
+        ------
+        InvalidInputError
+            If the id was not signed with this secret, or has an unknown format.
+        """
+        decoded = _decode(ranking_id)
+        content, signature = decoded[:-_SIGNATURE_BYTES], decoded[-_SIGNATURE_BYTES:]
+        if len(content) <= _HEADER.size or not hmac.compare_digest(signature, self._signature(content)):
+            raise InvalidInputError("ranking id", "must be one that this store issued", ranking_id)
+        id_format, surface_id, revision, version, key = _HEADER.unpack_from(content)
+        if id_format != _FORMAT:
+            raise InvalidInputError("ranking id", "must have a format that this version reads", ranking_id)
+        return IssuedRanking(Impression(surface_id, key, content[_HEADER.size :]), revision, version)
+
+    def _signature(self, content: bytes) -> bytes:
+        keyed_hash = self._keyed_hash.copy()
+        keyed_hash.update(content)
+        return keyed_hash.digest()
 
 
-def _decoded(text: str) -> bytes:
-    """Return the bytes that a text spells; nothing if it is not how they would be spelled."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
+def _decode(text: str) -> bytes:
+    """Return the decoded bytes; empty if the text is not their canonical encoding."""
+    if not isinstance(text, str) or len(text) > _MAX_LENGTH:
         return b""
     try:
-        told = a2b_base64(text.encode("ascii").translate(_FROM_URLS) + b"=" * (-len(text) % 4))
+        decoded = a2b_base64(text.encode("ascii").translate(_FROM_URL_SAFE) + b"=" * (-len(text) % 4))
     except ValueError:
         return b""
-    return told if _encoded(told) == text else b""
+    return decoded if _encode(decoded) == text else b""
 
 
-def _encoded(told: bytes) -> str:
-    return b2a_base64(told, newline=False).translate(_FOR_URLS, b"=").decode()
+def _encode(content: bytes) -> str:
+    return b2a_base64(content, newline=False).translate(_TO_URL_SAFE, b"=").decode()
 
 
 def seeded_bytes() -> RandomBytes:
-    """Return a source of bytes that keys are told apart by; what is secret is the signature.
+    """Return a source of random bytes, seeded by the operating system.
 
-    Each engine has one of its own, made after its process was: processes that come of one do not share it.
+    Not a secret: the signature protects ids. Each engine creates its own, so forked processes do not share
+    one.
     """
     return random.Random(os.urandom(32)).randbytes  # noqa: S311
 
 
-def new_key(expires_at_ms: int, tail: bytes) -> bytes:
-    """Return the key of a ranking that lapses at a time in milliseconds since 1970, and is told by a tail."""
-    return key_prefix(expires_at_ms) + tail
+def new_key(expires_at_ms: int, nonce: bytes) -> bytes:
+    """Return the key of an impression that expires at a time in milliseconds since 1970."""
+    return key_prefix(expires_at_ms) + nonce
 
 
 def key_prefix(expires_at_ms: int) -> bytes:
-    """Return the first bytes of the keys of rankings that lapse at a time in milliseconds since 1970."""
+    """Return the start of the keys of impressions that expire at a time in milliseconds since 1970."""
     return min_key(expires_at_ms)[:-NONCE_BYTES]
 
 
 def nonce_of(key: bytes) -> bytes:
-    """Return what a ranking is told from others by that lapse at the same time."""
+    """Return the end of a key, which distinguishes impressions that expire together."""
     return key[-NONCE_BYTES:]

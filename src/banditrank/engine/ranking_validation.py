@@ -1,84 +1,91 @@
-"""What a surface could show at each of its revisions: a ranking that does not fit was not shown by it.
+"""Validation of verified ranking ids against the surface's definition.
 
-An id is signed with the secret of the store, which a back-up holds, too. After one was restored, a number
-that had been given to a surface may be given to another, and ids of the first are signed as well as any.
+A valid signature is not enough: after a backup is restored, the id of a deleted surface may be assigned to
+another one, and ranking ids of the first still carry the store's signature.
 """
 
 import threading
 from typing import NamedTuple
 
-from banditrank.engine.surface import Surface
 from banditrank.engine.ranking_ids import IssuedRanking
+from banditrank.engine.surface import Surface
 from banditrank.errors import UnknownRankingError
 from banditrank.storage.base import Store
 
-_MOST_REMEMBERED = 64  # revisions
+_MAX_CACHED = 64  # revisions
 
 
 class RankingShape(NamedTuple):
-    """What could be shown at a revision."""
+    """The rankings that a surface can show at one revision."""
 
     n_user_types: int
     n_positions: int
-    items: frozenset[int]  # those that were not retired, by number
+    items: frozenset[int]  # numbers of the active items
 
     @classmethod
     def of(cls, surface: Surface) -> "RankingShape":
-        """Return the shape that a definition gives."""
+        """Return the shape of a surface's rankings."""
         return cls(len(surface.user_types), surface.n_positions, frozenset(surface.active_numbers))
 
-    def fits(self, ticket: IssuedRanking) -> bool:
-        """Return whether a ranking could be shown.
+    def matches(self, issued: IssuedRanking) -> bool:
+        """Return whether the surface can have shown a ranking.
 
         Examples
         --------
         >>> from banditrank.storage.records import Impression, pack_ranking
         >>> shape = RankingShape.of(Surface("home", items=["a", "b", "c"], n_positions=2, retired=["b"]))
-        >>> [shape.fits(IssuedRanking(Impression(1, b"", pack_ranking(0, items)), 1, 0)) for items in [(2, 0), (1, 0)]]
+        >>> impressions = [Impression(1, b"", pack_ranking(0, items)) for items in [(2, 0), (1, 0)]]
+        >>> [shape.matches(IssuedRanking(impression, 1, 0)) for impression in impressions]
         [True, False]
         """
-        user_type, *items = ticket.shown.numbers
+        user_type, *items = issued.impression.numbers
         return (
             user_type < self.n_user_types and len(items) == self.n_positions and self.items.issuperset(items)
         )
 
 
 class RankingValidator:
-    """The shapes of a surface, read from the store and remembered.
+    """Validates rankings of one surface; caches its latest revisions. Thread-safe.
 
     Parameters
     ----------
-    store, number
-        Where the surface is.
+    store, surface_id
+        Where earlier definitions of the surface are read.
     revision, surface
-        What it is now.
+        Its current definition.
     """
 
-    def __init__(self, store: Store, number: int, revision: int, surface: Surface) -> None:
-        self._store, self._number = store, number
+    def __init__(self, store: Store, surface_id: int, revision: int, surface: Surface) -> None:
+        self._store, self._surface_id = store, surface_id
         self._lock = threading.Lock()
         self._shapes = {revision: RankingShape.of(surface)}
 
-    def remember(self, revision: int, surface: Surface) -> None:
-        """Take in what the surface is at a revision."""
+    def add(self, revision: int, surface: Surface) -> None:
+        """Cache the definition of a revision."""
         with self._lock:
             self._shapes[revision] = RankingShape.of(surface)
-            if len(self._shapes) > _MOST_REMEMBERED:
+            if len(self._shapes) > _MAX_CACHED:
                 del self._shapes[min(self._shapes)]
 
-    def remembers(self, revision: int) -> bool:
-        """Return whether rankings of a revision can be checked without asking the store."""
+    def has_cached(self, revision: int) -> bool:
+        """Return whether rankings of a revision can be validated without reading the store."""
         return revision in self._shapes
 
-    def check(self, ticket: IssuedRanking) -> IssuedRanking:
-        """Return a ticket, or raise an error if it is of a ranking that the surface cannot have shown."""
-        shape = self._shapes.get(ticket.revision)
+    def validate(self, issued: IssuedRanking) -> IssuedRanking:
+        """Return a ranking that the surface can have shown.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the surface cannot have shown it.
+        """
+        shape = self._shapes.get(issued.revision)
         if shape is None:
-            definition = self._store.definition(self._number, revision=ticket.revision)
+            definition = self._store.definition(self._surface_id, revision=issued.revision)
             if definition is not None:
                 surface = Surface.from_definition(definition)
-                self.remember(ticket.revision, surface)
+                self.add(issued.revision, surface)
                 shape = RankingShape.of(surface)
-        if shape is None or not shape.fits(ticket):
-            raise UnknownRankingError("ranking id must be of a ranking that its surface has shown")
-        return ticket
+        if shape is None or not shape.matches(issued):
+            raise UnknownRankingError("ranking id is of a ranking that its surface did not show")
+        return issued

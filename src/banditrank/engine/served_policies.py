@@ -1,23 +1,30 @@
-"""Which policies can serve: those that learn from counts alone, and are told nothing of the world."""
+"""Policies that a surface can use: those that learn from counts alone."""
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 from banditrank.policies.oracle import Oracle
 
-_NO_WORLD = Problem([1.0], [[1.0]], [[0.5, 0.5]])  # policies that serve look at no world
+_PLACEHOLDER = Problem([1.0], [[1.0]], [[0.5, 0.5]])  # policies that serve do not read the problem
 _WITH_INITIAL_PHASE = ("greedy-rank", "ucb-rank")
 
 
 def served_policy(
     name: str, *, treatment: Treatment, utility: str, coefficient: float | None
 ) -> CompiledPolicy:
-    """Return the policy of a surface, or raise an error if it cannot serve.
+    """Return the policy of a surface.
 
-    The paper's policies start with pseudo-counts here: their initial phase asks for a click in every cell,
-    which at usual click rates never comes, and would begin anew with every new item.
+    The paper's policies start with pseudo-counts here instead of their initial phase, which needs a click in
+    every cell: at usual click rates it would take too long, and start again with every new item.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no policy of this name.
+    InvalidInputError
+        If the policy cannot serve.
 
     Examples
     --------
@@ -35,7 +42,7 @@ def served_policy(
         raise InvalidInputError("policy", rule, name)
     return make_policy(
         name,
-        _NO_WORLD,
+        _PLACEHOLDER,
         treatment=treatment,
         utility=utility,
         coefficient=coefficient,
@@ -45,16 +52,18 @@ def served_policy(
 
 def _needs(name: str) -> str | None:
     if name == Oracle.name:
-        return "the truth"
+        return "the problem"
     if name in ORDERED_POLICY_NAMES:
         return "the order of positions"
     kind = BASELINES.get(name)
     if kind is None:
         return None
     return (
-        "the positions' examination rates" if issubclass(kind, ExaminationBaselinePolicy) else kind.own_statistics
+        "the positions' examination rates"
+        if issubclass(kind, ExaminationBaselinePolicy)
+        else kind.own_statistics
     )
 
 
 SERVED_NAMES = tuple(name for name in POLICY_NAMES if _needs(name) is None)
-"""The policies that a surface may name, the default first."""
+"""Names of the policies that a surface can use, the default first."""

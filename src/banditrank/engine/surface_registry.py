@@ -1,4 +1,4 @@
-"""Which surfaces of a store are at work in this process."""
+"""The surfaces of a store that are loaded in this process."""
 
 import threading
 from collections.abc import Callable
@@ -10,128 +10,155 @@ from banditrank.errors import UnknownRankingError, UnknownSurfaceError
 from banditrank.storage.base import Store
 from banditrank.storage.records import SurfaceRecord
 
-_MOST_GONE = 10_000  # numbers of surfaces that are not looked for again
+_MAX_DELETED = 10_000  # ids of deleted surfaces, which are not looked up again
 
 
 class SurfaceRegistry:
-    """Surfaces, by name and by number.
+    """Loaded surfaces, by name and by id. Thread-safe.
 
     Parameters
     ----------
     store
-        Where surfaces are looked for that are not at work yet.
-    make
-        Puts a surface to work.
+        Where surfaces that are not loaded are looked up.
+    load
+        Loads a surface.
     """
 
-    def __init__(self, store: Store, make: Callable[[SurfaceRecord], SurfaceRuntime]) -> None:
+    def __init__(self, store: Store, load: Callable[[SurfaceRecord], SurfaceRuntime]) -> None:
         self._store = store
-        self._make = make
+        self._load = load
         self._by_name: dict[str, SurfaceRuntime] = {}  # replaced as a whole
-        self._by_number: dict[int, SurfaceRuntime] = {}
-        self._being_made: dict[int, Future[SurfaceRuntime]] = {}  # by number, for who else asks for it
-        self._gone: set[int] = set()  # numbers, which are not given to other surfaces
+        self._by_id: dict[int, SurfaceRuntime] = {}
+        self._loading: dict[int, Future[SurfaceRuntime]] = {}
+        self._deleted_ids: set[int] = set()  # ids are never reused
         self._lock = threading.Lock()
 
+    def by_name(self) -> list[SurfaceRuntime]:
+        """Return the loaded surfaces, sorted by name."""
+        return [runtime for _, runtime in sorted(self._by_name.items())]
+
     def all(self) -> list[SurfaceRuntime]:
-        """Return all surfaces, by name."""
-        return [live for _, live in sorted(self._by_name.items())]
+        """Return the loaded surfaces, including those whose name now belongs to another."""
+        return list(self._by_id.values())
 
-    def at_work(self) -> list[SurfaceRuntime]:
-        """Return all surfaces, also those whose name was given to another since."""
-        return list(self._by_number.values())
+    def ids(self) -> set[int]:
+        """Return the ids of the loaded surfaces."""
+        return set(self._by_id)
 
-    def numbers(self) -> set[int]:
-        """Return the numbers of all surfaces."""
-        return set(self._by_number)
-
-    def numbered(self, number: int) -> SurfaceRuntime | None:
-        """Return the surface of a number if it is at work."""
-        return self._by_number.get(number)
-
-    def known(self, name: str) -> SurfaceRuntime | None:
-        """Return a surface if it is at work, without asking the store."""
+    def loaded(self, name: str) -> SurfaceRuntime | None:
+        """Return a surface if it is loaded, without reading the store."""
         return self._by_name.get(name)
 
-    def known_number(self, number: int) -> SurfaceRuntime | None:
-        """Return a surface if it is at work, or raise an error if it is known to be gone."""
-        live = self._by_number.get(number)
-        if live is None and number in self._gone:
+    def loaded_id(self, surface_id: int) -> SurfaceRuntime | None:
+        """Return a surface if it is loaded, without reading the store."""
+        return self._by_id.get(surface_id)
+
+    def loaded_for_ranking(self, surface_id: int) -> SurfaceRuntime | None:
+        """Return a ranking's surface if it is loaded, without reading the store.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the surface was deleted.
+        """
+        runtime = self._by_id.get(surface_id)
+        if runtime is None and surface_id in self._deleted_ids:
             raise UnknownRankingError(SURFACE_DELETED)
-        return live
+        return runtime
 
     def find(self, name: str) -> SurfaceRuntime:
-        """Return a surface, or raise an error if the store has none of this name."""
-        live = self._by_name.get(name)
-        return self.open(self.record(name)) if live is None else live  # another process may have made it
+        """Return a surface, loaded from the store if another process created it.
 
-    def find_number(self, number: int) -> SurfaceRuntime:
-        """Return the surface of a number, or raise an error if the store has none."""
-        live = self.known_number(number)
-        if live is not None:
-            return live
+        Raises
+        ------
+        UnknownSurfaceError
+            If the store has no surface of this name.
+        """
+        runtime = self._by_name.get(name)
+        return self.open(self.record(name)) if runtime is None else runtime
+
+    def find_for_ranking(self, surface_id: int) -> SurfaceRuntime:
+        """Return a ranking's surface, loaded from the store if need be.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the surface was deleted.
+        """
+        runtime = self.loaded_for_ranking(surface_id)
+        if runtime is not None:
+            return runtime
         for record in self._store.surfaces():
-            if record.number == number:
+            if record.surface_id == surface_id:
                 return self.open(record)
-        self._remember_gone(number)
+        self._remember_deleted(surface_id)
         raise UnknownRankingError(SURFACE_DELETED)
 
     def record(self, name: str) -> SurfaceRecord:
-        """Return what the store has under a name, or raise an error."""
+        """Return a surface's record in the store.
+
+        Raises
+        ------
+        UnknownSurfaceError
+            If there is none.
+        """
         record = self._store.find_surface(name)
         if record is None:
             raise self.unknown(name)
         return record
 
     def unknown(self, name: str) -> UnknownSurfaceError:
-        """Return the error for a name that no surface has."""
+        """Return the error for an unknown name."""
         return UnknownSurfaceError("surface", name, sorted(self._by_name.keys() - {name}))
 
     def open(self, record: SurfaceRecord) -> SurfaceRuntime:
-        """Put a surface to work unless it is. That may take a minute, which is waited for by nobody else."""
-        number = record.number
+        """Return a surface, loaded if need be; may take a minute if formulas are compiled.
+
+        Other threads that open the same surface wait for the first; those that open others do not.
+        """
+        surface_id = record.surface_id
         with self._lock:
-            live, others = self._by_number.get(number), self._being_made.get(number)
-            if live is not None:
-                return live
-            if others is None:
-                mine = self._being_made[number] = Future()
-        if others is not None:
-            return others.result()
+            runtime, loading = self._by_id.get(surface_id), self._loading.get(surface_id)
+            if runtime is not None:
+                return runtime
+            if loading is None:
+                future = self._loading[surface_id] = Future()
+        if loading is not None:
+            return loading.result()
         try:
-            live = self._make(record)
+            runtime = self._load(record)
         except BaseException as error:
-            mine.set_exception(error)
+            future.set_exception(error)
             raise
         else:
             with self._lock:
-                self._by_number[number] = live
-                self._gone.discard(number)
-                self._name_all()
-            mine.set_result(live)
-            return live
+                self._by_id[surface_id] = runtime
+                self._deleted_ids.discard(surface_id)
+                self._index_names()
+            future.set_result(runtime)
+            return runtime
         finally:
-            del self._being_made[number]
+            del self._loading[surface_id]
 
-    def renew(self, live: SurfaceRuntime) -> None:
-        """Let a surface go over to the definition that the store has."""
-        record = self._store.find_surface(live.surface.name)
-        if record is not None and record.number == live.number:
-            live.adopt(record)
+    def update_definition(self, runtime: SurfaceRuntime) -> None:
+        """Read a surface's definition from the store again."""
+        record = self._store.find_surface(runtime.surface.name)
+        if record is not None and record.surface_id == runtime.surface_id:
+            runtime.redefine(record)
 
-    def drop(self, live: SurfaceRuntime) -> None:
-        """Let a surface go that was deleted."""
+    def remove(self, runtime: SurfaceRuntime) -> None:
+        """Unload a surface that was deleted."""
         with self._lock:
-            live.drop()
-            self._by_number.pop(live.number, None)
-            self._remember_gone(live.number)
-            self._name_all()
+            runtime.delete()
+            self._by_id.pop(runtime.surface_id, None)
+            self._remember_deleted(runtime.surface_id)
+            self._index_names()
 
-    def _name_all(self) -> None:
-        """Find surfaces by name: of several, the one that was made last; the others were deleted before."""
-        self._by_name = {live.surface.name: live for _, live in sorted(self._by_number.items())}
+    def _index_names(self) -> None:
+        """Index surfaces by name; of several with one name, the latest: the others were deleted before."""
+        self._by_name = {runtime.surface.name: runtime for _, runtime in sorted(self._by_id.items())}
 
-    def _remember_gone(self, number: int) -> None:
-        if len(self._gone) >= _MOST_GONE:
-            self._gone.clear()
-        self._gone.add(number)
+    def _remember_deleted(self, surface_id: int) -> None:
+        if len(self._deleted_ids) >= _MAX_DELETED:
+            self._deleted_ids.clear()
+        self._deleted_ids.add(surface_id)

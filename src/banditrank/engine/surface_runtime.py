@@ -1,74 +1,66 @@
-"""One surface at work in this process."""
+"""One surface, loaded and learning in this process."""
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from typing import NamedTuple
 
 from banditrank.checks import check_number
-from banditrank.dashboard.time_series import Buckets, Note
-from banditrank.engine.periodic_task import PeriodicTask
-from banditrank.engine.impression_expiry import ImpressionExpirer
-from banditrank.engine.group_commit import COUNTED, Answer, GroupCommitter, feedback_status
-from banditrank.dashboard.last_hour import HourTotals
 from banditrank.engine.counts_replica import CountsReplica, SurfaceCounts
+from banditrank.engine.feedback_tracker import FeedbackTracker
+from banditrank.engine.group_commit import COUNTED, CommitOutcome, GroupCommitter, feedback_status
+from banditrank.engine.impression_expiry import ImpressionExpirer
+from banditrank.engine.observers import IssuedImpression, SurfaceObserver
+from banditrank.engine.periodic_task import PeriodicTask
+from banditrank.engine.policy_snapshot import PolicySnapshot
+from banditrank.engine.ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, key_prefix
 from banditrank.engine.ranking_validation import RankingValidator
 from banditrank.engine.surface import Surface
-from banditrank.engine.ranking_ids import RandomBytes, RankingIdSigner, IssuedRanking, key_prefix
-from banditrank.engine.policy_snapshot import PolicySnapshot
-from banditrank.dashboard.surface_monitor import SurfaceMonitor
-from banditrank.errors import InvalidInputError, ExpiredRankingError, UnknownNameError
+from banditrank.errors import ExpiredRankingError, InvalidInputError, UnknownNameError
+from banditrank.shown_ranking import ShownRanking
 from banditrank.storage.base import Store
 from banditrank.storage.records import (
     NOT_CLICKED,
     REWARD_UNITS,
     Change,
     Event,
-    Outcome,
     Impression,
+    Outcome,
     SurfaceRecord,
 )
 
-_SETTLING_SECONDS = 1.0  # after a bucket's end, until which other processes' changes are waited for
-
-
-class ShownRanking(NamedTuple):
-    """What to show to one user.
-
-    Attributes
-    ----------
-    id
-        To be given with the feedback.
-    items
-        In order of positions.
-    expires
-        When feedback is no longer accepted, in seconds since 1970.
-    """
-
-    id: str
-    items: tuple[str, ...]
-    expires: float
-
 
 class SurfaceRuntime:
-    """A surface's definition, counts and view.
+    """A surface's definition, counts and policy, with the tasks that keep them up to date. Thread-safe.
 
     Parameters
     ----------
     record
         The surface in the store.
-    store, journal, signer
+    store, committer, signer
         Shared by all surfaces.
     clock
-        Gives the time in seconds since 1970.
+        Returns the time in seconds since 1970.
     random_bytes
-        Where the keys of rankings come from, and with them the randomness of policies that explore.
-    watch
-        Where it is noted what becomes of it.
-    changed
-        Called when `due_in` may be less than it was, for another reason than time.
+        Source of the nonces of impressions, and of the randomness of exploring policies.
+    is_idle
+        Returns whether the engine is unused; nothing is scanned then.
+    on_due
+        Called when `due_in` may have decreased for another reason than time.
+
+    Attributes
+    ----------
+    surface_id
+        Id of the surface in the store.
+    validator
+        Validates ranking ids.
+    feedback_tracker
+        Counts this process's impressions that wait for feedback.
+    observer
+        Receives what happens to the surface.
     """
 
     def __init__(
@@ -79,274 +71,293 @@ class SurfaceRuntime:
         signer: RankingIdSigner,
         clock: Callable[[], float],
         random_bytes: RandomBytes,
-        monitor: SurfaceMonitor,
-        changed: Callable[["SurfaceRuntime"], None] = lambda _: None,
+        *,
+        is_idle: Callable[[], bool] = lambda: False,
+        on_due: Callable[["SurfaceRuntime"], None] = lambda _: None,
     ) -> None:
-        self.number = record.number
-        self._store = store
+        self.surface_id = record.surface_id
+        self.store = store
+        self.observer = SurfaceObserver()
         self._committer = committer
         self._signer = signer
         self._clock = clock
         self._random_bytes = random_bytes
-        self._gone = False
+        self._is_deleted = False
         self._refusal: str | None = None  # the rule that rankings would break
-        self._refreshing = threading.Lock()
-        self._defined = _Defined.by(record)  # replaced as a whole: nobody sees a revision of another surface
-        self.ranking_validator = RankingValidator(store, record.number, record.revision, self.surface)
-        self.monitor = monitor
-        self._replica = CountsReplica(store, record.number, self.surface, time_series=monitor.time_series)
-        self._mark = partial(changed, self)
+        self._refresh_lock = threading.Lock()
+        self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
+        self.validator = RankingValidator(store, record.surface_id, record.revision, self.surface)
+        self.feedback_tracker = FeedbackTracker(self.surface.attribution_seconds)
+        self._replica = CountsReplica(store, record.surface_id, self.surface, on_change=self._observe)
+        self._mark_due = partial(on_due, self)
         self._expirer = ImpressionExpirer(
-            record.number, store, committer, clock, self._replica.latest_change() / 1000, monitor, self._mark
+            record.surface_id,
+            store,
+            committer,
+            lambda: self.feedback_tracker,
+            clock=clock,
+            reached=self._replica.last_committed_at_ms() / 1000,
+            is_idle=is_idle,
+            on_due=self._mark_due,
         )
-        self._view = self._new_view()
-        self._viewed = time.monotonic()
-        self._tasks = self._made_chores()
-        self._own = self.version  # that this process knows of by itself
-        if self.version > 0:
-            monitor.note("service started", self._replica)
-        self._mark()
+        self._snapshot = self._new_snapshot()
+        self._refreshed_at = time.monotonic()
+        self._tasks = self._make_tasks()
+        self._own_version = self.version  # version that this process's own commits explain
+        self._mark_due()
 
-    # Ask and tell
+    # Rankings and feedback
 
     def rank(self, user_type: str) -> ShownRanking:
-        """Return a ranking to show to a user."""
+        """Return a ranking to show to a user.
+
+        Raises
+        ------
+        UnknownNameError
+            If the surface has no such user type.
+        InvalidInputError
+            If the surface was deleted, or belongs to a forked process.
+        """
         (ranking,) = self.rank_batch((user_type,))
         return ranking
 
     def rank_batch(self, user_types: Sequence[str]) -> list[ShownRanking]:
-        """Return a ranking to show to a user of each type, all of them or none."""
+        """Return a ranking for a user of each type, all of them or none.
+
+        Raises
+        ------
+        UnknownNameError, InvalidInputError
+            As for `rank`.
+        """
         if self._refusal is not None:
             raise InvalidInputError("surface", self._refusal, self.surface.name)
-        view = self.view()
-        surface = view.surface
+        snapshot = self.policy_snapshot()
+        surface, numbers = snapshot.surface, snapshot.user_type_numbers
         for user_type in user_types:
-            if not isinstance(user_type, str) or user_type not in view.type_numbers:
+            if not isinstance(user_type, str) or user_type not in numbers:
                 raise UnknownNameError("user_type", user_type, surface.user_types)
         now = self._clock()
         expires_at_ms = int((now + surface.attribution_seconds) * 1000)
-        made = view.rank_batch([view.type_numbers[one] for one in user_types], self._random_bytes)
-        number, time_bytes = self.number, key_prefix(expires_at_ms)
-        shown = [Impression(number, time_bytes + one.tail, one.ranking) for one in made]
+        prepared = snapshot.rank_batch([numbers[one] for one in user_types], self._random_bytes)
+        surface_id, prefix = self.surface_id, key_prefix(expires_at_ms)
+        impressions = [Impression(surface_id, prefix + one.nonce, one.ranking) for one in prepared]
         if surface.unreported == "not-clicked":
-            for one in shown:
-                self._committer.note(Event(one, None))
-        ids = self._signer.sign_batch(shown, view.revision, view.version)
-        monitor = self.monitor
-        best, feedback_tracker = monitor.best, monitor.feedback_tracker
-        monitor.latest.extend([(an_id, now, one, best) for an_id, one in zip(ids, shown, strict=True)])
-        monitor.shown.extend([one.ranking for one in made])
-        feedback_tracker.given[expires_at_ms >> feedback_tracker.shift] += len(shown)
-        expires = expires_at_ms / 1000
+            self._committer.add_impressions([Event(one, None) for one in impressions])
+        ranking_ids = self._signer.sign_batch(impressions, snapshot.revision, snapshot.version)
+        tracker = self.feedback_tracker
+        slot = expires_at_ms >> tracker.shift
+        if slot not in tracker.issued:
+            self._mark_due()  # when the window closes
+        tracker.issued[slot] += len(impressions)
+        self.observer.on_rankings(list(map(IssuedImpression, ranking_ids, impressions)), now)
+        expires_at = datetime.fromtimestamp(expires_at_ms / 1000, UTC)
         return [
-            ShownRanking(ranking_id, one.names, expires) for ranking_id, one in zip(ids, made, strict=True)
+            ShownRanking(ranking_id, one.items, expires_at)
+            for ranking_id, one in zip(ranking_ids, prepared, strict=True)
         ]
 
-    def entry(self, ticket: IssuedRanking, clicked: str | None, reward: float) -> Event:
-        """Return what is to be counted for feedback, or raise an error."""
-        shown = ticket.shown
+    def event(self, issued: IssuedRanking, clicked: str | None, reward: float) -> Event:
+        """Return the event that feedback stands for.
+
+        Raises
+        ------
+        UnknownNameError
+            If the clicked item was not shown.
+        InvalidInputError
+            If the reward is not from 0 to 1, or given without a click.
+        """
         units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
         if clicked is None:
             if reward != 1.0:
                 raise InvalidInputError("reward", "must be left out without a click", reward)
-            return Event(shown, NOT_CLICKED)
+            return Event(issued.impression, NOT_CLICKED)
         items = self.surface.items
-        names = [items[item] for item in shown.items]
+        names = [items[item] for item in issued.impression.items]
         if clicked not in names:
             raise UnknownNameError("clicked", clicked, names)
-        return Event(shown, Outcome(names.index(clicked), units))
+        return Event(issued.impression, Outcome(names.index(clicked), units))
 
-    def told(self, entry: Event, answer: Answer) -> str:
-        """Return what whoever gave feedback is told of it, or raise the error that it is."""
-        if answer is COUNTED:
-            self.monitor.feedback_tracker.report(entry.shown.expires_at_ms, now=self._clock())
-        return feedback_status(answer)
+    def feedback_status(self, event: Event, outcome: CommitOutcome) -> str:
+        """Return the feedback status, or raise if the feedback was rejected."""
+        if outcome is COUNTED:
+            self.feedback_tracker.add_feedback(event.impression.expires_at_ms, now=self._clock())
+        return feedback_status(outcome)
 
-    def has_expired(self, ticket: IssuedRanking) -> bool:
+    def has_expired(self, issued: IssuedRanking) -> bool:
         """Return whether a ranking's attribution window has closed."""
-        return self._clock() * 1000 >= ticket.shown.expires_at_ms
+        return self._clock() * 1000 >= issued.impression.expires_at_ms
 
-    def is_pruned(self, ticket: IssuedRanking) -> bool:
-        """Return whether a ranking is so old that what became of it may have been thrown away."""
-        return (self._clock() - self.surface.keep_seconds) * 1000 >= ticket.shown.expires_at_ms
+    def is_pruned(self, issued: IssuedRanking) -> bool:
+        """Return whether a ranking is so old that its outcome may have been pruned."""
+        return (self._clock() - self.surface.keep_seconds) * 1000 >= issued.impression.expires_at_ms
 
-    def check_expired(self, entry: Event) -> None:
-        """Raise an error for late feedback, unless it repeats what was counted in time."""
-        if self._store.outcome(self.number, entry.shown.key) != entry.outcome:
-            seconds = self._clock() - entry.shown.expires_at_ms / 1000
+    def check_repeated(self, event: Event) -> None:
+        """Accept late feedback only if it repeats what was counted in time.
+
+        Raises
+        ------
+        ExpiredRankingError
+            If it does not.
+        """
+        impression, outcome = event
+        if self.store.outcome(self.surface_id, impression.key) != outcome:
+            seconds = self._clock() - impression.expires_at_ms / 1000
             raise ExpiredRankingError(f"the ranking's attribution window closed {seconds:.0f} seconds ago")
 
-    # What is known
+    # State
 
     @property
     def surface(self) -> Surface:
-        """Its definition."""
-        return self._defined.surface
+        """Current definition."""
+        return self._current.surface
 
     @property
     def user_type_numbers(self) -> Mapping[str, int]:
-        """Numbers of the user types that `rank` accepts now; one that was added follows with a refresh."""
-        return self._view.type_numbers
+        """Numbers of the user types that `rank` accepts; a new one is accepted after the next refresh."""
+        return self._snapshot.user_type_numbers
 
     @property
     def revision(self) -> int:
-        """Of the definition."""
-        return self._defined.revision
+        """Version of the definition."""
+        return self._current.revision
 
     @property
     def version(self) -> int:
-        """Of the counts in this process."""
+        """Version of the counts in this process."""
         return self._replica.version
 
     @property
-    def is_gone(self) -> bool:
-        """Whether it was deleted."""
-        return self._gone
+    def is_deleted(self) -> bool:
+        """Whether the surface was deleted."""
+        return self._is_deleted
 
     @property
-    def is_alone(self) -> bool:
-        """Whether no other process was seen to write since this one began."""
-        return self.version <= self._own
+    def has_other_writers(self) -> bool:
+        """Whether another process has written counts since this one loaded the surface."""
+        return self.version > self._own_version
 
     @property
     def rounds(self) -> int:
-        """How many rankings were counted, of those known in this process."""
+        """Number of counted rankings."""
         return self._replica.rounds
 
     @property
-    def age(self) -> float:
-        """How many seconds the counts behind rankings are behind those in this process."""
-        view = self._view
-        return 0.0 if view.version == self.version else time.monotonic() - self._viewed
+    def staleness_seconds(self) -> float:
+        """Age of the counts behind rankings; 0 if they are the latest in this process."""
+        is_latest = self._snapshot.version == self.version
+        return 0.0 if is_latest else time.monotonic() - self._refreshed_at
 
-    def view(self) -> PolicySnapshot:
-        """Return what rankings are made from now."""
-        if self.surface.refresh_seconds == 0 and self._is_behind():
+    def policy_snapshot(self) -> PolicySnapshot:
+        """Return the snapshot that rankings are computed from."""
+        if self.surface.refresh_seconds == 0 and self._is_stale():
             self.refresh()
-        return self._view
+        return self._snapshot
 
-    def known(self) -> SurfaceCounts:
+    def counts(self) -> SurfaceCounts:
         """Return the latest counts in this process, of all items."""
-        surface, revision = self._defined
-        return self._replica.known(surface, revision)
+        return self._replica.surface_counts(*self._current)
 
-    def series(self) -> tuple[Buckets, list[Note]]:
-        """Return the buckets of the series that are closed, and what happened meanwhile."""
-        now = self._clock()
-        with self._replica.time_series() as time_series:
-            notes = [note for note in time_series.notes if note.at <= now * 1000]  # a clock may have been ahead
-            return time_series.closed(int((now - _SETTLING_SECONDS) * 1000)), notes
-
-    def last_hour(self) -> tuple[float | None, HourTotals]:
-        """Return when the series began, in seconds since 1970, and what came within the last hour."""
-        with self._replica.time_series() as time_series:
-            totals = time_series.last_hour(int(self._clock() * 1000))
-            return None if time_series.began is None else time_series.began / 1000, totals
+    # Updates
 
     def refresh(self) -> None:
-        """Make rankings from the latest counts from now on."""
-        with self._refreshing:
-            if self._is_behind():
-                self._view = self._new_view()
-            self._viewed = time.monotonic()
+        """Rank by the latest counts from now on."""
+        with self._refresh_lock:
+            if self._is_stale():
+                self._snapshot = self._new_snapshot()
+            self._refreshed_at = time.monotonic()
 
-    def learn(self, change: Change) -> None:
-        """Take in a change that was committed in this process."""
-        self._own += 1
-        if self._replica.learn(change):
+    def apply(self, change: Change) -> None:
+        """Apply a change that this process committed."""
+        self._own_version += 1
+        if self._replica.apply(change):
             self._replica.catch_up()
-        self._mark()
+        self._mark_due()
 
-    def adopt(self, record: SurfaceRecord) -> None:
-        """Go over to another definition; rankings follow with the next `refresh`."""
-        with self._refreshing:
-            if record.revision > self.revision:
-                before, defined = self.surface, _Defined.by(record)
-                self._defined = defined  # first: feedback of a revision that has a shape is read by it
-                self.ranking_validator.remember(record.revision, defined.surface)
-                self.monitor.adopt(before, self.surface, self._replica)
-        self._mark()
+    def _observe(self, change: Change) -> None:
+        self.observer.on_change(change)
 
     def catch_up(self, version: int) -> None:
-        """Take in changes that were committed elsewhere, up to a version at least."""
+        """Apply changes that other processes committed, up to a version at least."""
         self._replica.reach(version)
-        self._mark()
+        self._mark_due()
 
-    def drop(self) -> None:
-        """Make no more rankings: the surface was deleted."""
-        self._gone = True
+    def redefine(self, record: SurfaceRecord) -> None:
+        """Switch to a newer definition; rankings follow with the next `refresh`."""
+        with self._refresh_lock:
+            if record.revision > self.revision:
+                before, after = self.surface, _Definition.of(record)
+                self._current = after  # first: feedback of a validated revision is read by it
+                self.validator.add(record.revision, after.surface)
+                if after.surface.attribution_seconds != before.attribution_seconds:
+                    self.feedback_tracker = self.feedback_tracker.with_window(
+                        after.surface.attribution_seconds
+                    )
+                self.observer.on_definition(before, after.surface)
+        self._mark_due()
+
+    def delete(self) -> None:
+        """Refuse rankings: the surface was deleted."""
+        self._is_deleted = True
         self.refuse("must not have been deleted")
 
     def refuse(self, rule: str) -> None:
-        """Make no more rankings: they would break a rule."""
+        """Refuse rankings, which would break a rule."""
         self._refusal = rule
 
-    def _is_behind(self) -> bool:
-        return self._view.version != self.version or self._view.revision != self.revision
+    def _is_stale(self) -> bool:
+        return self._snapshot.version != self.version or self._snapshot.revision != self.revision
 
-    def _new_view(self) -> PolicySnapshot:
-        surface, revision = self._defined
+    def _new_snapshot(self) -> PolicySnapshot:
+        surface, revision = self._current
         version, counts = self._replica.counts(surface, surface.active_numbers)
         return PolicySnapshot(surface, revision, version, counts)
 
-    # Keeping up to date
-
-    def is_due(self) -> bool:
-        """Return whether there is anything to be done by `tend`."""
-        return self.due_in() <= 0.0
+    # Background tasks
 
     def due_in(self) -> float:
-        """Return the number of seconds until there is; infinity if there is not before something changes."""
+        """Return the number of seconds until a task is due; infinity if none is before an event."""
         return min(task.due_in() for task in self._tasks)
 
-    def tend(self) -> None:
-        """Do what is due."""
+    def run_due_tasks(self) -> None:
+        """Run the tasks that are due."""
         for task in self._tasks:
-            task.tend()
+            task.run_if_due()
 
-    def _made_chores(self) -> tuple[PeriodicTask, ...]:
-        name, keeping = f"surface {self.surface.name}", self._expirer
+    def _make_tasks(self) -> tuple[PeriodicTask, ...]:
+        name, expirer = f"surface {self.surface.name}", self._expirer
         return (
-            PeriodicTask(f"{name} shows rankings of old counts", self._stale_in, self.refresh),
+            PeriodicTask(f"{name}: refresh failed", self._refresh_in, self.refresh),
+            PeriodicTask(f"{name}: expiry failed", expirer.due_in, lambda: expirer.run(self.surface)),
             PeriodicTask(
-                f"{name} settles and forgets no rankings", keeping.due_in, lambda: keeping.tend(self.surface)
-            ),
-            PeriodicTask(
-                f"{name} saves no snapshots", lambda: 0.0 if self._replica.is_to_save else inf, self._sum_up
-            ),
-            PeriodicTask(
-                f"{name} is not compared with the best",
-                lambda: self.monitor.due_in(self.revision, self.version),
-                self._look,
+                f"{name}: snapshot failed",
+                lambda: 0.0 if self._replica.is_snapshot_due else inf,
+                self._save_snapshot_unless_newer,
             ),
         )
 
-    def save(self) -> None:
-        """Save a snapshot."""
-        self._replica.save(int(self._clock() * 1000))
+    def save_snapshot(self) -> None:
+        """Save a snapshot of the counts, and what the observer has to save."""
+        self.observer.on_snapshot()
+        self._replica.save_snapshot(int(self._clock() * 1000))
 
-    def _sum_up(self) -> None:
-        if not self._replica.is_summed_up():
-            self.save()
+    def _save_snapshot_unless_newer(self) -> None:
+        if not self._replica.has_newer_snapshot():
+            self.save_snapshot()
 
-    def _stale_in(self) -> float:
-        """Return the number of seconds until the counts behind rankings are too old."""
-        if self._view.revision != self.revision:
-            return 0.0  # what was retired must not be shown any longer
-        if not self._is_behind():
+    def _refresh_in(self) -> float:
+        if self._snapshot.revision != self.revision:
+            return 0.0  # retired items must not be shown any longer
+        if not self._is_stale():
             return inf
-        return max(0.0, self._viewed + self.surface.refresh_seconds - time.monotonic())
-
-    def _look(self) -> None:
-        self.monitor.look(self.known(), self._replica)
+        return max(0.0, self._refreshed_at + self.surface.refresh_seconds - time.monotonic())
 
 
-class _Defined(NamedTuple):
-    """What a surface is at a revision."""
+class _Definition(NamedTuple):
+    """A surface and its revision."""
 
     surface: Surface
     revision: int
 
     @classmethod
-    def by(cls, record: SurfaceRecord) -> "_Defined":
+    def of(cls, record: SurfaceRecord) -> "_Definition":
         return cls(Surface.from_definition(record.definition), record.revision)

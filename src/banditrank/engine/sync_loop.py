@@ -1,4 +1,4 @@
-"""The thread that keeps surfaces as the store has them, and those that it hands work to."""
+"""The thread that synchronizes surfaces with the store, and runs their background tasks."""
 
 import logging
 import threading
@@ -6,97 +6,119 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from banditrank.engine.backoff import Backoff
-from banditrank.engine.surface_runtime import SurfaceRuntime
-from banditrank.engine.surface_registry import SurfaceRegistry
 from banditrank.engine.due_queue import DueQueue
+from banditrank.engine.periodic_task import Backoff
+from banditrank.engine.surface_registry import SurfaceRegistry
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.base import Store
 from banditrank.storage.records import SurfaceRecord, Versions
 
+IDLE_SECONDS = 30.0
+"""Time without use after which an engine that synchronizes on demand is idle."""
+
 _GATHERING_SECONDS = 0.02  # batch window for changes of surfaces
-_MAX_WAIT_SECONDS = 0.25  # upper bound, to notice that the clock was set
+_MAX_WAIT_SECONDS = 0.25  # while polling, to notice that the clock was set
 _CLOCK_STEP_SECONDS = 1.0  # smallest step that counts as setting the clock
-_TIDY_SECONDS = 60.0
-_TENDERS = 4  # threads that make views: one surface's costly solver does not hold up the others'
-_SYNCERS = 4  # threads that take in changes: a large one does not hold up the others'
+_PURGE_SECONDS = 60.0
+_TASK_THREADS = 4  # so that one surface's slow solver does not delay the others
+_SYNC_THREADS = 4  # so that one surface's large change does not delay the others
 
 logger = logging.getLogger(__name__)
 
 
 class SyncLoop:
-    """Puts the surfaces of a store to work, looks for what other processes wrote, and has what is due done.
+    """Loads the surfaces of a store, applies what other processes wrote, and runs tasks that are due.
 
-    The thread itself does nothing that takes longer for a larger surface, and nothing at all for a surface
-    without changes.
+    The thread itself does no work that grows with a surface's size, and none for unchanged surfaces.
 
     Parameters
     ----------
     store
         The store.
     registry
-        Its surfaces.
-    schedule
-        When there is work to do for each of them.
+        Its loaded surfaces.
+    queue
+        When each of them has a task due.
     sync_seconds
-        How often to look.
+        Period of synchronization.
+    polls
+        Whether to synchronize all the time. If not, only after `touch`: an unused engine then uses no
+        processor time.
     clock
         Returns the time in seconds since 1970.
 
     Attributes
     ----------
     last_sync
-        When it was looked, by a clock that is never set.
+        Time of the latest synchronization, by the monotonic clock.
     """
 
     def __init__(
         self,
         store: Store,
         registry: SurfaceRegistry,
-        schedule: DueQueue[SurfaceRuntime],
+        queue: DueQueue[SurfaceRuntime],
         *,
         sync_seconds: float,
+        polls: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._registry = registry
-        self._schedule = schedule
+        self._queue = queue
         self._sync_seconds = sync_seconds
+        self._polls = polls
         self._clock = clock
-        self.last_sync = time.monotonic()
+        self.last_sync = self._used_at = time.monotonic()
         self._stop = threading.Event()
-        self._tenders = ThreadPoolExecutor(_TENDERS, thread_name_prefix="banditrank-tender")
-        self._syncers = ThreadPoolExecutor(_SYNCERS, thread_name_prefix="banditrank-syncer")
-        self._being_synced: set[int] = set()
-        self._being_tended: set[int] = set()
-        self._attempts: dict[tuple[int, str], Backoff] = {}  # to have each surface as the store has it
-        self._unavailable: StoreUnavailableError | None = None  # raised in a syncer
-        self._versions: dict[int, Versions] = {}  # at the latest sync
-        self._is_in_sync = False  # as of these versions
-        self._next_tidy = 0.0
+        self._task_pool = ThreadPoolExecutor(_TASK_THREADS, thread_name_prefix="banditrank-task")
+        self._sync_pool = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="banditrank-sync")
+        self._syncing: set[int] = set()  # ids of surfaces
+        self._running: set[int] = set()
+        self._backoffs: dict[tuple[int, str], Backoff] = {}  # by id and name of a surface
+        self._unavailable: StoreUnavailableError | None = None  # raised in a thread of the pool
+        self._versions: dict[int, Versions] = {}  # at the latest synchronization
+        self._is_in_sync = False  # with these versions
+        self._next_purge = 0.0
         for record in store.surfaces():
-            with self._attempt(record.number, record.name):
+            with self._backoff(record.surface_id, record.name):
                 registry.open(record)
-        self._thread = threading.Thread(target=self._keep, name="banditrank-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="banditrank-sync-loop", daemon=True)
         self._thread.start()
 
     @property
-    def unreadable(self) -> dict[str, str]:
-        """What is wrong with surfaces that are not at work as they are in the store, by name."""
-        attempts = self._attempts.copy()
-        return {name: one.trouble for (_, name), one in attempts.items() if one.trouble is not None}
+    def errors(self) -> dict[str, str]:
+        """Errors of surfaces that are out of sync with the store, by name."""
+        backoffs = self._backoffs.copy()
+        return {name: one.error for (_, name), one in backoffs.items() if one.error is not None}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the engine synchronizes on demand, and was not used for a while."""
+        return not self._polls and time.monotonic() - self._used_at >= IDLE_SECONDS
+
+    def touch(self) -> None:
+        """Register that the engine is used: synchronize if the latest synchronization is too old."""
+        now = time.monotonic()
+        was_idle = self.is_idle
+        self._used_at = now
+        if was_idle:
+            self._mark_all()
+        if not self._polls and now - self.last_sync >= self._sync_seconds:
+            self._queue.wake()
 
     def close(self) -> None:
-        """Finish what is under way, and stop."""
+        """Finish running work, and stop."""
         self._stop.set()
-        self._schedule.interrupt()
+        self._queue.interrupt()
         self._thread.join()
-        for pool in (self._syncers, self._tenders):
+        for pool in (self._sync_pool, self._task_pool):
             pool.shutdown(cancel_futures=True)
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
         self._stop.wait(_GATHERING_SECONDS)  # surfaces were opened just now
-        next_sync, failing = 0.0, False
+        next_sync, is_failing = 0.0, False
         offset = self._clock() - time.monotonic()
         while not self._stop.is_set():
             if time.monotonic() >= next_sync:
@@ -104,102 +126,114 @@ class SyncLoop:
                 try:
                     self._sync()
                     self.last_sync = time.monotonic()
-                    failing = False
-                except Exception as error:  # whatever it is, it may pass
-                    if not failing:
-                        told = isinstance(error, StoreError)
-                        logger.warning("store sync failed: %s", error, exc_info=not told)
-                    failing = True
+                    is_failing = False
+                except Exception as error:  # the next attempt may succeed
+                    if not is_failing:
+                        is_expected = isinstance(error, StoreError)
+                        logger.warning("store sync failed: %s", error, exc_info=not is_expected)
+                    is_failing = True
             if abs(self._clock() - time.monotonic() - offset) >= _CLOCK_STEP_SECONDS:
                 offset = self._clock() - time.monotonic()
-                for live in self._registry.at_work():
-                    self._schedule.mark(live)
+                self._mark_all()
             try:
-                self._tend_due()
-            except Exception:  # the thread must survive: without it nothing is synced or refreshed
+                self._run_due_tasks()
+            except Exception:  # the thread must survive: without it nothing is synchronized or refreshed
                 logger.exception("scheduling failed")
-            if self._schedule.wait(min(next_sync - time.monotonic(), _MAX_WAIT_SECONDS)):
+            if self._queue.wait(self._wait_seconds(next_sync, is_failing=is_failing)):
                 self._stop.wait(_GATHERING_SECONDS)
 
-    # Tending
+    def _wait_seconds(self, next_sync: float, *, is_failing: bool) -> float | None:
+        """Return the maximum wait for a task; None for no limit."""
+        if self._polls:
+            return min(next_sync - time.monotonic(), _MAX_WAIT_SECONDS)
+        if self._used_at >= self.last_sync or is_failing or not self._is_in_sync:
+            return next_sync - time.monotonic()
+        return None
 
-    def _tend_due(self) -> None:
-        for live in self._schedule.take_due():
-            if live.number not in self._being_tended and not live.is_gone:
-                self._being_tended.add(live.number)
-                self._tenders.submit(self._tend, live)
+    def _mark_all(self) -> None:
+        for runtime in self._registry.all():
+            self._queue.mark(runtime)
 
-    def _tend(self, live: SurfaceRuntime) -> None:
+    # Tasks
+
+    def _run_due_tasks(self) -> None:
+        for runtime in self._queue.take_due():
+            if runtime.surface_id not in self._running and not runtime.is_deleted:
+                self._running.add(runtime.surface_id)
+                self._task_pool.submit(self._run_tasks, runtime)
+
+    def _run_tasks(self, runtime: SurfaceRuntime) -> None:
         try:
-            live.tend()
+            runtime.run_due_tasks()
         finally:
-            self._being_tended.discard(live.number)
-            self._schedule.mark(live)
+            self._running.discard(runtime.surface_id)
+            self._queue.mark(runtime)
 
-    # Syncing
+    # Synchronization
 
     def _sync(self) -> None:
-        known = self._registry.numbers()  # before the store is asked which there are: none is new since
+        loaded = self._registry.ids()  # before the versions are read, which include all of these
         versions = self._store.versions()
-        if not self._is_in_sync or versions != self._versions or known != versions.keys():
-            for number in known - versions.keys():
-                if (live := self._registry.numbered(number)) is not None:
-                    self._registry.drop(live)
-            self._is_in_sync = self._bring_in_sync(versions)
-        deleted = not self._versions.keys() <= versions.keys()
+        if not self._is_in_sync or versions != self._versions or loaded != versions.keys():
+            for surface_id in loaded - versions.keys():
+                if (runtime := self._registry.loaded_id(surface_id)) is not None:
+                    self._registry.remove(runtime)
+            self._is_in_sync = self._start_syncing(versions)
+        has_deleted = not self._versions.keys() <= versions.keys()
         self._versions = versions
-        if deleted or time.monotonic() >= self._next_tidy:
-            self._next_tidy = 0.0 if self._store.purge_deleted() else time.monotonic() + _TIDY_SECONDS
+        if has_deleted or time.monotonic() >= self._next_purge:
+            self._next_purge = 0.0 if self._store.purge_deleted() else time.monotonic() + _PURGE_SECONDS
         unavailable, self._unavailable = self._unavailable, None
         if unavailable is not None:
             raise unavailable
 
-    def _bring_in_sync(self, versions: dict[int, Versions]) -> bool:
-        """Have surfaces opened and brought up to date by other threads; return whether none needs it."""
-        self._attempts = {
+    def _start_syncing(self, versions: dict[int, Versions]) -> bool:
+        """Load and update surfaces in the pools; return whether all are in sync already."""
+        self._backoffs = {
             key: one
-            for key, one in self._attempts.items()
-            if key[0] in versions and (one.trouble or not one.is_due or key[0] in self._being_synced)
+            for key, one in self._backoffs.items()
+            if key[0] in versions and (one.error or not one.is_due or key[0] in self._syncing)
         }
-        postponed = {number for (number, _), one in self._attempts.items() if not one.is_due}
-        missing, behind = set(), False
-        for number, theirs in versions.items():
-            live = self._registry.numbered(number)
-            if live is None:
-                missing.add(number)
-            elif theirs.version > live.version or theirs.revision > live.revision:
-                behind = True
-                if number not in self._being_synced and number not in postponed:
-                    self._being_synced.add(number)
-                    attempt = self._attempt(number, live.surface.name)
-                    self._syncers.submit(self._catch_up, live, theirs, attempt)
-        to_open = missing - self._being_synced - postponed
+        postponed = {surface_id for (surface_id, _), one in self._backoffs.items() if not one.is_due}
+        missing, is_behind = set(), False
+        for surface_id, latest in versions.items():
+            runtime = self._registry.loaded_id(surface_id)
+            if runtime is None:
+                missing.add(surface_id)
+            elif latest.version > runtime.version or latest.revision > runtime.revision:
+                is_behind = True
+                if surface_id not in self._syncing and surface_id not in postponed:
+                    self._syncing.add(surface_id)
+                    backoff = self._backoff(surface_id, runtime.surface.name)
+                    self._sync_pool.submit(self._catch_up, runtime, latest, backoff)
+        to_open = missing - self._syncing - postponed
         for record in self._store.surfaces() if to_open else ():
-            if record.number in to_open:
-                self._being_synced.add(record.number)
-                self._tenders.submit(self._open, record, self._attempt(record.number, record.name))
-        return not (missing or behind or self._attempts)
+            if record.surface_id in to_open:
+                self._syncing.add(record.surface_id)
+                self._task_pool.submit(self._open, record, self._backoff(record.surface_id, record.name))
+        return not (missing or is_behind or self._backoffs)
 
-    def _attempt(self, number: int, name: str) -> Backoff:
-        said = f"surface {name} is not at work as it is in the store"
-        return self._attempts.setdefault((number, name), Backoff(said))
+    def _backoff(self, surface_id: int, name: str) -> Backoff:
+        return self._backoffs.setdefault(
+            (surface_id, name), Backoff(f"surface {name} is out of sync with the store")
+        )
 
-    def _catch_up(self, live: SurfaceRuntime, theirs: Versions, attempt: Backoff) -> None:
+    def _catch_up(self, runtime: SurfaceRuntime, latest: Versions, backoff: Backoff) -> None:
         try:
-            with attempt:
-                live.catch_up(theirs.version)
-                if theirs.revision > live.revision:
-                    self._registry.renew(live)
+            with backoff:
+                runtime.catch_up(latest.version)
+                if latest.revision > runtime.revision:
+                    self._registry.update_definition(runtime)
         except StoreUnavailableError as error:
             self._unavailable = error
         finally:
-            self._being_synced.discard(live.number)
+            self._syncing.discard(runtime.surface_id)
 
-    def _open(self, record: SurfaceRecord, attempt: Backoff) -> None:
+    def _open(self, record: SurfaceRecord, backoff: Backoff) -> None:
         try:
-            with attempt:
+            with backoff:
                 self._registry.open(record)
         except StoreUnavailableError as error:
             self._unavailable = error
         finally:
-            self._being_synced.discard(record.number)
+            self._syncing.discard(record.surface_id)

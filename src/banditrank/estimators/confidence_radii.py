@@ -1,7 +1,7 @@
-"""The concentration bounds of Lemmas 1 and 2: how far estimates may be off, and how probably they are.
+"""Confidence radii and error rates of Lemmas 1 and 2 of the paper.
 
-The lemmas' radii contain the true means μ. Given a problem's means they are the lemmas themselves (to check
-them by simulation); given estimated means they are what a learner can compute.
+The radii depend on the true means μ. With a problem's means they are the lemmas themselves, to be checked by
+simulation; with estimated means they are what a learner can compute.
 """
 
 import math
@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import InvalidInputError
 from banditrank.counts.counts import Counts
+from banditrank.errors import InvalidInputError
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 def position_preference_radius(counts: Counts, item_means: Floats, epsilon: float) -> Floats:
     """Return Lemma 1's radius, equation (1): max_j √(ε ln t / (μ_ij² T_ijk)), shape (N, K).
 
-    Infinite where an item was never shown at the position, or has mean 0: such a cell says nothing.
+    Infinite where an item was never shown at the position, or has mean 0.
 
     Parameters
     ----------
@@ -27,7 +27,12 @@ def position_preference_radius(counts: Counts, item_means: Floats, epsilon: floa
     item_means
         μ or μ̂, shape (N, M).
     epsilon
-        ε ≥ 0: larger is wider and surer.
+        ε ≥ 0: a larger one widens the radius and lowers the error rate.
+
+    Raises
+    ------
+    InvalidInputError
+        If ε is negative or infinite.
 
     Examples
     --------
@@ -44,7 +49,13 @@ def position_preference_radius(counts: Counts, item_means: Floats, epsilon: floa
 
 
 def position_preference_error_rate(counts: Counts, epsilon: float) -> float:
-    """Return Lemma 1's bound M K t^(−2ε) on the chance that ρ̂_ik is off by the radius; at most 1."""
+    """Return Lemma 1's bound M K t^(−2ε) on P(|ρ̂_ik − ρ_ik| > radius); at most 1.
+
+    Raises
+    ------
+    InvalidInputError
+        If ε is negative or infinite.
+    """
     _check_epsilon(epsilon)
     cells = counts.n_items * counts.n_positions
     return min(1.0, cells * math.pow(max(counts.rounds, 1), -2 * epsilon))
@@ -53,7 +64,21 @@ def position_preference_error_rate(counts: Counts, epsilon: float) -> float:
 def item_mean_radius(counts: Counts, exposures: Floats, epsilon: float) -> Floats:
     """Return Lemma 2's radius, equation (2): √(2ε ‖T_ij‖₁) / N_ij, shape (N, M).
 
-    Infinite for an item that was never looked at.
+    Infinite for an item of exposure 0.
+
+    Parameters
+    ----------
+    counts
+        T.
+    exposures
+        N_ij, shape (N, M).
+    epsilon
+        ε ≥ 0: a larger one widens the radius and lowers the error rate.
+
+    Raises
+    ------
+    InvalidInputError
+        If ε is negative or infinite.
 
     Examples
     --------
@@ -63,14 +88,20 @@ def item_mean_radius(counts: Counts, exposures: Floats, epsilon: float) -> Float
     """
     _check_epsilon(epsilon)
     displays = counts.displays_by_position.sum(axis=1)  # (N, M)
-    looks = np.asarray(exposures, dtype=np.float64)
-    radius = np.full(looks.shape, np.inf)
-    np.divide(np.sqrt(2 * epsilon * displays), looks, out=radius, where=looks > 0)
+    exposed = np.asarray(exposures, dtype=np.float64)
+    radius = np.full(exposed.shape, np.inf)
+    np.divide(np.sqrt(2 * epsilon * displays), exposed, out=radius, where=exposed > 0)
     return radius
 
 
 def item_mean_error_rate(counts: Counts, epsilon: float) -> float:
-    """Return Lemma 2's bound ε e^(1−ε) ln t on the chance that μ̂_ij is off by the radius; at most 1."""
+    """Return Lemma 2's bound ε e^(1−ε) ln t on P(|μ̂_ij − μ_ij| > radius); at most 1.
+
+    Raises
+    ------
+    InvalidInputError
+        If ε is negative or infinite.
+    """
     _check_epsilon(epsilon)
     return min(1.0, epsilon * float(np.exp(1 - epsilon)) * float(np.log(max(counts.rounds, 1))))
 

@@ -1,33 +1,30 @@
-"""The likelihood's estimator: ρ and μ for which the rewards that were seen are the most probable.
+"""Maximum-likelihood estimation of position preferences ρ and item means μ.
 
-The rewards of a cell are taken for a Poisson count of mean T_ijk ρ_ik μ_ij, the limit of many displays of a
-small click rate. The logarithm of their probability is Σ S_ijk ln(ρ_ik μ_ij) − T_ijk ρ_ik μ_ij, plus what
-does not depend on ρ and μ. It is raised by turns,
+The rewards of a cell are modelled as a Poisson count of mean T_ijk ρ_ik μ_ij, the limit of many displays with
+a small click rate. Up to a constant the log-likelihood is Σ S_ijk ln(ρ_ik μ_ij) − T_ijk ρ_ik μ_ij. It is
+maximised by coordinate ascent,
 
     ρ_ik ← Σ_j S_ijk / Σ_j T_ijk μ_ij, normalised over k,    μ_ij ← Σ_k S_ijk / Σ_k T_ijk ρ_ik,
 
-each of which is the best choice while the other stands still, until the preferences settle. Unlike Algorithm
-1, which gives the ratio of a cell shown ten times the weight of one shown ten million times, it weighs cells
-by what they can tell, and it needs no cell to be positive.
+each step of which is the maximum for fixed values of the other, until the preferences converge. Algorithm 1
+gives the ratio of a cell with ten displays the weight of one with ten million; the likelihood weights cells
+by their information, and no cell has to be positive.
 
-Where rewards cannot tell:
+Where the likelihood is flat:
 
 * A position at which no item of positive mean was ever shown gets 1/K, and the others share the rest. A type
-  without any reward looks everywhere alike.
+  without any reward has equal preferences.
 * A position at which items of positive mean were shown and never rewarded gets 0.
-* An item that was never rewarded, or shown only where nobody looks, has mean 0.
-* Positions that no chain of items ties together, each shown at two of them, keep the ratio they start with:
-  the first pass starts from 1/K everywhere.
+* An item that was never rewarded, or shown only at positions of preference 0, has mean 0.
+* The ratio of two positions is identified only if a chain of items, each shown at two positions, connects
+  them. Otherwise it keeps its initial value of 1.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_integer
 from banditrank.compilation import compiled
-from banditrank.estimators.estimates import Estimates, arrival_rates
-from banditrank.estimators.item_means import exposure
-from banditrank.counts.counts import Counts, check_counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +33,7 @@ Floats = NDArray[np.float64]
 def update_means(
     displays: Floats, rewards: Floats, preferences: Floats, means: Floats, user_type: int
 ) -> None:
-    """Write the best means for given preferences. Displays and rewards have shape (N, K, M)."""
+    """Write the maximising means for fixed preferences. Displays and rewards have shape (N, K, M)."""
     i = user_type
     n_positions, n_items = displays.shape[1:]
     for j in range(n_items):
@@ -52,7 +49,7 @@ def update_means(
 def update_preferences_by_likelihood(
     displays: Floats, rewards: Floats, preferences: Floats, means: Floats, raw: Floats, user_type: int
 ) -> float:
-    """Write the best preferences for given means, normalised; return the largest change.
+    """Write the maximising preferences for fixed means, normalised; return the largest change.
 
     Parameters
     ----------
@@ -61,9 +58,9 @@ def update_preferences_by_likelihood(
     preferences, means
         Shapes (N, K) and (N, M).
     raw
-        Scratch, shape (K,): the preferences before they are normalised, −1 where nothing is known.
+        Scratch, shape (K,): the preferences before normalisation, −1 where they are unknown.
     user_type
-        Whose.
+        Index of the user type.
     """
     i = user_type
     n_positions, n_items = displays.shape[1:]
@@ -103,9 +100,9 @@ def alternate(
     tolerance: float,
     max_iterations: int,
 ) -> int:
-    """Alternate until no preference changes by more than the tolerance; return the number of passes.
+    """Iterate until no preference changes by more than the tolerance; return the number of iterations.
 
-    Starts from the given preferences, and leaves the means that are best for the last of them.
+    Starts from the given preferences; the means are those that maximise the likelihood at the last ones.
     """
     update_means(displays, rewards, preferences, means, user_type)
     for made in range(max_iterations):
@@ -116,37 +113,23 @@ def alternate(
     return max_iterations
 
 
-def likelihood_estimate(counts: Counts, *, tolerance: float = 1e-12, max_iterations: int = 10_000) -> Estimates:
-    """Return the estimates of largest likelihood for the counts.
+def maximize_likelihood(counts: Counts, *, tolerance: float, max_iterations: int) -> tuple[Floats, Floats]:
+    """Return the position preferences, shape (N, K), and item means, shape (N, M), of maximum likelihood.
 
     Parameters
     ----------
     counts
-        T, S and arrivals.
+        T and S.
     tolerance
-        The preferences have settled once none changes by more than this in a pass.
-    max_passes
-        Stop after so many in any case: where the best preference of a position is 0 although it was rewarded
-        there, it is only ever approached.
-
-    Examples
-    --------
-    The second item was shown too rarely to tell, and weighs accordingly:
-
-    >>> counts = Counts.from_arrays([[[900, 900], [10, 10]]], [[[60, 30], [1, 3]]], [910])
-    >>> likelihood_estimate(counts).position_preferences.round(2)
-    array([[0.65, 0.35]])
-    >>> from banditrank import estimate
-    >>> estimate(counts).position_preferences.round(2)
-    array([[0.46, 0.54]])
+        Stop when no preference changes by more than this in an iteration.
+    max_iterations
+        Stop after this number of iterations: where the best preference of a rewarded position is 0, the
+        iteration converges to it slowly.
     """
-    check_counts(counts)
-    tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
-    max_iterations = check_integer("max_passes", max_iterations, 1)
     preferences = np.full((counts.n_user_types, counts.n_positions), 1 / counts.n_positions)
     means = np.zeros((counts.n_user_types, counts.n_items))
     raw = np.zeros(counts.n_positions)
     displays, rewards = counts.displays_by_position, counts.rewards_by_position
     for i in range(counts.n_user_types):
         alternate(displays, rewards, preferences, means, raw, i, tolerance, max_iterations)
-    return Estimates(arrival_rates(counts), preferences, exposure(counts, preferences), means)
+    return preferences, means

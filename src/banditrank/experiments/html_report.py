@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from banditrank.experiments.formatting import format_duration
-from banditrank.experiments.study import Check, Table, CommitStatus
+from banditrank.experiments.study import Check, CommitStatus, Table
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import RenderedFigure, Report, StudyReport

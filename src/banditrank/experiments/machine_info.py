@@ -10,7 +10,9 @@ from banditrank.simulation.backends.local import available_cpus
 @cache
 def describe_machine() -> str:
     """Return the processor, the number of cores, the system and the Python version."""
-    return f"{_processor()}, {available_cpus()} cores, {platform.system()}, Python {platform.python_version()}"
+    return (
+        f"{_processor()}, {available_cpus()} cores, {platform.system()}, Python {platform.python_version()}"
+    )
 
 
 def _processor() -> str:

@@ -15,10 +15,10 @@ LABELS = {
 """Names in the paper: PT for personalized treatment, ET for equal treatment."""
 
 COEFFICIENT_POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
-    "greedy-personalized": GreedyRank,
-    "ucb-personalized": UCBRank,
-    "greedy-equal": lambda c: GreedyRank(c, treatment="equal"),
-    "ucb-equal": lambda c: UCBRank(c, treatment="equal"),
+    "greedy-personalized": lambda c: GreedyRank(coefficient=c),
+    "ucb-personalized": lambda c: UCBRank(coefficient=c),
+    "greedy-equal": lambda c: GreedyRank(coefficient=c, treatment="equal"),
+    "ucb-equal": lambda c: UCBRank(coefficient=c, treatment="equal"),
 }
 COEFFICIENTS = {
     "greedy-personalized": 0.25,

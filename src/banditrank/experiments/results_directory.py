@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from banditrank.errors import InvalidInputError
 from banditrank.experiments.job import Job
-from banditrank.files import replacing
+from banditrank.files import atomic_write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,9 +117,9 @@ class ResultsDirectory:
         )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as new:
+            with atomic_write(path) as new:
                 parquet.write_table(table, new)
-            with replacing(_checksum_path(path)) as new:
+            with atomic_write(_checksum_path(path)) as new:
                 new.write_bytes(_checksum(path, path.read_bytes()))
             self._seconds[f"{study}/{job.name}"] = round(seconds, 3)
             _write_json(self.directory / SECONDS_FILE, self._seconds)
@@ -170,5 +170,5 @@ def _unreadable(path: Path) -> InvalidInputError:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as new:
+    with atomic_write(path) as new:
         new.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")

@@ -119,7 +119,7 @@ class SimulationJob(Job):
             progress=advance,
             keep_counts=self.keeps_counts,
         )
-        if not result.complete:
+        if not result.is_complete:
             raise JobInterrupted
         return result
 

@@ -1,7 +1,7 @@
-"""Problems as TOML files.
+"""Problems in TOML files.
 
-The keys are ``arrival_rates``, ``position_preferences`` and ``item_means``, and if you like ``name``,
-``user_types`` and ``items``; a problem without a name is called after its file.
+The required keys are ``arrival_rates``, ``position_preferences`` and ``item_means``; ``name``, ``user_types``
+and ``items`` are optional. The default name is that of the file.
 """
 
 import tomllib
@@ -18,10 +18,16 @@ KEYS = ("name", "user_types", "items", *REQUIRED_KEYS)
 
 
 def read_problem(path: str | Path) -> Problem:
-    """Read a problem from a TOML file."""
+    """Read a problem from a TOML file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, is not TOML, has unknown or missing keys, or does not describe a problem.
+    """
     path = Path(path)
     try:
-        if path.exists() and not path.is_file():  # a directory, or a device that never ends
+        if path.exists() and not path.is_file():  # a directory, or a device without an end
             raise InvalidInputError("problem file", "must be a file", str(path))
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -44,7 +50,13 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:
-    """Write a problem to a TOML file, so that reading it gives an equal problem."""
+    """Write a problem to a TOML file; `read_problem` returns an equal problem.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be written.
+    """
     path = Path(path)
     try:
         with atomic_write(path) as new:

@@ -14,7 +14,11 @@ from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.baselines.base import BaselinePolicy, ExaminationBaselinePolicy, OrderedBaselinePolicy
+from banditrank.policies.baselines.base import (
+    BaselinePolicy,
+    ExaminationBaselinePolicy,
+    OrderedBaselinePolicy,
+)
 from banditrank.policies.baselines.batch_rank import BatchRank
 from banditrank.policies.baselines.bubble_rank import BubbleRank
 from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
@@ -42,7 +46,7 @@ from banditrank.utilities.utility import Utility, as_utility
 COEFFICIENT_POLICIES: dict[str, Callable[..., CompiledPolicy]] = {
     policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
 }
-"""Policies that take a coefficient."""
+"""Policies with a coefficient, by name."""
 
 BASELINES: dict[str, type[BaselinePolicy]] = {
     policy.name: policy
@@ -52,16 +56,19 @@ BASELINES: dict[str, type[BaselinePolicy]] = {
         *(PBMHB, GRAB, CombUCB1, PMED),
     )
 }
-"""The field's policies."""
+"""Policies of other papers, by name."""
 
-ORDERED_SUFFIX = "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
+ORDERED_SUFFIX = "-ordered"
+"""Suffix of the name of a policy that assumes an order of positions: it is given the true order."""
 
 ORDERED_POLICY_NAMES = tuple(
-    f"{name}{ORDERED_SUFFIX}" for name, policy in BASELINES.items() if issubclass(policy, OrderedBaselinePolicy)
+    f"{name}{ORDERED_SUFFIX}"
+    for name, policy in BASELINES.items()
+    if issubclass(policy, OrderedBaselinePolicy)
 )
 
 AUTO = "auto"
-"""Stands for the policy to take if there is no reason for another: ThompsonRank."""
+"""Name of the default policy, ThompsonRank."""
 
 POLICY_NAMES = (
     AUTO,
@@ -73,18 +80,19 @@ POLICY_NAMES = (
     Oracle.name,
 )
 
-_OPTION_DEFAULTS: dict[str, Any] = {"coefficient": None, "solver": "auto", "estimator": "paper", "smoothed": False}
-"""What some policies can be told beside what to be good at, as it is if nothing is said."""
+_OPTION_DEFAULTS: dict[str, Any] = {
+    "coefficient": None,
+    "solver": "auto",
+    "estimator": "paper",
+    "smoothed": False,
+}
+"""Options that only some policies accept, with their defaults."""
 
 _OPTIONS_BY_POLICY = {
     **dict.fromkeys(COEFFICIENT_POLICIES, ("coefficient",)),
     **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTION_DEFAULTS)),
     **dict.fromkeys((AUTO, ThompsonRank.name), ("solver",)),
 }
-"""Who has a use for which."""
-
-PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
-"""c in the paper's experiment on Table 1, by treatment."""
 
 DEFAULT_POLICIES: tuple[tuple[str, Treatment], ...] = (
     (AUTO, "personalized"),
@@ -95,12 +103,12 @@ DEFAULT_POLICIES: tuple[tuple[str, Treatment], ...] = (
     ("greedy-rank", "equal"),
     ("ucb-rank", "equal"),
 )
-"""The policy to take, and the paper's four and its baseline to compare it with."""
+"""Policies and treatments that are compared by default: ThompsonRank, the paper's four and its baseline."""
 
 
 def make_policy(
     name: str,
-    problem: Problem | Timeline,
+    problem: Problem | Timeline | None = None,
     *,
     treatment: Treatment = "personalized",
     utility: Utility | str = "utilitarian",
@@ -120,57 +128,66 @@ def make_policy(
     name
         One of `POLICY_NAMES`.
     problem, rewards, click_model
-        The world, for the oracle and for policies that take something of it for known. Of a world that
-        changes they know how it is at the start.
+        What the oracle knows, and what baselines know about positions; other policies need no problem. Of
+        a problem that changes, they know how it starts.
     treatment, utility
-        What to be good at.
+        What the policy maximises.
     coefficient
-        c of GreedyRank, UCBRank and TypeBlindUCB; that of the paper's experiment on Table 1 when left out.
+        c of GreedyRank, UCBRank and TypeBlindUCB; that of the paper's experiment on Table 1 by default.
     solver
-        How ThompsonRank, GreedyRank and UCBRank solve equal treatment.
-    estimator, smoothed
-        What GreedyRank and UCBRank estimate by, and whether they begin with pseudo-counts instead of an
-        initial phase.
+        Solver of equal treatment of ThompsonRank, GreedyRank and UCBRank.
     horizon
-        The number of rounds, for policies that are tuned to it.
+        Number of rounds, for policies that are tuned to it.
     memory
-        What of the past to learn from: ``window:ROUNDS`` or ``discount:ROUNDS``; all of it when left out.
+        Rounds to learn from: ``window:ROUNDS`` or ``discount:ROUNDS``; all by default.
+    estimator, smoothed
+        Estimator of GreedyRank and UCBRank, and whether they start with pseudo-counts instead of an initial
+        phase.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no policy, treatment, utility, solver or estimator of that name.
+    InvalidInputError
+        If a parameter is not valid, does not apply to the policy, or the policy needs a problem.
+    UnsolvableError
+        If the solver cannot maximise the utility.
 
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
-    >>> make_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
+    >>> make_policy("ucb-rank", treatment="equal").schedule.coefficient
     0.5
     >>> make_policy("top-rank-ordered", kdd2012()).order
     ((1, 0), (1, 0))
     """
-    _check_choices(name, estimator, smoothed)
+    _check_names(name, estimator, smoothed)
     rewards = None if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    told = non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
-    for option, value in told.items():
+    options = non_default_options(
+        coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed
+    )
+    for option, value in options.items():
         if option not in _OPTIONS_BY_POLICY.get(name, ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
-    told.pop("coefficient", None)
-    if told.pop("smoothed", False):
-        told["smoothing"] = Smoothing()
-    aim: dict[str, Any] = {"treatment": treatment, "utility": as_utility(utility), **told}
-    world = as_timeline(problem).problems[0]
+    if options.pop("smoothed", False):
+        options["smoothing"] = Smoothing()
+    options |= {"treatment": treatment, "utility": as_utility(utility)}
+    first = None if problem is None else as_timeline(problem).problems[0]
     if name in COEFFICIENT_POLICIES:
-        c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
-        policy = COEFFICIENT_POLICIES[name](c, **aim)
+        policy = COEFFICIENT_POLICIES[name](**options)
     elif name in (AUTO, ThompsonRank.name):
-        policy = ThompsonRank(max_reward=1.0 if rewards is None else rewards.scale, **aim)
+        policy = ThompsonRank(max_reward=1.0 if rewards is None else rewards.scale, **options)
     elif name == UniformRandom.name:
-        policy = UniformRandom(**aim)
+        policy = UniformRandom(**options)
     elif name == Oracle.name:
-        policy = Oracle(world, rewards=rewards, click_model=click_model, **aim)
+        policy = Oracle(_check_given(first, name), rewards=rewards, click_model=click_model, **options)
     else:
-        policy = _make_baseline(name, world, click_model, horizon, aim)
+        policy = _make_baseline(name, first, click_model, horizon, options)
     return policy if memory is None else Forgetful(policy, memory)
 
 
-def _check_choices(name: str, estimator: str, smoothed: object) -> None:
+def _check_names(name: str, estimator: str, smoothed: object) -> None:
     if name not in POLICY_NAMES:
         raise UnknownNameError("policy", name, POLICY_NAMES)
     if estimator not in get_args(EstimatorName):
@@ -179,8 +196,14 @@ def _check_choices(name: str, estimator: str, smoothed: object) -> None:
         raise InvalidInputError("smoothed", "must be true or false", smoothed)
 
 
+def _check_given(problem: Problem | None, name: str) -> Problem:
+    if problem is None:
+        raise InvalidInputError("problem", f"must be given for policy {name}", problem)
+    return problem
+
+
 def non_default_options(**options: Any) -> dict[str, Any]:
-    """Return which of the options that only some policies have a use for are not as they are by default.
+    """Return the options that differ from their defaults.
 
     Examples
     --------
@@ -191,7 +214,7 @@ def non_default_options(**options: Any) -> dict[str, Any]:
 
 
 def accepts_option(option: str, name: str, treatment: Treatment) -> bool:
-    """Return whether a policy has a use for an option of `make_policy`.
+    """Return whether a policy accepts an option of `make_policy` under a treatment.
 
     Examples
     --------
@@ -202,17 +225,19 @@ def accepts_option(option: str, name: str, treatment: Treatment) -> bool:
 
 
 def _make_baseline(
-    name: str, problem: Problem, click_model: ClickModel, horizon: int | None, aim: dict[str, Any]
+    name: str, problem: Problem | None, click_model: ClickModel, horizon: int | None, options: dict[str, Any]
 ) -> BaselinePolicy:
-    """Return a field policy, told what it takes for known."""
+    """Return a baseline with the information about positions that it assumes to know."""
     kind = BASELINES[name.removesuffix(ORDERED_SUFFIX)]
-    weights = click_model.position_weights(problem)
-    if aim["treatment"] == "equal":
-        weights = problem.arrival_rates[None, :] @ weights
-    if issubclass(kind, ExaminationBaselinePolicy):
-        aim["examination"] = weights.tolist()
-    if name.endswith(ORDERED_SUFFIX):
-        aim["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()
+    if name.endswith(ORDERED_SUFFIX) or issubclass(kind, ExaminationBaselinePolicy):
+        problem = _check_given(problem, name)
+        weights = click_model.position_weights(problem)
+        if options["treatment"] == "equal":
+            weights = problem.arrival_rates[None, :] @ weights
+        if issubclass(kind, ExaminationBaselinePolicy):
+            options["examination"] = weights.tolist()
+        else:
+            options["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()
     if horizon is not None and "horizon" in {field.name for field in fields(kind)}:
-        aim["horizon"] = horizon
-    return kind(**aim)
+        options["horizon"] = horizon
+    return kind(**options)

@@ -1,4 +1,4 @@
-"""Small dense algebra for a normal distribution that is known by its precision H = L Lᵀ."""
+"""Cholesky factors of small precision matrices H = L Lᵀ, and triangular solves."""
 
 import math
 
@@ -12,9 +12,10 @@ Floats = NDArray[np.float64]
 
 @compiled
 def cholesky_factor(precision: Floats, factor: Floats, min_pivot: float = 1e-6) -> None:
-    """Write the Cholesky factor of a symmetric matrix, of which only the lower triangle is read.
+    """Write the Cholesky factor L of a symmetric matrix, of which only the lower triangle is read.
 
-    It may be written over the matrix. Squared pivots are raised to the smallest: what is less is rounding.
+    Shapes are (n, n); the factor may overwrite the matrix. Squared pivots are at least ``min_pivot``, to
+    absorb rounding errors.
 
     Examples
     --------
@@ -36,7 +37,7 @@ def cholesky_factor(precision: Floats, factor: Floats, min_pivot: float = 1e-6) 
 
 @internal
 def solve_lower(factor: Floats, vector: Floats) -> None:
-    """Replace v by L⁻¹ v."""
+    """Replace v, shape (n,), by L⁻¹ v."""
     for row in range(vector.size):
         left = vector[row]
         for column in range(row):
@@ -46,31 +47,9 @@ def solve_lower(factor: Floats, vector: Floats) -> None:
 
 @inlined
 def solve_upper(factor: Floats, vector: Floats) -> None:
-    """Replace v by L⁻ᵀ v: standard normals by normals of precision L Lᵀ."""
+    """Replace v, shape (n,), by L⁻ᵀ v: standard normals by normals of precision L Lᵀ."""
     for row in range(factor.shape[0] - 1, -1, -1):
         left = vector[row]
         for column in range(row + 1, factor.shape[0]):
             left -= factor[column, row] * vector[column]
         vector[row] = left / factor[row, row]
-
-
-@inlined
-def softmax(logits: Floats, shares: Floats) -> None:
-    """Write e^θ_k / Σ e^θ.
-
-    Examples
-    --------
-    >>> shares = np.zeros(2)
-    >>> softmax(np.log([3.0, 1.0]), shares)
-    >>> shares
-    array([0.75, 0.25])
-    """
-    largest = logits[0]
-    for k in range(1, shares.size):
-        largest = max(largest, logits[k])
-    total = 0.0
-    for k in range(shares.size):
-        shares[k] = math.exp(logits[k] - largest)
-        total += shares[k]
-    for k in range(shares.size):
-        shares[k] /= total

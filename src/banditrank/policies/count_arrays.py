@@ -1,4 +1,4 @@
-"""The counts, kept up to date by policies."""
+"""The arrays of counts, as compiled functions update them."""
 
 from typing import NamedTuple, Protocol
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 class CountArrays(NamedTuple):
-    """The arrays of `Counts`, shared."""
+    """The arrays of `Counts`, not copied."""
 
     displays: Floats  # (N, K, M)
     rewards: Floats  # (N, K, M)
@@ -20,12 +20,12 @@ class CountArrays(NamedTuple):
 
 
 def arrays_of(counts: Counts) -> CountArrays:
-    """Return the arrays of the counts, not copies of them."""
+    """Return the arrays of counts, without copying them."""
     return CountArrays(counts.displays_by_position, counts.rewards_by_position, counts.arrivals)
 
 
 class HasCountArrays(Protocol):
-    """A state that holds the arrays of `Counts` among others."""
+    """A state that includes the arrays of `Counts`."""
 
     @property
     def displays(self) -> Floats:
@@ -41,8 +41,8 @@ class HasCountArrays(Protocol):
 
 
 @inlined
-def record(arrays: HasCountArrays, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
-    """Add one round to the counts."""
+def record_round(arrays: HasCountArrays, user_type: int, ranking: NDArray[np.uintp], rewards: Floats) -> None:
+    """Add one round: a ranking and its rewards, shape (K,) each."""
     arrays.arrivals[user_type] += 1.0
     for k in range(ranking.size):
         arrays.displays[user_type, k, ranking[k]] += 1.0

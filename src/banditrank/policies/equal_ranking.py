@@ -1,4 +1,4 @@
-"""Option 2 of Algorithms 2 and 3: one ranking for all, by estimated collective utility plus bonuses."""
+"""Equal ranking, option 2 of Algorithms 2 and 3: the best collective utility by estimates plus bonuses."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposures_of
 from banditrank.policies.base import Kernel
 from banditrank.policies.loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
@@ -13,45 +14,48 @@ from banditrank.policies.running_estimates import (
     INITIAL_ROUNDS,
     REFRESH_ROUNDS,
     UNREWARDED,
-    RunningEstimates,
     AugmentedCounts,
+    RunningEstimates,
+    init_running_estimates,
     try_explore,
     update_running_estimates,
-    init_running_estimates,
 )
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
 
 class CollectiveEstimates(NamedTuple):
-    """What the collective utility is estimated from."""
+    """Estimates of the collective utility."""
 
     estimates: RunningEstimates
     instance: Instance  # λ̂, ρ̂, μ̂ and Σ_i a_t ln t / N_ij
     inverse_exposures: Floats  # (N, M) 1 / N_ij
-    exposures: Floats  # (M,) room for N_ij of one type
+    exposures: Floats  # (M,) workspace for N_ij of one type
 
 
 class EqualState(NamedTuple):
-    """What is believed, and the room of the solver."""
+    """Estimates and solver."""
 
     collective: CollectiveEstimates
     solver: LoopSolver
 
     @property
     def estimates(self) -> RunningEstimates:
-        """What is known."""
+        """Running estimates."""
         return self.collective.estimates
 
 
 def init_equal(
-    counts: Counts, turn: NDArray[np.int64], augmented: AugmentedCounts | None, utility: Utility, solver: SolverName
+    counts: Counts,
+    turn: NDArray[np.int64],
+    augmented: AugmentedCounts | None,
+    utility: Utility,
+    solver: SolverName,
 ) -> EqualState:
-    """Return the state for counts and the chosen solver."""
+    """Return the state for counts and a solver."""
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     estimates = init_running_estimates(counts, turn, augmented)
     instance = Instance(np.zeros(n), estimates.evidence.preferences, np.zeros((n, m)), np.zeros(m))
@@ -59,13 +63,13 @@ def init_equal(
     if estimates.phase[UNREWARDED] == 0:
         for user_type in range(n):
             _update_means(collective, user_type)
-    workspace = init_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
-    return EqualState(collective, workspace)
+    loop_solver = init_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
+    return EqualState(collective, loop_solver)
 
 
 @compiled
 def _update_means(collective: CollectiveEstimates, user_type: int) -> None:
-    """Bring one type's μ̂ and 1/N up to date."""
+    """Update μ̂ and 1/N of one user type."""
     i = user_type
     estimates = collective.estimates
     exposures_of(estimates.displays, estimates.evidence.preferences, i, collective.exposures)
@@ -77,7 +81,7 @@ def _update_means(collective: CollectiveEstimates, user_type: int) -> None:
 
 @inlined
 def _update_weights(collective: CollectiveEstimates, bonus: float) -> None:
-    """Write λ̂ and each item's bonus, summed over types."""
+    """Write λ̂, and the bonus of each item summed over user types."""
     arrivals = collective.estimates.arrivals
     weights, bonuses = collective.instance.weights, collective.instance.bonuses
     total = 0.0
@@ -96,7 +100,7 @@ def _update_weights(collective: CollectiveEstimates, bonus: float) -> None:
 @inlined
 def _rank(
     state: EqualState,
-    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    user_type: int,  # noqa: ARG001 - all types get the same ranking
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
@@ -118,7 +122,9 @@ def _observe(
 ) -> None:
     collective = state.collective
     if update_running_estimates(collective.estimates, user_type, t, ranking, rewards):
-        if collective.estimates.phase[INITIAL_ROUNDS] == t or t % REFRESH_ROUNDS == 0:  # all estimates are new
+        if (
+            collective.estimates.phase[INITIAL_ROUNDS] == t or t % REFRESH_ROUNDS == 0
+        ):  # all estimates were recomputed
             for i in range(collective.instance.weights.size):
                 _update_means(collective, i)
         else:

@@ -1,4 +1,4 @@
-"""From what is believed of the world to one ranking for all, round after round: the solvers in the loop."""
+"""Solvers of equal treatment inside the simulation loop, which find one ranking per round."""
 
 from typing import NamedTuple, TypeAlias, get_args
 
@@ -9,7 +9,7 @@ from banditrank.compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies.base import Treatment
 from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
-from banditrank.solvers.branch_and_bound.search import Search, new_search, improve_ranking
+from banditrank.solvers.branch_and_bound.search import Search, improve_ranking, new_search
 from banditrank.solvers.branch_and_bound.tree import Tree, new_tree
 from banditrank.solvers.enumeration import EnumerationWorkspace, enumerate_rankings, new_enumeration_workspace
 from banditrank.solvers.instance import Instance, score_cells
@@ -19,8 +19,8 @@ from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
-MAX_GAP = 1e-2  # relative, of a ranking that a search ends with
-_MAX_NODES = 1000  # after which a round shows the best ranking so far
+MAX_GAP = 1e-2  # relative optimality gap at which a search ends
+_MAX_NODES = 1000  # after which a search returns the best ranking so far
 _MAX_OPEN_NODES = 400
 
 LOOP_SOLVERS: tuple[SolverName, ...] = (
@@ -30,11 +30,11 @@ LOOP_SOLVERS: tuple[SolverName, ...] = (
     "branch-and-bound",
     "spatial",
 )
-"""The solvers that can run in the loop."""
+"""Names of the solvers that can run in the loop."""
 
 
 class AssignmentLoopSolver(NamedTuple):
-    """Room for a linear utility."""
+    """Assignment, for a linear utility."""
 
     slope: float  # of the utility
     slopes: Floats  # (N,)
@@ -43,7 +43,7 @@ class AssignmentLoopSolver(NamedTuple):
 
 
 class EnumerationLoopSolver(NamedTuple):
-    """Room for any utility, by trying all rankings or a share of them."""
+    """Enumeration of all rankings, or of a random share of them, for any utility."""
 
     utility: CompiledUtility
     is_sampled: bool
@@ -51,18 +51,28 @@ class EnumerationLoopSolver(NamedTuple):
 
 
 class BranchAndBoundLoopSolver(NamedTuple):
-    """Room for any utility, by branch and bound."""
+    """Branch and bound, for any utility."""
 
     search: Search
     tree: Tree
-    latest: NDArray[np.uintp]  # (K,) the ranking of the last round that was solved
+    latest: NDArray[np.uintp]  # (K,) the ranking of the last solved round
 
 
 LoopSolver: TypeAlias = AssignmentLoopSolver | EnumerationLoopSolver | BranchAndBoundLoopSolver
 
 
 def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> None:
-    """Raise an error if a solver has no use, or is wrong for the utility whatever the size of the problem."""
+    """Check that a solver applies to a treatment and a utility, whatever the size of the problem.
+
+    Raises
+    ------
+    InvalidInputError
+        If a solver is given for personalized treatment.
+    UnknownNameError
+        If there is no such solver.
+    UnsolvableError
+        If the solver cannot maximise the utility, or cannot run in the loop.
+    """
     if treatment == "equal":
         choose_loop_solver(solver, utility, n_items=2, n_positions=1)
     elif solver != "auto":
@@ -70,29 +80,41 @@ def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> 
 
 
 def optimality_gaps(rounds: NDArray[np.int64]) -> Floats:
-    """Return gaps that fall as √(ln t / t), like what is known: a smaller one could not be told apart."""
+    """Return optimality gaps that decrease as √(ln t / t), as the error of the estimates does, shape (t,)."""
     return np.asarray(np.minimum(MAX_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds)))
 
 
 def choose_loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
-    """Return the solver to use in the loop: the one asked for, or for ``auto`` the first that fits."""
+    """Return the requested solver, or for ``auto`` the first that fits.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such solver.
+    UnsolvableError
+        If it cannot maximise the utility, solve problems of this size, or run in the loop.
+    """
     if solver not in get_args(SolverName):
         raise UnknownNameError("solver", solver, ("auto", *LOOP_SOLVERS))
     chosen = choose_solver(solver, utility, n_items=n_items, n_positions=n_positions)
     if chosen not in LOOP_SOLVERS:
-        raise UnsolvableError(f"solver {chosen} cannot rank round after round: use {', '.join(LOOP_SOLVERS)}")
+        raise UnsolvableError(f"solver {chosen} cannot run in every round: use {', '.join(LOOP_SOLVERS)}")
     return chosen
 
 
 def init_loop_solver(
     solver: SolverName, utility: Utility, *, n_user_types: int, n_items: int, n_positions: int
 ) -> LoopSolver:
-    """Return the room of a solver for instances of a size."""
+    """Return a solver with its workspace, for instances of a size."""
     n, m, k = n_user_types, n_items, n_positions
     if solver == "assignment":
-        return AssignmentLoopSolver(slope(utility), np.zeros(n), np.zeros((k, m)), new_assignment_workspace(m, k))
+        return AssignmentLoopSolver(
+            slope(utility), np.zeros(n), np.zeros((k, m)), new_assignment_workspace(m, k)
+        )
     if solver in ("enumeration", "sampling"):
-        return EnumerationLoopSolver(utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k))
+        return EnumerationLoopSolver(
+            utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k)
+        )
     tree = new_tree(n, m, k, capacity=_MAX_OPEN_NODES)
     return BranchAndBoundLoopSolver(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
 
@@ -101,7 +123,7 @@ def init_loop_solver(
 def _solve_by_assignment(
     solver: AssignmentLoopSolver,
     instance: Instance,
-    t: int,  # noqa: ARG001 - of no account, nor are the next two
+    t: int,  # noqa: ARG001 - exact, like the next two
     gap: float,  # noqa: ARG001
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
@@ -118,11 +140,11 @@ def _solve_by_enumeration(
     solver: EnumerationLoopSolver,
     instance: Instance,
     t: int,
-    gap: float,  # noqa: ARG001 - nothing is left open
+    gap: float,  # noqa: ARG001 - exact
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    # The paper leaves the schedule of the sampled share open but for its limit 1.
+    # The paper does not specify the schedule of the sampled share, except that its limit is 1.
     share = 1.0 - 1.0 / np.sqrt(t) if solver.is_sampled else 1.0
     enumerate_rankings(instance, solver.utility, share, rng, solver.workspace, ranking)
 
@@ -131,7 +153,7 @@ def _solve_by_enumeration(
 def _solve_by_search(
     solver: BranchAndBoundLoopSolver,
     instance: Instance,
-    t: int,  # noqa: ARG001 - of no account
+    t: int,  # noqa: ARG001 - the gap depends on it
     gap: float,
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
@@ -142,7 +164,11 @@ def _solve_by_search(
 
 
 @dispatch_on_type(
-    {AssignmentLoopSolver: _solve_by_assignment, EnumerationLoopSolver: _solve_by_enumeration, BranchAndBoundLoopSolver: _solve_by_search}
+    {
+        AssignmentLoopSolver: _solve_by_assignment,
+        EnumerationLoopSolver: _solve_by_enumeration,
+        BranchAndBoundLoopSolver: _solve_by_search,
+    }
 )
 def solve_in_loop(
     solver: LoopSolver,
@@ -152,5 +178,11 @@ def solve_in_loop(
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    """Write the best ranking: within a relative gap by search, of those tried in round t by sampling."""
-    raise NotImplementedError("only formulas call it")
+    """Write the best ranking, shape (K,): within a relative gap by search, among sampled ones by sampling.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is not called by a compiled function.
+    """
+    raise NotImplementedError("called by compiled functions only")

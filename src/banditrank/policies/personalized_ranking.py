@@ -1,4 +1,4 @@
-"""Option 1 of Algorithms 2 and 3: the best item, by mean plus bonus, to the position looked at most."""
+"""Personalized ranking, option 1 of Algorithms 2 and 3: the best items to the best positions, in order."""
 
 from typing import NamedTuple
 
@@ -6,25 +6,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.item_means import exposure_of, exposures_of
 from banditrank.estimators.position_preferences import estimate_preferences
 from banditrank.policies.base import Kernel
-from banditrank.policies.running_estimates import RunningEstimates, AugmentedCounts, try_explore, update_running_estimates, init_running_estimates
-from banditrank.counts.counts import Counts
+from banditrank.policies.running_estimates import (
+    AugmentedCounts,
+    RunningEstimates,
+    init_running_estimates,
+    try_explore,
+    update_running_estimates,
+)
 
 Floats = NDArray[np.float64]
-Indices = NDArray[np.uintp]  # unsigned: the compiler need not ask whether an index counts from the end
+Indices = NDArray[np.uintp]  # unsigned, so that compiled code has no negative indices to handle
 
-_MARGIN = 1.0 - 1e-9  # rounding must never decide what a full scan would decide otherwise
+_MARGIN = 1.0 - 1e-9  # closer comparisons are left to a full scan, as rounding could decide them
 
 
 class PersonalizedState(NamedTuple):
-    """Each type's leading items, and by how much they lead.
+    """The leading items of each user type, and an upper bound on the indices of the others.
 
-    The index of item j is (‖S_ij‖₁ + bonus) / N_ij. Between scans only shown items are looked at. An unshown
-    item's index can rise in two ways: the bonus grows, by at most bonus / bonus at the scan; and its exposure
-    shrinks through ρ̂, by at most the smallest ρ̂_k / ρ̂_k at the scan. While the leaders stay above the best
-    unshown index so inflated, a scan would find the same leaders.
+    The index of item j is (‖S_ij‖₁ + bonus) / N_ij. Between full scans only shown items are examined. The
+    index of an unshown item can rise in two ways: the bonus grows, by at most bonus / bonus at the scan; and
+    its exposure shrinks through ρ̂, by at most the smallest ρ̂_k / ρ̂_k at the scan. While the leaders stay
+    above the best unshown index inflated by both factors, a scan would find the same leaders.
     """
 
     estimates: RunningEstimates
@@ -32,9 +38,9 @@ class PersonalizedState(NamedTuple):
     positions: Indices  # (N, K) positions by decreasing ρ̂
     scan_inverses: Floats  # (N, K) 1 / ρ̂ at the last scan
     scan_bonuses: Floats  # (N,) the bonus at the last scan
-    challengers: Floats  # (N,) the best unshown index at the last scan; infinite to force one
+    challengers: Floats  # (N,) the best unshown index at the last scan; infinite to force a scan
     challengers_per_bonus: Floats  # (N,) the same over the bonus at the last scan
-    indices: Floats  # (M,) room
+    indices: Floats  # (M,) workspace
 
 
 def init_personalized(
@@ -65,7 +71,7 @@ def _rank(
 ) -> None:
     exploration, bonus = parameters[0], parameters[1]
     if try_explore(state.estimates, t, exploration, rng, ranking):
-        state.challengers[user_type] = np.inf  # unshown items are about to change
+        state.challengers[user_type] = np.inf  # unshown items are shown now
         state.challengers_per_bonus[user_type] = np.inf
     else:
         _follow_leaders(state, user_type, bonus, ranking)
@@ -82,7 +88,7 @@ def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, rank
     challenger = state.challengers[i]
     if bonus > state.scan_bonuses[i]:
         challenger = state.challengers_per_bonus[i] * bonus
-    ahead, in_order = True, True  # by a margin
+    ahead, in_order = True, True  # by `_MARGIN`
     last_earned, last_exposure = np.inf, 1.0
     for rank in range(ranking.size):  # indices are earned / exposure, compared without dividing
         item = state.leaders[i, rank]
@@ -104,11 +110,13 @@ def _follow_leaders(state: PersonalizedState, user_type: int, bonus: float, rank
 
 @compiled
 def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
-    """Find the leaders among all items. Ties go to the lower number."""
+    """Find the leaders among all items; ties go to the lower index."""
     i = user_type
     estimates, indices = state.estimates, state.indices
     preferences = estimates.evidence.preferences
-    estimate_preferences(estimates.displays, estimates.rewards, estimates.evidence, i)  # sheds rounding errors
+    estimate_preferences(
+        estimates.displays, estimates.rewards, estimates.evidence, i
+    )  # removes rounding errors
     exposures_of(estimates.displays, preferences, i, indices)
     for j in range(indices.size):
         indices[j] = (estimates.reward_totals[i, j] + bonus) / indices[j]
@@ -119,11 +127,11 @@ def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
                 best = j
         state.leaders[i, rank] = best
         indices[best] = -1.0
-    challenger = -1.0  # when every item is shown there is none
+    challenger = -1.0  # none if all items are shown
     for j in range(indices.size):
         challenger = max(challenger, indices[j])
     state.challengers[i] = challenger
-    state.challengers_per_bonus[i] = challenger / bonus  # infinite without a bonus: any growth is a scan
+    state.challengers_per_bonus[i] = challenger / bonus  # infinite without a bonus: any growth forces a scan
     state.scan_bonuses[i] = bonus
     for k in range(preferences.shape[1]):
         state.scan_inverses[i, k] = 1.0 / preferences[i, k]
@@ -134,7 +142,7 @@ def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
 def _reorder(state: PersonalizedState, user_type: int, bonus: float) -> bool:
     """Sort the leaders by decreasing index, and the positions; return whether the order is free of ties.
 
-    Among ties rounding would decide, and a full recomputation might decide otherwise.
+    Rounding would decide ties, and a full recomputation might decide otherwise.
     """
     i = user_type
     estimates, n_positions = state.estimates, state.leaders.shape[1]
@@ -161,7 +169,7 @@ def _reorder(state: PersonalizedState, user_type: int, bonus: float) -> bool:
 
 @compiled
 def _order_positions(state: PersonalizedState, user_type: int) -> None:
-    """Sort the positions by decreasing ρ̂; ties by number."""
+    """Sort the positions by decreasing ρ̂; ties go to the lower index."""
     i = user_type
     preferences = state.estimates.evidence.preferences
     for rank in range(1, state.positions.shape[1]):

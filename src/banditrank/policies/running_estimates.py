@@ -1,4 +1,4 @@
-"""What GreedyRank and UCBRank know at any moment: the counts, and Algorithm 1 kept up to date."""
+"""Running estimates of GreedyRank and UCBRank: Algorithm 1, updated incrementally after each round."""
 
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -6,41 +6,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.position_preferences import (
     PositionEvidence,
     empty_evidence,
     estimate_preferences,
     update_preferences,
 )
+from banditrank.policies.count_arrays import CountArrays, arrays_of, record_round
 from banditrank.policies.round_robin import round_robin
-from banditrank.policies.count_arrays import CountArrays, record, arrays_of
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
 AugmentedCounts: TypeAlias = tuple[Floats, Floats]
-"""Displays and rewards with pseudo-counts, shape (N, K, M): learned from in place of the counts."""
+"""Displays and rewards with pseudo-counts, shape (N, K, M) each, which replace the counts in estimates."""
 
-UNREWARDED, INITIAL_ROUNDS = range(2)  # places in Learner.clock
-REFRESH_ROUNDS = 1 << 14  # rounds between two runs of Algorithm 1 from the counts, which shed rounding errors
+UNREWARDED, INITIAL_ROUNDS = range(2)  # indices of RunningEstimates.phase
+REFRESH_ROUNDS = 1 << 14  # rounds between full runs of Algorithm 1, which remove rounding errors
 
 
 class RunningEstimates(NamedTuple):
-    """The counts and what follows from them."""
+    """The counts and the estimates from them."""
 
     displays: Floats  # (N, K, M)
     rewards: Floats  # (N, K, M)
     arrivals: Floats  # (N,)
     reward_totals: Floats  # (N, M)  ‖S_ij‖₁
     evidence: PositionEvidence
-    phase: NDArray[np.int64]  # (2,) cells without a reward, rounds of the initial phase
-    turn: NDArray[np.int64]  # (1,) I_explore, the place of the round-robin
-    counts: CountArrays  # the arrays of counts, whether or not those above are the same
-    is_separate: bool  # whether they are not
+    phase: NDArray[np.int64]  # (2,) cells without a reward, length of the initial phase
+    turn: NDArray[np.int64]  # (1,) I_explore, the turn of the round-robin exploration
+    counts: CountArrays  # the arrays of counts
+    is_separate: bool  # whether displays, rewards and arrivals are other arrays, with pseudo-counts
 
 
 class ExplorationState(Protocol):
-    """What is needed to tell whether a round explores."""
+    """The fields of a state that `try_explore` reads."""
 
     @property
     def displays(self) -> Floats:
@@ -48,17 +48,19 @@ class ExplorationState(Protocol):
 
     @property
     def phase(self) -> NDArray[np.int64]:
-        """As in `RunningEstimates`."""
+        """See `RunningEstimates`."""
 
     @property
     def turn(self) -> NDArray[np.int64]:
-        """As in `RunningEstimates`."""
+        """See `RunningEstimates`."""
 
 
-def init_running_estimates(counts: Counts, turn: NDArray[np.int64], augmented: AugmentedCounts | None = None) -> RunningEstimates:
-    """Return what is known from the counts, or from what was seen in their place.
+def init_running_estimates(
+    counts: Counts, turn: NDArray[np.int64], augmented: AugmentedCounts | None = None
+) -> RunningEstimates:
+    """Return the estimates from counts, or from augmented counts.
 
-    The arrays of counts, and the turn, are shared, not copied.
+    The arrays of counts and the turn are not copied.
     """
     arrays = arrays_of(counts)
     displays, rewards, arrivals = arrays if augmented is None else (*augmented, counts.arrivals.copy())
@@ -74,8 +76,10 @@ def init_running_estimates(counts: Counts, turn: NDArray[np.int64], augmented: A
 
 
 @inlined
-def update_running_estimates(estimates: RunningEstimates, user_type: int, t: int, ranking: NDArray[np.uintp], rewards: Floats) -> bool:
-    """Take in a round; return whether Algorithm 1's estimates are valid, as after the initial phase."""
+def update_running_estimates(
+    estimates: RunningEstimates, user_type: int, t: int, ranking: NDArray[np.uintp], rewards: Floats
+) -> bool:
+    """Update the estimates with a round; return whether they are valid, i.e. the initial phase is over."""
     i = user_type
     waiting = estimates.phase[UNREWARDED] > 0
     if waiting:
@@ -83,13 +87,13 @@ def update_running_estimates(estimates: RunningEstimates, user_type: int, t: int
             if rewards[k] > 0.0 and estimates.rewards[i, k, ranking[k]] <= 0.0:
                 estimates.phase[UNREWARDED] -= 1
     estimates.arrivals[i] += 1.0
-    for k in range(ranking.size):  # one loop: `record` and another take 3% longer
+    for k in range(ranking.size):  # one loop: calling `record_round` takes 3% longer
         j = ranking[k]
         estimates.displays[i, k, j] += 1.0
         estimates.rewards[i, k, j] += rewards[k]
         estimates.reward_totals[i, j] += rewards[k]
     if estimates.is_separate:
-        record(estimates.counts, i, ranking, rewards)
+        record_round(estimates.counts, i, ranking, rewards)
     if not waiting and t % REFRESH_ROUNDS > 0:
         update_preferences(estimates.displays, estimates.rewards, estimates.evidence, i, ranking)
     elif estimates.phase[UNREWARDED] == 0:
@@ -108,7 +112,7 @@ def try_explore(
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> bool:
-    """Write the ranking of the initial phase, or of a round that explores, if this is one."""
+    """Write a round-robin ranking and return True in the initial phase and in rounds that explore."""
     n_items = estimates.displays.shape[2]
     if estimates.phase[UNREWARDED] > 0:
         round_robin(t, n_items, ranking)

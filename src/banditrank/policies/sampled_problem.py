@@ -1,4 +1,4 @@
-"""The world that a policy drew when it chose a ranking: why it chose that one."""
+"""The posterior sample that a ranking was chosen for."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledProblem:
-    """What a policy took for true for one ranking: of one user type, or of all under equal treatment.
+    """A posterior sample of the problem: of one user type, or of all types under equal treatment.
 
     Attributes
     ----------
     arrival_rates
-        The weights of the types, shape (n,); 1 for a single one.
+        Weights of the user types, shape (n,); 1 for a single type.
     position_preferences
         Shape (n, K).
     item_means
-        Shape (n, M). A draw may exceed what is possible.
+        Shape (n, M). A sample may exceed the maximum reward.
     """
 
     arrival_rates: Floats

@@ -1,4 +1,4 @@
-"""ThompsonRank: posterior sampling where neither positions nor items are known."""
+"""ThompsonRank: Thompson sampling with unknown position preferences and item means."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.policies.loop_solvers import (
     LoopSolver,
     check_solver,
@@ -19,12 +19,18 @@ from banditrank.policies.loop_solvers import (
     optimality_gaps,
     solve_in_loop,
 )
-from banditrank.policies.posterior import Posterior, refit_posterior, update_posterior, init_posterior
+from banditrank.policies.posterior import (
+    Posterior,
+    init_posterior,
+    refit_posterior,
+    sample_means,
+    sample_preferences,
+    update_posterior,
+)
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.policies.world_draw import sample_means, sample_preferences
 from banditrank.solvers.instance import Instance
 from banditrank.solvers.solve import SolverName
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]
@@ -32,7 +38,7 @@ Indices = NDArray[np.uintp]
 
 
 class ThompsonPersonalizedState(NamedTuple):
-    """What is believed, and room for the draw of one type."""
+    """The posterior, and the last sample of one type."""
 
     posterior: Posterior
     preferences: Floats  # (K,)
@@ -42,7 +48,7 @@ class ThompsonPersonalizedState(NamedTuple):
 
 
 class ThompsonEqualState(NamedTuple):
-    """What is believed, the draw of all types, and the solver's room."""
+    """The posterior, the last sample of all types as the solver's instance, and the solver."""
 
     posterior: Posterior
     instance: Instance
@@ -53,7 +59,7 @@ class ThompsonEqualState(NamedTuple):
 def _rank_personalized(
     state: ThompsonPersonalizedState,
     user_type: int,
-    t: int,  # noqa: ARG001 - the counts say all
+    t: int,  # noqa: ARG001 - the posterior depends on counts alone
     parameters: Floats,  # noqa: ARG001
     rng: np.random.Generator,
     ranking: Indices,
@@ -81,7 +87,7 @@ def _observe(
 
 @internal
 def _sample_instance(posterior: Posterior, instance: Instance, rng: np.random.Generator) -> None:
-    """Write a draw of all types, and their shares of arrivals, each type counted once more than it came."""
+    """Write a posterior sample of all types, and their weights: arrivals plus 1, normalised."""
     n_user_types = posterior.arrivals.size
     total = float(n_user_types)
     for i in range(n_user_types):
@@ -99,7 +105,7 @@ def _sample_instance(posterior: Posterior, instance: Instance, rng: np.random.Ge
 @inlined
 def _rank_equal(
     state: ThompsonEqualState,
-    user_type: int,  # noqa: ARG001 - everybody is treated alike
+    user_type: int,  # noqa: ARG001 - all types get the same ranking
     t: int,
     parameters: Floats,
     rng: np.random.Generator,
@@ -115,26 +121,33 @@ _EQUAL_KERNEL = Kernel(_rank_equal, _observe)
 
 @dataclass(frozen=True, kw_only=True)
 class ThompsonRank(CompiledPolicy):
-    """Draw a world from what the counts say of positions and items, and show the ranking that is best in it.
+    """ThompsonRank: the best ranking for a posterior sample of positions and items.
 
-    The draw is joint: preferences ρ of each type from their posterior, then means μ given ρ. It needs no
-    initial phase, no order of positions and no horizon. Each call gives a fresh draw, so that rankings made
-    from counts that are behind still explore. See ``docs/thompson-rank.md``.
+    The sample is joint: preferences ρ of each type, then means μ given ρ. It needs no initial phase, no order
+    of positions and no horizon. Each call draws a new sample, so that rankings from stale counts still
+    explore. See ``docs/thompson-rank.md``.
 
     Parameters
     ----------
     treatment
-        ``personalized``: a ranking for each type. ``equal``: one for all.
+        ``personalized``: a ranking for each user type. ``equal``: one ranking for all.
     utility
-        What equal treatment maximises: a `Utility` or its name.
+        Utility that equal treatment maximises, or its name.
     solver
-        How equal treatment is solved; ``auto`` picks by the utility's shape.
-    largest_reward
-        What a reward cannot exceed: 1 for clicks.
+        Solver of equal treatment; ``auto`` chooses it by the utility.
+    max_reward
+        Maximum reward at a position; 1 for clicks.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is not valid.
+    UnsolvableError
+        If the solver cannot maximise the utility.
 
     Examples
     --------
-    An item that was hardly looked at is tried now and then:
+    An item with little exposure is explored from time to time:
 
     >>> counts = Counts.from_arrays([[[900], [9]]], [[[450], [3]]], [909])
     >>> rng = np.random.default_rng(1)
@@ -154,44 +167,50 @@ class ThompsonRank(CompiledPolicy):
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
         object.__setattr__(self, "utility", as_utility(self.utility))
-        check_number("largest_reward", self.max_reward, 1e-6, 1e9)
+        check_number("max_reward", self.max_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
         solver = self.solver if self.treatment == "equal" else None
-        return {**super().describe(), "solver": solver, "largest_reward": self.max_reward}
+        return {**super().describe(), "solver": solver, "max_reward": self.max_reward}
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
-        """Return the formulas for the treatment and the solver."""
+        """Return the compiled functions for the treatment.
+
+        Raises
+        ------
+        UnsolvableError
+            If the solver cannot solve problems of this size.
+        """
         if self.treatment == "personalized":
             return _PERSONALIZED_KERNEL
-        self._solver(n_items=n_items, n_positions=n_positions)  # refuses what is too large
+        self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
         return _EQUAL_KERNEL
 
-    def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - all follows from the counts
-        """Return the state for counts: what had been believed after those rounds."""
+    def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - the posterior depends on counts alone
+        """Return the posterior given counts, and workspaces."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         posterior = init_posterior(counts, self.max_reward)
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
             return ThompsonPersonalizedState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
-        solver = self._solver(n_items=m, n_positions=k)
-        workspace = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
+        solver = self._loop_solver(n_items=m, n_positions=k)
+        loop_solver = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
         instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
-        return ThompsonEqualState(posterior, instance, workspace)
+        return ThompsonEqualState(posterior, instance, loop_solver)
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the solver's gap."""
+        """Return the solver's optimality gap, shape (rounds, 1)."""
         return optimality_gaps(rounds)[:, None]
 
     def sampled_problem(self, state: Any) -> SampledProblem:
-        """Return the draw that the last ranking was best in: one type's, or all types' if treated equally."""
+        """Return the posterior sample of the last ranking: of one type, or of all under equal treatment."""
         if self.treatment == "personalized":
             means = state.means / state.posterior.unit
             return SampledProblem(np.ones(1), state.preferences[None].copy(), means[None])
         instance = state.instance
         return SampledProblem(instance.weights.copy(), instance.preferences.copy(), instance.means.copy())
 
-    def _solver(self, *, n_items: int, n_positions: int) -> SolverName:
+    def _loop_solver(self, *, n_items: int, n_positions: int) -> SolverName:
         return choose_loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

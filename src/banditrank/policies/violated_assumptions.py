@@ -1,4 +1,4 @@
-"""Where a world is not what a policy takes it for."""
+"""Assumptions of a policy that a problem violates."""
 
 from collections.abc import Iterator
 
@@ -13,46 +13,59 @@ from banditrank.policies.baselines.base import ExaminationBaselinePolicy, Ordere
 from banditrank.policies.forgetful import Forgetful
 
 
-def violations(
+def violated_assumptions(
     policy: Policy, problem: Problem | Timeline, *, rewards: Rewards, click_model: ClickModel
 ) -> tuple[str, ...]:
-    """Return each assumption of a policy that a world violates, as a sentence. It runs there all the same.
+    """Return each assumption of a policy that a problem violates, as a sentence.
+
+    A policy runs on any problem; its guarantees do not hold where an assumption is violated.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    problem, rewards, click_model
+        The problem that it learns.
 
     Examples
     --------
     >>> from banditrank import BernoulliRewards, UCBRank, kdd2012
     >>> from banditrank.model.cascade import CASCADE
-    >>> print(*violations(UCBRank(0.5), kdd2012(), rewards=BernoulliRewards(), click_model=CASCADE))
-    ucb-rank is made for single-look or position-based clicks, not for cascade.
+    >>> print(*violated_assumptions(UCBRank(), kdd2012(), rewards=BernoulliRewards(), click_model=CASCADE))
+    ucb-rank assumes single-look or position-based clicks, not cascade.
     """
     timeline = as_timeline(problem)
     return tuple(
-        f"{policy.name} {sentence}." for sentence in _violated(policy, timeline, rewards, click_model)
+        f"{policy.name} {sentence}." for sentence in _sentences(policy, timeline, rewards, click_model)
     )
 
 
-def _violated(policy: Policy, timeline: Timeline, rewards: Rewards, click_model: ClickModel) -> Iterator[str]:
+def _sentences(
+    policy: Policy, timeline: Timeline, rewards: Rewards, click_model: ClickModel
+) -> Iterator[str]:
     assumed = policy.assumptions
-    told = policy.inner if isinstance(policy, Forgetful) else policy  # who was told of positions
+    informed = (
+        policy.policy if isinstance(policy, Forgetful) else policy
+    )  # the one that knows about positions
     if assumed.click_models and click_model.name not in assumed.click_models:
-        yield f"is made for {' or '.join(assumed.click_models)} clicks, not for {click_model.name}"
+        yield f"assumes {' or '.join(assumed.click_models)} clicks, not {click_model.name}"
     if not assumed.allows_graded_rewards and (rewards.concentration > 0 or rewards.scale != 1):
-        yield f"is made for clicks, not for rewards {rewards}"
+        yield f"assumes clicks, not rewards {rewards}"
     if assumed.positions == "order":
-        yield from _misplaced_order(told, timeline)
+        yield from _wrong_order(informed, timeline)
     if assumed.positions == "examination":
-        yield from _mistaken_examination(told, timeline, click_model)
+        yield from _wrong_examination(informed, timeline, click_model)
     if (
         assumed.is_stationary
         and policy.memory is None
         and any(_differs(timeline.problems[0], later) for later in timeline.problems[1:])
     ):
-        yield "takes the world for one that stays as it is, and this one changes"
+        yield "assumes that the problem does not change"
     if policy.treatment == "equal" and assumed.is_utilitarian_only and policy.utility.shape != "linear":
-        yield f"seeks the most clicks, not the best {policy.utility} value"
+        yield f"maximises clicks, not {policy.utility} utility"
 
 
-def _misplaced_order(policy: Policy, timeline: Timeline) -> Iterator[str]:
+def _wrong_order(policy: Policy, timeline: Timeline) -> Iterator[str]:
     given = policy.order if isinstance(policy, OrderedBaselinePolicy) else None
     for problem in timeline.problems:
         rows = [range(problem.n_positions)] if given is None else given
@@ -60,30 +73,30 @@ def _misplaced_order(policy: Policy, timeline: Timeline) -> Iterator[str]:
         for i, name in enumerate(problem.user_types):
             order = list(rows[min(i, len(rows) - 1)])
             if (np.diff(looks[i, order]) > 0).any():
-                told = " > ".join(str(position + 1) for position in order)
-                yield f"takes positions for looked at in the order {told}, which user type {name} does not"
+                assumed = " > ".join(str(position + 1) for position in order)
+                yield f"assumes that positions are examined in the order {assumed}, unlike user type {name}"
                 return
 
 
-def _mistaken_examination(policy: Policy, timeline: Timeline, click_model: ClickModel) -> Iterator[str]:
+def _wrong_examination(policy: Policy, timeline: Timeline, click_model: ClickModel) -> Iterator[str]:
     if click_model.depends_on != "cells" or not isinstance(policy, ExaminationBaselinePolicy):
-        return  # said already, if it is the model: it is none that it is made for
+        return  # the click model itself is reported
     given = np.array(policy.examination)
     for problem in timeline.problems:
         if not np.allclose(given, click_model.position_weights(problem), atol=1e-6):
-            yield "was told other chances of a look at a position than every user type's"
+            yield "was given other examination probabilities than those of every user type"
             return
 
 
 def _differs(first: Problem, later: Problem) -> bool:
-    """Whether anything changes but which items there are."""
+    """Return whether anything changes, other than which items there are."""
     if not np.array_equal(first.arrival_rates, later.arrival_rates):
         return True
     if not np.array_equal(first.position_preferences, later.position_preferences):
         return True
-    means = {item: first.item_means[:, number] for number, item in enumerate(first.items)}
+    means = {item: first.item_means[:, index] for index, item in enumerate(first.items)}
     return any(
-        not np.array_equal(means[item], later.item_means[:, number])
-        for number, item in enumerate(later.items)
+        not np.array_equal(means[item], later.item_means[:, index])
+        for index, item in enumerate(later.items)
         if item in means
     )

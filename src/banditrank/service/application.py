@@ -15,10 +15,11 @@ from multiprocessing import parent_process
 from pathlib import Path
 from types import MappingProxyType
 
+from banditrank.dashboard.surface_monitor import SurfaceMonitors
 from banditrank.engine.engine import Engine
-from banditrank.engine.group_commit import Answer, Done, run_callbacks
-from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine.group_commit import CommitCallback, CommitOutcome, run_callbacks
 from banditrank.engine.surface import SURFACE_NAME
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.service import (
@@ -240,7 +241,7 @@ class Application:
             A 404 if there is none.
         """
         name = request.parameters["surface"]
-        live = self.engine.known(name)
+        live = self.engine.loaded(name)
         if live is not None:
             return live
         if re.fullmatch(SURFACE_NAME, name):
@@ -267,18 +268,22 @@ class Application:
         self.loop = asyncio.get_running_loop()
         self.pools = Pools()
         store = await self.pools.control.run(self.settings.open_store)
-        self.engine = await self.pools.control.run(
-            lambda: Engine(
-                store,
-                sync_seconds=self.settings.sync_seconds,
-                deliver=self._deliver,
-                bucket_seconds=self.settings.bucket_seconds,
-                truths=self._truths,
+        self.monitors = SurfaceMonitors(bucket_seconds=self.settings.bucket_seconds, problems=self._truths)
+        try:
+            self.engine = await self.pools.control.run(
+                lambda: Engine(
+                    store,
+                    sync_seconds=self.settings.sync_seconds,
+                    deliver=self._deliver,
+                    observe=self.monitors.observe,
+                )
             )
-        )
+        except BaseException:
+            self.monitors.close()
+            raise
         self.metrics = Metrics(self.engine, self._shared)
         self.vitals = Vitals(self.engine, self.metrics)
-        self.documents = SharedDocuments(self.engine, self.vitals, self.pools.dashboards)
+        self.documents = SharedDocuments(self.engine, self.monitors, self.vitals, self.pools.dashboards)
         self.readiness = Readiness(store, self.pools.control)
         await self._load_keys()
         self._begin("API key refresh", self._reload_keys, KEY_SECONDS)
@@ -299,6 +304,7 @@ class Application:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.to_thread(self.monitors.close)
         await asyncio.to_thread(self.engine.close)
         with contextlib.suppress(OSError):
             await self._share_metrics()
@@ -306,7 +312,7 @@ class Application:
         await asyncio.to_thread(self.engine.store.close)
         self.log.info("stopped")
 
-    def _deliver(self, calls: Sequence[tuple[Done, Answer]]) -> None:
+    def _deliver(self, calls: Sequence[tuple[CommitCallback, CommitOutcome]]) -> None:
         """Run commit callbacks in the event loop, a group at a time."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: no request is pending
             self.loop.call_soon_threadsafe(run_callbacks, calls)
@@ -326,7 +332,7 @@ class Application:
 
     async def _freeze_objects(self) -> None:
         """Exempt what lives as long as the process from garbage collection, when surfaces were opened."""
-        surfaces = {live.number for live in self.engine.surfaces()}
+        surfaces = {live.surface_id for live in self.engine.surfaces()}
         if self._frozen_surfaces is None or not surfaces <= self._frozen_surfaces:
             freeze_objects()
         self._frozen_surfaces = surfaces

@@ -77,7 +77,7 @@ async def _told(application: "Application", live: SurfaceRuntime, request: Reque
     told = 0.0
     tag = b""
     grid = await _grid(application, live)
-    while not live.is_gone and _may_read(application, live, request):
+    while not live.is_deleted and _may_read(application, live, request):
         now = loop.time()
         parts = []
         if now >= next_state:
@@ -111,7 +111,7 @@ def _may_read(application: "Application", live: SurfaceRuntime, request: Request
 async def _grid(application: "Application", live: SurfaceRuntime) -> tuple[int, int, int]:
     """Return where the series' buckets begin, how wide they are, and how many are closed."""
     buckets = await application.documents.closed(live)
-    return buckets.start, buckets.width, len(buckets.visits)
+    return buckets.start_ms, buckets.width_ms, len(buckets.visits)
 
 
 def _event(name: bytes, document: bytes) -> bytes:

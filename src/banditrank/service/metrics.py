@@ -96,7 +96,7 @@ class Metrics:
 
     def _tally(self) -> Tally:
         committer = self._engine.committer
-        return Tally(self._requests, committer.groups, committer.entries, committer.dropped)
+        return Tally(self._requests, committer.groups, committer.events, committer.dropped)
 
 
 class _Collected(Collector):
@@ -121,7 +121,7 @@ class _Collected(Collector):
         yield GaugeMetricFamily(
             "banditrank_surfaces_unreadable",
             "Surfaces that are not at work as they are in the store: the log says why.",
-            value=len(self._engine.unreadable),
+            value=len(self._engine.sync_errors),
         )
         for name, text, value in (
             ("groups", "Commits so far.", self._counted.groups),
@@ -131,7 +131,7 @@ class _Collected(Collector):
                 "Impression rankings that were not noted, because the store was too far behind.",
                 self._counted.dropped,
             ),
-            ("waiting", "Entries that wait to be written.", self._engine.committer.waiting),
+            ("waiting", "Entries that wait to be written.", self._engine.committer.queued),
         ):
             yield GaugeMetricFamily(f"banditrank_journal_{name}", text, value=value)
 
@@ -147,7 +147,7 @@ class _Collected(Collector):
         rounds = GaugeMetricFamily("banditrank_rounds", "Rankings that were counted.", labels=["surface"])
         for live in self._engine.surfaces():
             name = live.surface.name
-            age.add_metric([name], live.age)
+            age.add_metric([name], live.staleness_seconds)
             versions.add_metric([name], live.version)
             rounds.add_metric([name], live.rounds)
         yield from (age, versions, rounds)

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from banditrank.engine.surface import (
-    MAX_NAME_LENGTH,
     MAX_ITEMS,
+    MAX_NAME_LENGTH,
     MAX_POSITIONS,
     MAX_USER_TYPES,
     SURFACE_NAME,

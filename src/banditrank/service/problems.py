@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import msgspec
 
 from banditrank.errors import (
+    AlreadyExistsError,
     BanditRankError,
     ConflictingFeedbackError,
-    PurgedError,
-    InvalidInputError,
     ExpiredRankingError,
-    AlreadyExistsError,
+    InvalidInputError,
+    PrunedError,
     StoreError,
     UnknownRankingError,
     UnknownSurfaceError,
@@ -71,7 +71,7 @@ _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),
     (ExpiredRankingError, LAPSED),
-    (PurgedError, FORGOTTEN),
+    (PrunedError, FORGOTTEN),
     (ConflictingFeedbackError, CONTRADICTION),
     (StoreError, UNAVAILABLE),
 )

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -82,9 +81,7 @@ def _check_user_types(live: SurfaceRuntime, user_types: Sequence[str], principal
 
 
 def _ranked(live: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingAnswer]:
-    shown = live.rank_batch(user_types)
-    expires = datetime.fromtimestamp(shown[0].expires, UTC)
-    return [RankingAnswer(one.id, one.items, expires) for one in shown]
+    return [RankingAnswer(*ranking) for ranking in live.rank_batch(user_types)]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
@@ -134,7 +131,7 @@ class _Submission:
         engine, feedback = self._application.engine, self._feedback
         try:
             if self._principal.surfaces:
-                find = engine.ticket if may_read_store else engine.known_ticket
+                find = engine.issued_ranking if may_read_store else engine.cached_ranking
                 found = find(feedback.ranking)
                 if found is None:
                     return False
@@ -143,7 +140,7 @@ class _Submission:
                 feedback.ranking,
                 clicked=feedback.clicked,
                 reward=feedback.reward,
-                done=self._finish,
+                callback=self._finish,
                 may_read_store=may_read_store,
             )
         except Exception as error:  # noqa: BLE001 - rejects this feedback, not others of a batch

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from banditrank.dashboard.explain import explain
 from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
-from banditrank.dashboard.explanation import Explanation
+from banditrank.dashboard.explain import Explanation, explain
 from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError
 from banditrank.estimators.intervals import MAX_LEVEL, MIN_LEVEL
@@ -35,17 +34,17 @@ def _level(request: Request) -> float:
 
 async def _estimates(application: "Application", request: Request) -> Response:
     live, level = await application.surface(request), _level(request)
-    return await _report(application, lambda: report_estimates(live, level=level))
+    return await _report(application, lambda: report_estimates(live.counts(), level=level))
 
 
 async def _equality(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
-    return await _report(application, lambda: report_treatments(live))
+    return await _report(application, lambda: report_treatments(live.counts()))
 
 
 async def _explain(application: "Application", request: Request) -> Response:
     def explained() -> Explanation:
-        live, _ = application.engine.ticket(request.parameters["ranking"])
+        live, _ = application.engine.issued_ranking(request.parameters["ranking"])
         request.principal.check_surface(live.surface.name)
         return explain(application.engine, request.parameters["ranking"])
 

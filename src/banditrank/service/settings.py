@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.files import is_private
 from banditrank.service.hosts import is_loopback

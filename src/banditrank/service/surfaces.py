@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.engine.surface import Surface
+from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.messages import Request, Response
 from banditrank.service.models import NewItems, NewSurface, SurfaceAnswer, SurfaceChange, SurfaceList
 from banditrank.service.operations import Operation
@@ -38,7 +38,7 @@ async def _list(application: "Application", request: Request) -> Response:
 async def _create(application: "Application", request: Request) -> Response:
     request.principal.check_surface(request.body.name)
     surface = await application.pools.administration.run(Surface.from_dict, _given(request.body))
-    live = await application.pools.administration.run(application.engine.create, surface)
+    live = await application.pools.administration.run(application.engine.create_surface, surface)
     application.log_action(request, "surface created", surface=surface.name)
     return _response(live, 201)
 
@@ -54,14 +54,16 @@ async def _change(application: "Application", request: Request) -> Response:
     def changed(surface: Surface) -> Surface:
         return Surface.from_dict(surface.to_dict() | given)
 
-    live = await application.pools.administration.run(application.engine.change, live.surface.name, changed)
+    live = await application.pools.administration.run(
+        application.engine.update_surface, live.surface.name, changed
+    )
     application.log_action(request, "surface changed", surface=live.surface.name, settings=sorted(given))
     return _response(live)
 
 
 async def _delete(application: "Application", request: Request) -> Response:
     name = request.parameters["surface"]  # it may be one that cannot be read
-    await application.pools.administration.run(application.engine.delete, name)
+    await application.pools.administration.run(application.engine.delete_surface, name)
     application.log_action(request, "surface deleted", surface=name)
     return Response(204, b"")
 
@@ -70,7 +72,7 @@ async def _add_items(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
     names = request.body.items
     live = await application.pools.administration.run(
-        application.engine.change, live.surface.name, lambda surface: surface.with_items(names)
+        application.engine.update_surface, live.surface.name, lambda surface: surface.with_items(names)
     )
     application.log_action(request, "items added", surface=live.surface.name, items=len(names))
     return _response(live)
@@ -80,7 +82,7 @@ async def _retire_item(application: "Application", request: Request) -> Response
     live = await application.surface(request)
     item = request.parameters["item"]
     live = await application.pools.administration.run(
-        application.engine.change, live.surface.name, lambda surface: surface.with_retired([item])
+        application.engine.update_surface, live.surface.name, lambda surface: surface.with_retired([item])
     )
     application.log_action(request, "item retired", surface=live.surface.name, item=item)
     return _response(live)

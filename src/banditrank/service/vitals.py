@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from banditrank.dashboard.document_schemas import CheckDocument
+from banditrank.dashboard.document_schemas import HealthCheckDocument
 from banditrank.engine.engine import Engine
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.health_checks import Reading, checks_of
@@ -59,15 +59,15 @@ class Vitals:
         histories = {}
         for live in surfaces:
             reading = self._reading(live, answers)
-            history = self._histories.get(live.number)
+            history = self._histories.get(live.surface_id)
             if history is None:
                 history = _History([reading])
             else:
                 history.add(reading)
-            histories[live.number] = history
+            histories[live.surface_id] = history
         self._histories = histories
 
-    def checks(self, live: SurfaceRuntime) -> list[CheckDocument]:
+    def checks(self, live: SurfaceRuntime) -> list[HealthCheckDocument]:
         """Return whether all is well with a surface and with what all of them share."""
         now = self._reading(live)
         readings = [*self._history(live).readings, now]
@@ -77,24 +77,24 @@ class Vitals:
 
     def _history(self, live: SurfaceRuntime) -> "_History":
         """Return the readings of a surface; they begin when somebody first asks."""
-        if live.number not in self._histories:
-            self._histories[live.number] = _History([self._reading(live)])
-        return self._histories[live.number]
+        if live.surface_id not in self._histories:
+            self._histories[live.surface_id] = _History([self._reading(live)])
+        return self._histories[live.surface_id]
 
     def _reading(self, live: SurfaceRuntime, answers: Answers | None = None) -> Reading:
         committer, now = self._engine.committer, time.monotonic()
-        feedback_tracker, clock = live.monitor.feedback_tracker, self._engine.now()
+        feedback_tracker, clock = live.feedback_tracker, self._engine.now()
         return Reading(
             at=now,
-            age=live.age,
+            age=live.staleness_seconds,
             store_age=max(0.0, now - self._engine.last_sync),
-            waiting=committer.waiting,
+            waiting=committer.queued,
             dropped=committer.dropped,
             groups=committer.groups,
-            entries=committer.entries,
+            entries=committer.events,
             closed=feedback_tracker.closed,
-            missed=feedback_tracker.missed,
+            missed=feedback_tracker.unreported,
             pending=feedback_tracker.pending(now=clock),
-            delays=feedback_tracker.delays(0.5, 0.95),
+            delays=feedback_tracker.delay_quantiles(0.5, 0.95),
             answers=self._metrics.answers() if answers is None else answers,
         )

@@ -1,4 +1,4 @@
-"""Keeps the finished replications of a simulation, in memory and in a directory if there is one."""
+"""Finished replications of a simulation, in memory and optionally in a directory."""
 
 import time
 from collections.abc import Iterator
@@ -9,22 +9,27 @@ import numpy as np
 
 from banditrank import __version__
 from banditrank.errors import InvalidInputError
-from banditrank.policies.violated_assumptions import violations
+from banditrank.policies.violated_assumptions import violated_assumptions
 from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.result import SUMMARY_FILE, SimulationResult
 
-SAVE_INTERVAL_SECONDS = 10.0  # seconds between two savings of what is finished
+SAVE_INTERVAL_SECONDS = 10.0
 
 
 class ResultStore:
-    """What is finished and what is missing.
+    """Finished replications of an experiment.
 
     Parameters
     ----------
     experiment
         What is replicated.
     directory
-        Where to keep them. Replications of the same simulation that are there already are taken over.
+        Directory to save replications to. Those of the same experiment that it holds are loaded.
+
+    Raises
+    ------
+    InvalidInputError
+        If the directory holds another experiment, or is not writable.
     """
 
     def __init__(self, experiment: Experiment, directory: str | Path | None) -> None:
@@ -32,23 +37,23 @@ class ResultStore:
         self._directory = None if directory is None else Path(directory)
         self._finished: dict[int, Replication] = {}
         self._seconds = 0.0
-        self._saved = time.perf_counter()
+        self._saved_at = time.perf_counter()
         if self._directory is not None:
             self._open(self._directory)
 
     @property
     def missing(self) -> list[int]:
-        """The numbers of the replications still to run."""
-        return [number for number in range(self._experiment.replications) if number not in self._finished]
+        """Indices of the replications that are not finished."""
+        return [index for index in range(self._experiment.replications) if index not in self._finished]
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is finished."""
+        """Whether no replication is finished."""
         return not self._finished
 
     @contextmanager
-    def clock(self) -> Iterator[None]:
-        """Count the time that is spent within."""
+    def timed(self) -> Iterator[None]:
+        """Add the time spent in the context to the duration of the simulation."""
         start = time.perf_counter()
         try:
             yield
@@ -56,25 +61,25 @@ class ResultStore:
             self._seconds += time.perf_counter() - start
 
     def add(self, replication: Replication) -> None:
-        """Add a finished replication; every few seconds all are saved."""
-        self._finished[replication.number] = replication
-        if time.perf_counter() - self._saved > SAVE_INTERVAL_SECONDS:
+        """Add a finished replication; save if the last save is `SAVE_INTERVAL_SECONDS` ago."""
+        self._finished[replication.index] = replication
+        if time.perf_counter() - self._saved_at > SAVE_INTERVAL_SECONDS:
             self.save()
 
     def save(self) -> None:
-        """Save what is finished, if there is a directory for it."""
+        """Save the finished replications, if there is a directory."""
         if self._directory is not None:
             self._result(sorted(self._finished)).save(self._directory)
-            self._saved = time.perf_counter()
+            self._saved_at = time.perf_counter()
 
     def result(self) -> SimulationResult:
-        """Return what is finished of what was requested."""
-        wanted = self._experiment.replications
-        return self._result([number for number in sorted(self._finished) if number < wanted])
+        """Return the finished replications among the requested ones."""
+        requested = self._experiment.replications
+        return self._result([index for index in sorted(self._finished) if index < requested])
 
-    def _result(self, numbers: list[int]) -> SimulationResult:
+    def _result(self, indices: list[int]) -> SimulationResult:
         experiment = self._experiment
-        done = [self._finished[number] for number in numbers]
+        finished = [self._finished[index] for index in indices]
         return SimulationResult(
             policy=experiment.policy.describe(),
             problem=experiment.problem,
@@ -87,31 +92,31 @@ class ResultStore:
             fingerprint=experiment.policy.fingerprint(),
             requested=experiment.replications,
             checkpoints=experiment.checkpoints,
-            replications=np.array([replication.number for replication in done]),
-            regret=np.array([replication.regret for replication in done]),
-            optimal_rate=np.array([replication.optimal_rate for replication in done]),
-            initial_rounds=np.array([replication.initial_rounds for replication in done]),
+            replications=np.array([replication.index for replication in finished]),
+            regret=np.array([replication.regret for replication in finished]),
+            optimal_rate=np.array([replication.optimal_rate for replication in finished]),
+            initial_rounds=np.array([replication.initial_rounds for replication in finished]),
             seconds=self._seconds,
-            violations=violations(
+            violations=violated_assumptions(
                 experiment.policy,
                 experiment.problem,
                 rewards=experiment.rewards,
                 click_model=experiment.click_model,
             ),
-            counts=tuple(replication.counts for replication in done if replication.counts is not None),
+            counts=tuple(replication.counts for replication in finished if replication.counts is not None),
         )
 
     def _open(self, directory: Path) -> None:
-        """Take over what the directory holds, or make it, before any work is done."""
+        """Load the replications in the directory, or create it, before any work is done."""
         if (directory / SUMMARY_FILE).exists():
-            self._take_over(SimulationResult.load(directory))
+            self._load(SimulationResult.load(directory))
             return
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
 
-    def _take_over(self, saved: SimulationResult) -> None:
+    def _load(self, saved: SimulationResult) -> None:
         now = self.result()
         for field in (
             "policy",
@@ -131,7 +136,7 @@ class ResultStore:
             rule = "must be new or hold the same simulation, whose checkpoints differ"
             raise InvalidInputError("save directory", rule, str(self._directory))
         self._seconds = saved.seconds
-        for row, number in enumerate(saved.replications.tolist()):
-            self._finished[number] = Replication(
-                number, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])
+        for row, index in enumerate(saved.replications.tolist()):
+            self._finished[index] = Replication(
+                index, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])
             )

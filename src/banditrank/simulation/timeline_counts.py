@@ -1,4 +1,4 @@
-"""What a policy has seen of a world that changes, and what it remembers of that."""
+"""Counts of a simulation whose problem changes, and the segments between changes."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,110 +6,118 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
+from banditrank.counts.forgetting import Forgetting
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
-from banditrank.counts.counts import Counts
-from banditrank.counts.forgetting import BucketedCounts, Forgetting
+from banditrank.policies.forgetful import ForgettingCounts
 
 
 class Segment(NamedTuple):
-    """Rounds during which neither the world changes nor anything is forgotten."""
+    """Rounds during which the problem does not change and the policy forgets nothing."""
 
-    first: int
-    last: int
-    problem: int  # its number in the timeline
-    forgets: bool  # whether it begins with forgetting
+    first: int  # round
+    last: int  # round
+    problem: int  # index in the timeline
+    forgets: bool  # whether the policy forgets before the first round
 
 
 def segments(timeline: Timeline, forget_every: int | None, horizon: int) -> Iterator[Segment]:
-    """Give the stages of so many rounds.
-
-    Examples
-    --------
-    >>> world = Problem([1.0], [[1.0]], [[0.2, 0.6]])
-    >>> [segment[:2] for segment in segments(Timeline([world, world], [1, 7]), 5, 12)]
-    [(1, 5), (6, 6), (7, 10), (11, 12)]
-    """
-    forgetting = range(1, horizon + 1, forget_every) if forget_every else range(0)
-    firsts = sorted({1, *forgetting, *(start for start in timeline.starts if start <= horizon)})
-    numbers = np.searchsorted(timeline.starts, firsts, side="right") - 1
-    for first, after, number in zip(firsts, [*firsts[1:], horizon + 1], numbers.tolist(), strict=True):
-        yield Segment(first, after - 1, number, first > 1 and first in forgetting)
-
-
-class TimelineCounts:
-    """Counts of the items that can be shown now, and of all others for when they come back.
+    """Yield the segments of a simulation.
 
     Parameters
     ----------
     timeline
-        The world.
+        The problem and its changes.
+    forget_every
+        Rounds between two forgetting steps; None if the policy forgets nothing.
+    horizon
+        Number of rounds.
+
+    Examples
+    --------
+    >>> problem = Problem([1.0], [[1.0]], [[0.2, 0.6]])
+    >>> [segment[:2] for segment in segments(Timeline([problem, problem], [1, 7]), 5, 12)]
+    [(1, 5), (6, 6), (7, 10), (11, 12)]
+    """
+    forgetting = range(1, horizon + 1, forget_every) if forget_every else range(0)
+    firsts = sorted({1, *forgetting, *(start for start in timeline.starts if start <= horizon)})
+    problems = np.searchsorted(timeline.starts, firsts, side="right") - 1
+    for first, after, problem in zip(firsts, [*firsts[1:], horizon + 1], problems.tolist(), strict=True):
+        yield Segment(first, after - 1, problem, first > 1 and first in forgetting)
+
+
+class TimelineCounts:
+    """Counts of the items of the current problem; those of other items are kept until they return.
+
+    Parameters
+    ----------
+    timeline
+        The problem and its changes.
     memory
-        What is forgotten; nothing if there is none.
+        Memory of the policy; None if it forgets nothing.
     n_user_types
-        N, or 1 for a policy that does not tell types apart.
+        N, or 1 for a policy that does not distinguish user types.
+
+    Attributes
+    ----------
+    counts
+        Counts of the items of the current problem.
     """
 
     def __init__(self, timeline: Timeline, memory: Forgetting | None, n_user_types: int) -> None:
-        self._numbers = {item: number for number, item in enumerate(timeline.items)}
+        self._item_indices = {item: index for index, item in enumerate(timeline.items)}
         self._all = Counts.empty(
-            n_user_types=n_user_types, n_items=len(self._numbers), n_positions=timeline.n_positions
+            n_user_types=n_user_types, n_items=len(self._item_indices), n_positions=timeline.n_positions
         )
-        self._at_bucket_start = self._all
-        self._buckets = None if memory is None else BucketedCounts(memory)
-        self._shown = self._items_of(timeline.problems[0])
-        self.counts = self._all.select_items(self._shown)
+        self._forgetting = None if memory is None else ForgettingCounts(memory, self._all)
+        self._current = self._items_of(timeline.problems[0])
+        self.counts = self._all.select_items(self._current)
 
-    def changes(self, problem: Problem) -> bool:
-        """Whether items come or go when a problem begins."""
-        return not np.array_equal(self._shown, self._items_of(problem))
+    def has_other_items(self, problem: Problem) -> bool:
+        """Return whether a problem has other items than the current one."""
+        return not np.array_equal(self._current, self._items_of(problem))
 
-    def enter(self, problem: Problem) -> NDArray[np.intp]:
-        """Go over to a problem's items; return each one's number until now, −1 for a new one, shape (M,)."""
-        self._put_back()
-        before, self._shown = self._shown, self._items_of(problem)
-        self.counts = self._all.select_items(self._shown)
-        until_now = np.full(len(self._numbers), -1, dtype=np.intp)
-        until_now[before] = np.arange(len(before))
-        return until_now[self._shown]
+    def switch_to(self, problem: Problem) -> NDArray[np.intp]:
+        """Switch to the items of a problem.
 
-    def count_rounds(self) -> None:
-        """Bring the number of rounds up to date: compiled loops count arrivals only."""
+        Returns
+        -------
+        ndarray
+            Previous index of each item, −1 for a new one, shape (M,).
+        """
+        self._write_back()
+        before, self._current = self._current, self._items_of(problem)
+        self.counts = self._all.select_items(self._current)
+        previous = np.full(len(self._item_indices), -1, dtype=np.intp)
+        previous[before] = np.arange(len(before))
+        return previous[self._current]
+
+    def update_rounds(self) -> None:
+        """Set the number of rounds from the arrivals, which compiled loops count."""
         self.counts.rounds = round(float(self.counts.arrivals.sum()))
 
     def forget(self) -> None:
-        """End a bucket: from here on counts are what is remembered."""
-        self._put_back()
-        if self._buckets is not None:
-            self._buckets.add(_difference(self._all, self._at_bucket_start))
-            self._remember(self._buckets.weighted_total(self._all))
+        """End a time bucket; the counts become what the policy remembers."""
+        self._write_back()
+        if self._forgetting is not None:
+            self._replace(self._forgetting.end_bucket(self._all))
 
-    def forget_everything(self) -> None:
-        """Start afresh."""
-        self._remember(self._all.scaled(0.0))
+    def reset(self) -> None:
+        """Set all counts to zero."""
+        self._replace(self._all.scaled(0.0))
 
-    def _remember(self, counts: Counts) -> None:
+    def _replace(self, counts: Counts) -> None:
         self._all = counts
-        self._at_bucket_start = counts.copy()
-        self.counts = counts.select_items(self._shown)
+        self.counts = counts.select_items(self._current)
 
     def _items_of(self, problem: Problem) -> NDArray[np.intp]:
-        return np.array([self._numbers[item] for item in problem.items], dtype=np.intp)
+        return np.array([self._item_indices[item] for item in problem.items], dtype=np.intp)
 
-    def _put_back(self) -> None:
+    def _write_back(self) -> None:
         counts, everything = self.counts, self._all.copy()
-        everything.displays_by_position[:, :, self._shown] = counts.displays_by_position
-        everything.rewards_by_position[:, :, self._shown] = counts.rewards_by_position
+        everything.displays_by_position[:, :, self._current] = counts.displays_by_position
+        everything.rewards_by_position[:, :, self._current] = counts.rewards_by_position
         everything.arrivals[:] = counts.arrivals
         everything.rounds = counts.rounds
         self._all = everything
-
-
-def _difference(after: Counts, before: Counts) -> Counts:
-    """Return what was added; rounding must not make it negative."""
-    return Counts(
-        np.maximum(after.displays_by_position - before.displays_by_position, 0.0),
-        np.maximum(after.rewards_by_position - before.rewards_by_position, 0.0),
-        np.maximum(after.arrivals - before.arrivals, 0.0),
-        max(after.rounds - before.rounds, 0),
-    )

@@ -1,4 +1,4 @@
-"""The best assignment of items to positions, when a ranking's worth is a sum over its cells."""
+"""Linear assignment of items to positions: the best ranking when its value is a sum over cells."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from banditrank.compilation import compiled, inlined, internal
 from banditrank.errors import InvalidInputError
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.instance import Instance, score_cells
-from banditrank.solvers.solver import SolverOptions, Solver, SolverResult
+from banditrank.solvers.solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
@@ -17,21 +17,21 @@ Indices = NDArray[np.intp]
 
 
 class AssignmentWorkspace(NamedTuple):
-    """Working room of `assign`, and the prices of the last solution: the next one starts from them."""
+    """Workspace of `assign`, and the prices of the last solution, from which the next one starts."""
 
-    prices: Floats  # (M,) what taking an item costs the other positions; 0 for items not shown
+    prices: Floats  # (M,) dual prices of the items; 0 for unassigned ones
     distances: Floats  # (M,)
-    position_of: Indices  # (M,) −1 for items not shown
+    position_of: Indices  # (M,) −1 for unassigned items
     came_from: Indices  # (M,)
-    reached: Indices  # (M,) 1 for items that the search has reached
+    reached: Indices  # (M,) 1 for items that the shortest-path search has reached
     item_at: Indices  # (K,)
-    delays: Floats  # (K,) by how much a price must fall before a position wants the item
-    wanted: Indices  # (K,) which item it then wants
+    delays: Floats  # (K,) by how much a price must fall before a position prefers another item
+    wanted: Indices  # (K,) the item that it then prefers
     settled: Indices  # (K,) 1 for positions whose delay is final
 
 
 def new_assignment_workspace(n_items: int, n_positions: int) -> AssignmentWorkspace:
-    """Return room for problems of a size."""
+    """Allocate a workspace for the given sizes."""
     return AssignmentWorkspace(
         np.zeros(n_items),
         np.zeros(n_items),
@@ -49,11 +49,11 @@ def new_assignment_workspace(n_items: int, n_positions: int) -> AssignmentWorksp
 def assign(scores: Floats, n_items: int, workspace: AssignmentWorkspace, ranking: NDArray[np.uintp]) -> float:
     """Write the ranking that maximises Σ_k scores[k, ranking[k]] over the first items, and return that sum.
 
-    Where an item may not stand the score is −∞; so is the sum if no ranking is allowed.
+    A score of −∞ forbids a cell; the sum is −∞ if no ranking is feasible.
 
-    Shortest augmenting paths (Jonker and Volgenant 1987), rows being positions. Prices left by an earlier
-    call make most positions find their item at once. They prove optimality only if items that end up unshown
-    cost nothing; the price of one that does is lowered until it does not, or is shown.
+    Shortest augmenting paths (Jonker and Volgenant 1987), with positions as rows. The prices of an earlier
+    call let most positions find their item at once. Prices prove optimality only if unassigned items have
+    price 0: the price of one that does not is lowered until it is 0, or the item is assigned.
     """
     if not _match(scores, n_items, workspace):
         for j in range(n_items):
@@ -92,8 +92,10 @@ def _match(scores: Floats, n_items: int, workspace: AssignmentWorkspace) -> bool
 
 
 @internal
-def _augment(scores: Floats, n_items: int, workspace: AssignmentWorkspace, start: int, best_gain: float) -> bool:
-    """Give one more position an item, moving others along the cheapest chain; return whether there is one."""
+def _augment(
+    scores: Floats, n_items: int, workspace: AssignmentWorkspace, start: int, best_gain: float
+) -> bool:
+    """Assign an item to one more position along the shortest augmenting path; return whether there is one."""
     for j in range(n_items):
         workspace.distances[j] = best_gain - (scores[start, j] - workspace.prices[j])
         workspace.came_from[j] = start
@@ -119,7 +121,7 @@ def _augment(scores: Floats, n_items: int, workspace: AssignmentWorkspace, start
                     workspace.came_from[j] = k
     for j in range(n_items):
         if workspace.reached[j] == 1:
-            workspace.prices[j] += max(0.0, distance - workspace.distances[j])  # no less than 0 but for rounding
+            workspace.prices[j] += max(0.0, distance - workspace.distances[j])  # negative only by rounding
     item = nearest
     while True:
         k = workspace.came_from[item]
@@ -131,11 +133,12 @@ def _augment(scores: Floats, n_items: int, workspace: AssignmentWorkspace, start
 
 @internal
 def _lower_price(scores: Floats, workspace: AssignmentWorkspace, item: int) -> None:
-    """Lower the price of an unshown item until it is 0, or the item takes the place of one whose price is.
+    """Lower the price of an unassigned item until it is 0, or the item replaces one whose price is 0.
 
-    As the price falls, positions come to want the item, one after the other; the prices of the items that
-    they hold then fall with it, or they would let them go. The first price to reach 0 ends it: if that is the
-    item's own nothing moves, and if not the item of that price is let go, and others move along the chain.
+    As the price falls, positions come to prefer the item, one after the other; the prices of the items that
+    they hold then fall with it, or they would release them. The first price to reach 0 ends the search: if it
+    is the item's own, the assignment is unchanged; otherwise the item of that price is released, and the
+    others move along the path.
     """
     n_positions = workspace.item_at.size
     for k in range(n_positions):
@@ -153,16 +156,18 @@ def _lower_price(scores: Floats, workspace: AssignmentWorkspace, item: int) -> N
         if nearest < 0:
             break
         workspace.settled[nearest] = 1
-        let_go = workspace.item_at[nearest]
-        if delay + workspace.prices[let_go] < fall:
-            fall, last = delay + workspace.prices[let_go], nearest
+        released = workspace.item_at[nearest]
+        if delay + workspace.prices[released] < fall:
+            fall, last = delay + workspace.prices[released], nearest
         for k in range(n_positions):
             if workspace.settled[k] == 0:
                 held = workspace.item_at[k]
-                slack = (scores[k, held] - workspace.prices[held]) - (scores[k, let_go] - workspace.prices[let_go])
+                slack = (scores[k, held] - workspace.prices[held]) - (
+                    scores[k, released] - workspace.prices[released]
+                )
                 if delay + max(0.0, slack) < workspace.delays[k]:
                     workspace.delays[k] = delay + max(0.0, slack)
-                    workspace.wanted[k] = let_go
+                    workspace.wanted[k] = released
     for k in range(n_positions):
         if workspace.settled[k] == 1 and workspace.delays[k] < fall:
             held = workspace.item_at[k]
@@ -191,6 +196,11 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
     scores
         Shape (K, M), finite, with K ≤ M.
 
+    Raises
+    ------
+    InvalidInputError
+        If the scores have another shape, or are not finite.
+
     Examples
     --------
     >>> best_assignment([[3.0, 2.0, 0.0], [3.0, 1.0, 0.0]])
@@ -207,8 +217,8 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
 
 
 def slope(utility: Utility) -> float:
-    """Return the slope of a linear utility: what a unit of value weighs against a unit of bonus."""
-    return float(utility.of(1.0) - utility.of(0.0))
+    """Return the slope of a linear utility."""
+    return float(utility.evaluate(1.0) - utility.evaluate(0.0))
 
 
 def _unsupported_reason(utility: Utility, _items: int, _positions: int) -> str | None:
@@ -219,7 +229,7 @@ def _run(instance: Instance, utility: Utility, _: SolverOptions) -> SolverResult
     scores = np.zeros((instance.n_positions, instance.n_items))
     score_cells(instance, slope(utility) * instance.weights, instance.n_items, scores)
     ranking, total = best_assignment(scores)
-    constant = float(utility.of(0.0)) * instance.weights.sum()
+    constant = float(utility.evaluate(0.0)) * instance.weights.sum()
     return SolverResult(ranking, total + constant, 1)
 
 

@@ -1,6 +1,6 @@
-"""The best ranking by trying all of them, or a random share of them: the paper's own methods.
+"""The best ranking by enumeration of all rankings, or of a random share of them: the paper's own methods.
 
-P(M, K) = M! / (M − K)! rankings are tried, so this is for small problems; `MAX_ENUMERATED_RANKINGS` says how small.
+There are P(M, K) = M! / (M − K)! rankings; at most `MAX_ENUMERATED_RANKINGS` are supported.
 """
 
 import math
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import compiled
 from banditrank.solvers.instance import Instance
-from banditrank.solvers.solver import SolverOptions, Solver, SolverResult
+from banditrank.solvers.solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities.formulas import CompiledUtility, collective
 from banditrank.utilities.utility import Utility
 
@@ -22,17 +22,17 @@ MAX_ENUMERATED_RANKINGS = 1_000_000
 
 
 class EnumerationWorkspace(NamedTuple):
-    """Working room of `enumerate_rankings`."""
+    """Workspace of `enumerate_rankings`."""
 
     values: Floats  # (K + 1, N) each type's value of the first k positions
-    bonuses: Floats  # (K + 1,) their items' bonuses
-    items: Indices  # (K,) the ranking being tried
+    bonuses: Floats  # (K + 1,) the sum of their items' bonuses
+    items: Indices  # (K,) the current ranking
     shown: Indices  # (M,) 1 for items in it
-    tried: Indices  # (1,) how many rankings were tried
+    tried: Indices  # (1,) number of rankings evaluated
 
 
 def new_enumeration_workspace(n_user_types: int, n_items: int, n_positions: int) -> EnumerationWorkspace:
-    """Return room for problems of a size."""
+    """Allocate a workspace for the given sizes."""
     return EnumerationWorkspace(
         np.zeros((n_positions + 1, n_user_types)),
         np.zeros(n_positions + 1),
@@ -43,7 +43,7 @@ def new_enumeration_workspace(n_user_types: int, n_items: int, n_positions: int)
 
 
 def count_rankings(n_items: int, n_positions: int) -> int:
-    """Return P(M, K).
+    """Return the number of rankings, P(M, K).
 
     Examples
     --------
@@ -64,17 +64,21 @@ def enumerate_rankings(
 ) -> float:
     """Write the ranking that maximises Γ(σ) + Σ_k bonus of its items, and return that maximum.
 
-    With a share below 1 each ranking is tried with that probability only (section 4.2, case 3, of the paper);
-    if none is, the ranking is drawn uniformly. The first of equals wins.
+    With a share below 1 each ranking is evaluated with that probability (section 4.2, case 3, of the paper);
+    if none is, a ranking is drawn uniformly. Ties go to the first.
 
     Parameters
     ----------
     instance, utility
-        What to maximise.
+        The objective.
     share
-        δ: the share of rankings to try.
+        δ: the probability of evaluating a ranking.
     rng
-        Drawn from only when the share is below 1.
+        Used only if the share is below 1.
+    workspace
+        Overwritten; ``tried`` is the number of rankings evaluated.
+    ranking
+        The result, shape (K,).
     """
     weights, preferences, means, bonuses = instance
     n_user_types, n_positions = preferences.shape
@@ -100,7 +104,9 @@ def enumerate_rankings(
             continue
         workspace.items[depth] = item
         for i in range(n_user_types):
-            workspace.values[depth + 1, i] = workspace.values[depth, i] + preferences[i, depth] * means[i, item]
+            workspace.values[depth + 1, i] = (
+                workspace.values[depth, i] + preferences[i, depth] * means[i, item]
+            )
         workspace.bonuses[depth + 1] = workspace.bonuses[depth] + bonuses[item]
         if depth + 1 < n_positions:
             workspace.shown[item] = 1
@@ -109,7 +115,9 @@ def enumerate_rankings(
             continue
         if share < 1.0 and rng.random() >= share:
             continue
-        total = collective(utility, weights, workspace.values[n_positions]) + float(workspace.bonuses[n_positions])
+        total = collective(utility, weights, workspace.values[n_positions]) + float(
+            workspace.bonuses[n_positions]
+        )
         workspace.tried[0] += 1
         if total > best or workspace.tried[0] == 1:
             best = total
@@ -122,7 +130,7 @@ def enumerate_rankings(
 
 @compiled
 def draw_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.uintp]) -> None:
-    """Write a ranking drawn uniformly; ``items`` is room of shape (M,)."""
+    """Write a ranking drawn uniformly; ``items`` is scratch of shape (M,)."""
     for j in range(items.size):
         items[j] = j
     for k in range(ranking.size):
@@ -132,35 +140,35 @@ def draw_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.u
 
 
 def describe_excess(limit: int, n_items: int, n_positions: int) -> str | None:
-    """Return what a size makes, in words, if that is more rankings than the limit."""
+    """Return the limit and the number of rankings in words if the number exceeds the limit, or None."""
     rankings = count_rankings(n_items, n_positions)
     if rankings <= limit:
         return None
-    return f"{limit:,} rankings, got {n_items} items in {n_positions} positions make {rankings:,} rankings"
+    return f"{limit:,} rankings, got {n_items} items in {n_positions} positions: {rankings:,} rankings"
 
 
 def _unsupported_reason(_: Utility, n_items: int, n_positions: int) -> str | None:
     excess = describe_excess(MAX_ENUMERATED_RANKINGS, n_items, n_positions)
-    return excess and f"tries at most {excess}"
+    return excess and f"supports at most {excess}"
 
 
 def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
-    return _try(instance, utility, options, 1.0)
+    return _enumerate(instance, utility, options, 1.0)
 
 
-def _run_share(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
-    """Try a share of the rankings, which says nothing about the others."""
-    result = _try(instance, utility, options, options.share)
+def _run_sampling(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
+    """Evaluate a share of the rankings; there is no bound on the others."""
+    result = _enumerate(instance, utility, options, options.share)
     return result if options.share == 1.0 else result._replace(upper_bound=np.inf)
 
 
-def _try(instance: Instance, utility: Utility, options: SolverOptions, share: float) -> SolverResult:
+def _enumerate(instance: Instance, utility: Utility, options: SolverOptions, share: float) -> SolverResult:
     ranking = np.zeros(instance.n_positions, dtype=np.uintp)
     workspace = new_enumeration_workspace(instance.n_user_types, instance.n_items, instance.n_positions)
-    rng = np.random.default_rng(options.seed)  # drawn from only if some rankings are left out
+    rng = np.random.default_rng(options.seed)  # used only for sampling
     best = enumerate_rankings(instance, utility.compiled(), share, rng, workspace, ranking)
     return SolverResult(ranking.astype(np.intp), best, int(workspace.tried[0]))
 
 
 SOLVER = Solver(_unsupported_reason, _run)
-SAMPLING_SOLVER = Solver(_unsupported_reason, _run_share)
+SAMPLING_SOLVER = Solver(_unsupported_reason, _run_sampling)

@@ -1,4 +1,4 @@
-"""What a method of solving is, so that each can be called by name."""
+"""The interface of solvers: options, progress and result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from banditrank.utilities.utility import Utility
 
 
 class Progress(NamedTuple):
-    """How far a search has come."""
+    """Progress of a search."""
 
     nodes: int
     value: float
@@ -18,26 +18,26 @@ class Progress(NamedTuple):
 
 
 def always_continue(_: Progress) -> bool:
-    """Let a search go on."""
+    """Return True: the default of ``on_progress``."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class SolverOptions:
-    """How much work a solver may do, and where it starts.
+    """Stopping criteria and starting point of a solver.
 
     Parameters
     ----------
     target_gap
-        It may stop when it is this close to the best.
+        Relative gap at which the solver may stop.
     deadline
-        It must stop at this reading of `time.perf_counter`, with the best that it has.
+        Reading of `time.perf_counter` at which the solver returns the best ranking so far.
     warm_start
         A ranking to start from.
     share, seed
-        For sampling: the share of rankings to try, and the seed of its randomness.
+        For sampling: the share of rankings to evaluate, and the seed.
     on_progress
-        Called every few nodes of a search, which stops with the best that it has if False is returned.
+        Called every few nodes; if it returns False, the solver returns the best ranking so far.
     """
 
     target_gap: float
@@ -49,7 +49,7 @@ class SolverOptions:
 
 
 class SolverResult(NamedTuple):
-    """What a method found."""
+    """The best ranking found, an upper bound on any ranking's value, and the number of nodes explored."""
 
     ranking: Ranking
     upper_bound: float
@@ -57,14 +57,14 @@ class SolverResult(NamedTuple):
 
 
 def no_preparation() -> None:
-    """Prepare nothing."""
+    """Do nothing: the default of ``prepare``."""
 
 
 class Solver(NamedTuple):
-    """A way to solve equal treatment."""
+    """A solver of equal treatment."""
 
     unsupported_reason: Callable[[Utility, int, int], str | None]
-    """Return why it cannot solve a utility with that many items and positions, in words, or nothing."""
+    """Return why the solver does not support a utility, number of items and number of positions, or None."""
     run: Callable[[Instance, Utility, SolverOptions], SolverResult]
     prepare: Callable[[], None] = no_preparation
-    """Compile what takes long to compile, before the clock starts."""
+    """Compile the solver's formulas, before the time limit starts."""

@@ -1,1 +1,1 @@
-"""Where counts live: stores behind one contract."""
+"""Stores of surfaces, impressions, counts and API keys."""

@@ -1,4 +1,4 @@
-"""Addresses of stores: the options of our own in them, and what of them may be shown."""
+"""Store addresses: options, redaction and validation."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from banditrank.errors import InvalidInputError
 
-_LIKE_A_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(//)?", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(//)?", re.IGNORECASE)
 _WITHOUT_SECRETS = re.compile(r"((sqlite|memory):)?[^:@?=]*", re.IGNORECASE)
 _USER_AND_PASSWORD = re.compile(r"[^:@]*:[^@]+@")
 _PASSWORD_OPTION = re.compile(r"password\s*=\s*[^&\s]", re.IGNORECASE)
@@ -14,7 +14,7 @@ _AUTHORITY = re.compile(r"[a-z]+://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def redacted(address: str) -> str:
-    """Return an address as it may stand in a message: without whatever might be a password.
+    """Return an address for messages, without anything that might be a password.
 
     Examples
     --------
@@ -27,12 +27,12 @@ def redacted(address: str) -> str:
     """
     if _WITHOUT_SECRETS.fullmatch(address):
         return address
-    scheme = _LIKE_A_SCHEME.match(address)
+    scheme = _SCHEME.match(address)
     return f"{scheme[0] if scheme else ''}…"
 
 
 def has_password(address: str) -> bool:
-    """Return whether an address holds a password, or what may be one.
+    """Return whether an address contains what may be a password.
 
     Examples
     --------
@@ -48,7 +48,12 @@ def has_password(address: str) -> bool:
 
 
 def check_quoting(address: str) -> None:
-    """Refuse an address of which a part of the password would be taken for a host, and be told as such.
+    """Check that no part of the password would be parsed as a host, and appear in messages.
+
+    Raises
+    ------
+    InvalidInputError
+        If the password or an option contains @, /, ? or # unquoted.
 
     Examples
     --------
@@ -65,12 +70,12 @@ def check_quoting(address: str) -> None:
 
 
 def is_in_memory(address: str) -> bool:
-    """Return whether an address is that of a store which is gone with the process."""
+    """Return whether an address is that of a memory store."""
     return address.lower().startswith("memory:")
 
 
 def sqlite_file(address: str) -> Path | None:
-    """Return the file that an address names, None if it is not an SQLite file's.
+    """Return the file of an SQLite address, None if it is not an SQLite address with a file.
 
     Examples
     --------
@@ -82,27 +87,33 @@ def sqlite_file(address: str) -> Path | None:
     return Path(path) if scheme.lower() == "sqlite" and path else None
 
 
-def without_options(address: str, *names: str) -> tuple[str, dict[str, str]]:
-    """Return an address without the options of these names, for a driver that does not know them; and those.
+def split_options(address: str, *names: str) -> tuple[str, dict[str, str]]:
+    """Return an address without the named options, which its driver does not know, and these options.
 
     Examples
     --------
-    >>> without_options("redis://host/0?prefix=shop%3A&protocol=3", "prefix", "durability")
+    >>> split_options("redis://host/0?prefix=shop%3A&protocol=3", "prefix", "durability")
     ('redis://host/0?protocol=3', {'prefix': 'shop:'})
     """
-    before, _, query = address.partition("?")
-    kept, taken = [], {}
+    base, _, query = address.partition("?")
+    others, options = [], {}
     for part in query.split("&"):
         name, _, value = part.partition("=")
         if name in names:
-            taken[name] = unquote(value)
+            options[name] = unquote(value)
         elif part:
-            kept.append(part)
-    return "?".join([before, *(["&".join(kept)] if kept else [])]), taken
+            others.append(part)
+    return "?".join([base, *(["&".join(others)] if others else [])]), options
 
 
 def is_relaxed(options: dict[str, str]) -> bool:
-    """Return whether ``durability=relaxed`` was asked for: acknowledged feedback may be lost in a crash."""
+    """Return whether options have ``durability=relaxed``: a crash may lose acknowledged feedback.
+
+    Raises
+    ------
+    InvalidInputError
+        If the durability is neither full nor relaxed.
+    """
     durability = options.get("durability", "full")
     if durability not in {"full", "relaxed"}:
         raise InvalidInputError("durability", "must be full or relaxed", durability)

@@ -1,4 +1,4 @@
-"""What a store guarantees."""
+"""Base class of stores, and the guarantees of an implementation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -7,206 +7,244 @@ from typing import NamedTuple, Self
 
 from banditrank.storage.records import (
     Change,
+    CommitResult,
+    CommitStatus,
     Event,
+    Impression,
+    ImpressionId,
     KeyRecord,
     Outcome,
-    ImpressionId,
-    CommitResult,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
-    CommitStatus,
     Versions,
 )
 
 
 class WriteResult(NamedTuple):
-    """What came of writing entries of different rankings, beside that all of them were written."""
+    """Result of writing events of distinct impressions."""
 
-    changes: list[Change]  # one for each surface to whose counts something was added
-    before_ms: Mapping[ImpressionId, Outcome]  # of rankings that had an outcome already: it stays
-    gone: AbstractSet[int]  # surfaces that are not there: nothing was written of theirs
-    forgotten: AbstractSet[ImpressionId]  # rankings that had an outcome perhaps: nothing was written of these either
+    changes: list[Change]  # one per surface whose counts changed
+    existing: Mapping[ImpressionId, Outcome]  # outcomes that were stored before, and stay
+    deleted_surfaces: AbstractSet[int]  # surfaces that do not exist: none of their events was written
+    pruned: AbstractSet[ImpressionId]  # may have been counted before: none of these was written
 
 
 class Store(ABC):
-    """Where surfaces, the outcomes of rankings and counts are kept.
+    """Storage of surfaces, impressions, outcomes, counts and API keys.
 
-    What an implementation guarantees. `banditrank.testing.stores` checks it as far as one can who only calls
-    the store; that it survives being killed, and is honest when it fails, each store's own tests show.
+    An implementation guarantees the following. `banditrank.testing.stores` checks what is observable through
+    this interface; the tests of each store cover crashes and failures.
 
-    *Durable.* When `commit`, or a method that changes surfaces or keys, has returned, what it did survives
-    the death of the process and of the machine. Only the memory store is gone with its process.
+    *Durable.* Once `commit`, or a method that changes surfaces or keys, has returned, its effect survives a
+    crash of the process and of the machine. The exception is the memory store, which ends with its process.
 
-    *Once.* A ranking is settled by the first outcome committed for it, in whichever process; its counts are
-    added in the same transaction. Repeating a commit, in part or as a whole, adds nothing, also after
-    outcomes were forgotten.
+    *Exactly once.* The first outcome committed for an impression, by any process, is final, and the same
+    transaction adds it to the counts. Repeating a commit, in part or as a whole, adds nothing, even after
+    outcomes were pruned.
 
-    *All or nothing.* A call that raises has changed nothing, or all that it was to change: it is safe to
-    repeat it.
+    *Atomic.* A call that raises has changed nothing, or everything that it was meant to change, so that it is
+    safe to repeat. `prune` and `purge_deleted` work in batches, and each batch is atomic.
 
-    *In order.* Versions of a surface are 1, 2, 3, … Whoever reads changes up to a version has all changes
-    up to it, also while others write.
+    *Ordered.* The versions of a surface are 1, 2, 3, … and become visible in this order: a reader that gets a
+    change can get all changes before it, also during concurrent writes.
 
-    *Shared.* Any number of threads may use one store. Any number of processes may open the same one, but for
-    the memory store.
+    *Shared.* A store is thread-safe. Several processes may open the same store, except `MemoryStore`.
 
-    *Honest.* If the store cannot be reached, is full or too slow, methods raise `StoreUnavailableError`, and
-    work again when it can.
+    *Honest about failure.* Methods raise `StoreUnavailableError` while the store is unreachable, full or too
+    slow, and succeed again as soon as it is not.
     """
 
     # Surfaces
 
     @abstractmethod
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
-        """Create a surface, or raise `AlreadyExistsError`. Cells, if there are any, are its first change."""
+        """Create a surface and return its record.
+
+        Parameters
+        ----------
+        name
+            Name, unique among surfaces.
+        definition
+            First definition.
+        cells
+            Counts to start from: the first change, unless empty.
+
+        Raises
+        ------
+        NameTakenError
+            If a surface has this name.
+        """
 
     @abstractmethod
     def find_surface(self, name: str) -> SurfaceRecord | None:
-        """Return a surface, None if there is none of this name."""
+        """Return the surface with a name, None if there is none."""
 
     @abstractmethod
     def surfaces(self) -> list[SurfaceRecord]:
-        """Return all surfaces, by name."""
+        """Return all surfaces, sorted by name."""
 
     @abstractmethod
-    def update_surface(self, before_ms: SurfaceRecord, definition: str) -> SurfaceRecord | None:
-        """Replace the definition of a surface that is still of the number and revision that a record says.
+    def update_surface(self, record: SurfaceRecord, definition: str) -> SurfaceRecord | None:
+        """Replace the definition of a surface whose id and revision are still those of a record.
 
-        Returns None if it is not: somebody else changed or deleted it, or made another of the same name.
+        Returns
+        -------
+        SurfaceRecord or None
+            The new record; None if the surface was updated, deleted or replaced since.
         """
 
     @abstractmethod
     def definition(self, surface_id: int, *, revision: int) -> str | None:
-        """Return the definition that a surface had at a revision, None if there is none."""
+        """Return the definition of a surface at a revision, None if there is none."""
 
     @abstractmethod
     def delete_surface(self, name: str) -> bool:
-        """Delete a surface; return whether there was one.
+        """Delete a surface; return whether it existed.
 
-        Nothing is counted for it any more. What was learned of it is gone at once or by and by, with `purge_deleted`;
-        until then it is found by whoever knows the number.
+        Later events for it are rejected. Its data may remain readable by id until `purge_deleted` removes it.
         """
 
     # Learning
 
     def commit(self, events: Sequence[Event], *, at_ms: int = 0) -> CommitResult:
-        """Write what was shown and what became of it, of any surfaces, at once.
+        """Commit a group of events, of any surfaces, in one transaction.
 
         Parameters
         ----------
-        entries
-            What to write.
-        at
-            When, in milliseconds since 1970.
+        events
+            Events; an impression may occur several times.
+        at_ms
+            Time of the commit.
+
+        Returns
+        -------
+        CommitResult
+            Status of each event, and the changes of the counts.
         """
         if not events:
             return CommitResult([], [])
-        decisive: dict[ImpressionId, Event] = {}  # of each ranking, the first with an outcome
+        decisive: dict[ImpressionId, Event] = {}  # per impression, the first event with an outcome
         for event in events:
-            place = event.shown.place
-            if decisive.setdefault(place, event).outcome is None:
-                decisive[place] = event
-        changes, before_ms, gone, forgotten = self._write(list(decisive.values()), at_ms)
-        if len(decisive) == len(events) and not (before_ms or gone or forgotten):  # nearly always
-            told = [CommitStatus.RECORDED if event.outcome is None else CommitStatus.COUNTED for event in events]
-            return CommitResult(told, changes)
+            impression_id = event.impression.id
+            if decisive.setdefault(impression_id, event).outcome is None:
+                decisive[impression_id] = event
+        changes, existing, deleted_surfaces, pruned = self._write(list(decisive.values()), at_ms)
+        if len(decisive) == len(events) and not (existing or deleted_surfaces or pruned):  # nearly always
+            recorded, counted = CommitStatus.RECORDED, CommitStatus.COUNTED
+            return CommitResult([recorded if event.outcome is None else counted for event in events], changes)
         statuses = []
         for event in events:
-            place = event.shown.place
-            if event.shown.surface_id in gone:
+            impression_id = event.impression.id
+            if event.impression.surface_id in deleted_surfaces:
                 statuses.append(CommitStatus.DELETED)
             elif event.outcome is None:
                 statuses.append(CommitStatus.RECORDED)
-            elif place in forgotten:
+            elif impression_id in pruned:
                 statuses.append(CommitStatus.PRUNED)
-            elif event is decisive[place] and place not in before_ms:
+            elif event is decisive[impression_id] and impression_id not in existing:
                 statuses.append(CommitStatus.COUNTED)
             else:
-                counted = before_ms.get(place, decisive[place].outcome)
-                statuses.append(CommitStatus.REPEATED if event.outcome == counted else CommitStatus.CONFLICTING)
+                stored = existing.get(impression_id, decisive[impression_id].outcome)
+                is_same = event.outcome == stored
+                statuses.append(CommitStatus.REPEATED if is_same else CommitStatus.CONFLICTING)
         return CommitResult(statuses, changes)
 
     @abstractmethod
     def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
-        """Write entries of different rankings in one transaction."""
+        """Write events of distinct impressions in one transaction."""
 
     @abstractmethod
     def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
-        """Return what became of a ranking, None if that is open or not known."""
+        """Return the outcome of an impression, None if it is pending, pruned or unknown."""
 
     @abstractmethod
     def versions(self) -> dict[int, Versions]:
-        """Return how far each surface is, by number: what a replica looks at to know whether it is behind."""
+        """Return the current versions of each surface, by id; replicas poll them for new changes."""
 
     @abstractmethod
     def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
         """Return the first changes after a version, in order.
 
-        If the first is not the very next, those between were forgotten: begin anew with the snapshot.
+        A gap after that version means that changes were pruned: the reader continues from the snapshot.
         """
 
     @abstractmethod
     def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
-        """Return the latest snapshot, or the latest up to a version; version 0 if there is none."""
+        """Return the latest snapshot, or the latest up to a version; `EMPTY_SNAPSHOT` if there is none."""
 
     @abstractmethod
     def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
-        """Keep the sum of all changes up to a version, if the surface still exists; readers begin there."""
+        """Save the sum of all changes up to a version, unless it is stored already or the surface deleted."""
 
     @abstractmethod
-    def pending_impressions(self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000) -> list[Event]:
-        """Return rankings without an outcome that lapse within [since, until), in milliseconds since 1970."""
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Impression]:
+        """Return impressions without an outcome that expire within [since_ms, until_ms), in this order."""
 
     @abstractmethod
     def prune(self, surface_id: int, *, before_ms: int) -> None:
-        """Throw away what is older than a time in milliseconds since 1970, and stays in the counts.
+        """Remove what is older than a time; the counts keep its sum.
 
-        Rankings that lapsed before it: nothing that comes for them is counted any more, for nobody knows
-        whether it was before. Changes up to the latest snapshot that was saved before it, and snapshots
-        before that one; but never the latest change, so that whoever is behind sees a gap.
+        Removes impressions that expired before it: the store no longer knows which of them were counted, and
+        counts no later outcome. Removes changes up to the latest snapshot saved before it, and earlier
+        snapshots. The latest change always stays, so that a replica that is behind finds a gap.
 
-        This is done in portions, for others not to wait: if it raises, a part may have been done.
+        Works in batches, so that writers do not wait; an error may leave some batches done.
         """
+
+    @abstractmethod
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface, None if there is none."""
+
+    @abstractmethod
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface, unless one as recent is stored or the surface is deleted."""
 
     # Secrets and keys
 
     @abstractmethod
     def secret(self) -> bytes:
-        """Return 32 random bytes, the same for all who open this store."""
+        """Return the 32 random bytes that all processes with this store share."""
 
     @abstractmethod
     def add_key(self, key: KeyRecord) -> None:
-        """Keep an API key; again is as good as once."""
+        """Add an API key, unless its id is stored already."""
 
     @abstractmethod
     def api_keys(self) -> list[KeyRecord]:
-        """Return all API keys, revoked ones included, oldest first."""
+        """Return all API keys, including revoked ones, oldest first."""
 
     @abstractmethod
-    def revoke_key(self, key_id: str, *, at_ms: int) -> bool:
-        """Revoke a key; return whether there was one in force."""
+    def revoke_key(self, key_id: str, *, revoked_at_ms: int) -> bool:
+        """Revoke an API key; return whether it existed and was not revoked before."""
 
-    # The store itself
+    # Maintenance
 
     @abstractmethod
     def check(self) -> None:
-        """Raise `StoreUnavailableError` unless the store can be written to.
+        """Check that the store accepts writes.
 
-        Commits a small change as durably as `commit` does, and takes no more room each time: cheap enough
-        for a probe every second.
+        Commits a small change as durably as `commit` does, without growing the store: cheap enough for a
+        probe every second.
+
+        Raises
+        ------
+        StoreUnavailableError
+            If the store cannot be written to.
         """
 
     def purge_deleted(self) -> bool:
-        """Throw away some of what is left of deleted surfaces; return whether there may be more.
+        """Remove one batch of the data of deleted surfaces; return whether there may be more.
 
-        To be called now and then: however much there is, nobody waits for all of it. A store that throws it
-        away at once has nothing to do.
+        Stores that remove all data with the surface return False.
         """
         return False
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of all connections. A store that is closed is not used again."""
+        """Close all connections. A closed store cannot be used again."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Counts as a list of cells: sparse, additive, and of whole numbers, so that no order of adding matters."""
+"""Counts as lists of cells: sparse, additive, and integer, so that sums do not depend on the order."""
 
 from collections.abc import Sequence
 
@@ -12,83 +12,96 @@ CELL = np.dtype(
     [("user_type", "<u2"), ("position", "<u2"), ("item", "<u2"), ("displays", "<i8"), ("rewards", "<i8")]
 )
 Cells = NDArray[np.void]
-_FEW = 256  # cells that take longer to merge than to write
+_MAX_UNMERGED_CELLS = 256  # merging fewer takes longer than writing them
 
 
-def cells_of(events: Sequence[Event]) -> bytes:
-    """Return what the outcomes of a surface's rankings add to its counts; if that is little, not merged.
+def encode_cells(events: Sequence[Event]) -> bytes:
+    """Return the cells that the outcomes of a surface's events add to its counts.
+
+    Cells of the same user type, position and item are merged if there are many.
+
+    Parameters
+    ----------
+    events
+        Events of one surface; those without an outcome, and discarded ones, add nothing.
+
+    Raises
+    ------
+    IndexError
+        If a click is below the last position.
 
     Examples
     --------
-    >>> from banditrank.storage.records import Outcome, Impression, pack_ranking
-    >>> shown = Impression(1, b"", pack_ranking(0, (4, 2)))
-    >>> decoded(cells_of([Event(shown, Outcome(1, REWARD_UNITS)), Event(shown, Outcome(-1, 0))])).tolist()
+    >>> from banditrank.storage.records import Impression, Outcome, pack_ranking
+    >>> impression = Impression(1, b"", pack_ranking(0, (4, 2)))
+    >>> events = [Event(impression, Outcome(1, REWARD_UNITS)), Event(impression, Outcome(-1, 0))]
+    >>> decode_cells(encode_cells(events)).tolist()
     [(0, 0, 4, 1, 0), (0, 1, 2, 1, 1048576), (0, 0, 4, 1, 0), (0, 1, 2, 1, 0)]
     """
-    counting = [event for event in events if event.outcome not in (None, DISCARDED)]
-    if not counting:
+    counted = [event for event in events if event.outcome not in (None, DISCARDED)]
+    if not counted:
         return b""
-    numbers = np.frombuffer(b"".join(event.shown.ranking for event in counting), dtype="<u2")
-    numbers = numbers.reshape(len(counting), -1)  # (rankings, 1 + K)
+    numbers = np.frombuffer(b"".join(event.impression.ranking for event in counted), dtype="<u2")
+    numbers = numbers.reshape(len(counted), -1)  # (events, 1 + K)
     n_positions = numbers.shape[1] - 1
-    cells = np.zeros((len(counting), n_positions), dtype=CELL)
+    cells = np.zeros((len(counted), n_positions), dtype=CELL)
     cells["user_type"] = numbers[:, :1]
     cells["position"] = np.arange(n_positions)
     cells["item"] = numbers[:, 1:]
     cells["displays"] = 1
-    clicked = [
-        (place, *event.outcome)
-        for place, event in enumerate(counting)
+    clicks = [
+        (row, *event.outcome)
+        for row, event in enumerate(counted)
         if event.outcome is not None and event.outcome.position >= 0
     ]
-    if clicked:
-        places, positions, rewards = zip(*clicked, strict=True)
-        cells["rewards"][places, positions] = rewards
-    return _merged(cells.reshape(-1)) if cells.size > _FEW else cells.tobytes()
+    if clicks:
+        rows, positions, rewards = zip(*clicks, strict=True)
+        cells["rewards"][rows, positions] = rewards
+    return _merge(cells.reshape(-1)) if cells.size > _MAX_UNMERGED_CELLS else cells.tobytes()
 
 
-def _merged(cells: Cells) -> bytes:
-    """Return the sum of cells, each place once."""
-    place = (
+def _merge(cells: Cells) -> bytes:
+    """Return the sum of cells, with one cell for each user type, position and item."""
+    keys = (
         cells["user_type"].astype(np.int64) << 32 | cells["position"].astype(np.int64) << 16 | cells["item"]
     )
-    _, first, numbers = np.unique(place, return_index=True, return_inverse=True)
-    summed = cells[first]
+    _, first, groups = np.unique(keys, return_index=True, return_inverse=True)
+    merged = cells[first]
     for field in ("displays", "rewards"):
-        summed[field] = 0
-        np.add.at(summed[field], numbers, cells[field])
-    return summed.tobytes()
+        merged[field] = 0
+        np.add.at(merged[field], groups, cells[field])
+    return merged.tobytes()
 
 
-def decoded(cells: bytes) -> Cells:
-    """Return cells as a structured array."""
+def decode_cells(cells: bytes) -> Cells:
+    """Return cells as a structured array with dtype `CELL`."""
     return np.frombuffer(cells, dtype=CELL)
 
 
 class Totals:
-    """The sum of changes, as arrays.
+    """Sum of changes as dense arrays.
 
     Parameters
     ----------
     n_user_types, n_items, n_positions
-        The size to begin with; user types and items may be added.
+        Initial size; it grows with the user types and items of the changes.
     """
 
     def __init__(self, *, n_user_types: int, n_items: int, n_positions: int) -> None:
-        self._sums = np.zeros((2, n_user_types, n_positions, n_items), dtype=np.int64)
+        self._sums = np.zeros((2, n_user_types, n_positions, n_items), dtype=np.int64)  # displays, rewards
 
     def add(self, cells: bytes) -> None:
         """Add a change."""
-        added = decoded(cells)
+        added = decode_cells(cells)
         if not len(added):
             return
         self.grow(int(added["user_type"].max()) + 1, int(added["item"].max()) + 1)
-        place = (added["user_type"], added["position"], added["item"])
-        np.add.at(self._sums[0], place, added["displays"])
-        np.add.at(self._sums[1], place, added["rewards"])
+        indices = (added["user_type"], added["position"], added["item"])
+        np.add.at(self._sums[0], indices, added["displays"])
+        np.add.at(self._sums[1], indices, added["rewards"])
 
     def grow(self, n_user_types: int, n_items: int) -> None:
-        """Make room for user types and items that came since."""
+        """Enlarge the arrays to at least a number of user types and items."""
         _, types, _, items = self._sums.shape
         missing = (max(0, n_user_types - types), max(0, n_items - items))
         if any(missing):
@@ -96,11 +109,11 @@ class Totals:
 
     @property
     def rounds(self) -> int:
-        """How many rankings were counted: whoever comes sees one item at the first position."""
+        """Number of counted rankings: each shows one item at the first position."""
         return int(self._sums[0, :, 0, :].sum())
 
     def counts(self, items: Sequence[int]) -> Counts:
-        """Return the counts of some items; arrivals and rounds are everybody's."""
+        """Return the counts of some items; arrivals and rounds include rankings without these items."""
         displays, rewards = self._sums
         arrivals = displays[:, 0, :].sum(axis=1)
         chosen = np.asarray(items, dtype=np.intp)
@@ -117,8 +130,6 @@ class Totals:
         types, positions, items = np.nonzero(displays)
         cells = np.zeros(len(types), dtype=CELL)
         cells["user_type"], cells["position"], cells["item"] = types, positions, items
-        cells["displays"], cells["rewards"] = (
-            displays[types, positions, items],
-            rewards[types, positions, items],
-        )
+        cells["displays"] = displays[types, positions, items]
+        cells["rewards"] = rewards[types, positions, items]
         return cells.tobytes()

@@ -1,4 +1,4 @@
-"""Connections that are kept for the next who needs one."""
+"""A pool of database connections."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,31 +9,31 @@ from banditrank.errors import StoreUnavailableError
 
 
 class Closable(Protocol):
-    """A connection of whatever driver."""
+    """A connection of any driver."""
 
     def close(self) -> None:
-        """Let go of it, and undo what was not committed."""
+        """Close the connection and roll back what was not committed."""
 
 
 C = TypeVar("C", bound=Closable)
 
 
 class ConnectionPool(Generic[C]):
-    """Hands out connections, opens new ones when there is none left, and keeps them afterwards.
+    """Opens connections on demand and reuses them.
 
-    Nothing is tried again and nothing happens in the background: while the database is away every use says
-    so at once, and the first use after it came back opens a new connection.
+    The pool never retries and has no background thread: while the database is unreachable every use fails at
+    once, and the first use afterwards opens a new connection.
 
     Parameters
     ----------
     connect
         Opens a connection.
     is_stale
-        Whether a connection that was not in use has been closed by the other side meanwhile.
-    most
-        How many there may be at a time.
-    patience
-        How many seconds to wait for one when all are in use.
+        Returns whether an idle connection was closed by the server.
+    max_connections
+        Maximum number of connections in use.
+    timeout_seconds
+        Time to wait for a connection when all are in use.
     """
 
     def __init__(
@@ -41,33 +41,39 @@ class ConnectionPool(Generic[C]):
         connect: Callable[[], C],
         *,
         is_stale: Callable[[C], bool] = lambda _: False,
-        most: int = 16,
-        patience: float = 5.0,
+        max_connections: int = 16,
+        timeout_seconds: float = 5.0,
     ) -> None:
         self._connect, self._is_stale = connect, is_stale
-        self._most, self._patience = most, patience
-        self._room = threading.BoundedSemaphore(most)
+        self._max_connections, self._timeout_seconds = max_connections, timeout_seconds
+        self._slots = threading.BoundedSemaphore(max_connections)
         self._lock = threading.Lock()
         self._idle: list[C] = []
-        self._closed = False
+        self._is_closed = False
 
     @contextmanager
-    def one(self) -> Iterator[C]:
-        """Hand out a connection. If the block raises, it is not used again: who knows what state it is in."""
-        if not self._room.acquire(timeout=self._patience):
-            raise StoreUnavailableError(f"all {self._most} connections to the store are in use")
+    def connection(self) -> Iterator[C]:
+        """Return a connection for the block; if the block raises, its state is unknown and it is closed.
+
+        Raises
+        ------
+        StoreUnavailableError
+            If all connections stay in use.
+        """
+        if not self._slots.acquire(timeout=self._timeout_seconds):
+            raise StoreUnavailableError(f"all {self._max_connections} connections to the store are in use")
         try:
-            connection = self._take()
+            connection = self._acquire()
             try:
                 yield connection
             except BaseException:
                 connection.close()
                 raise
-            self._keep(connection)
+            self._release(connection)
         finally:
-            self._room.release()
+            self._slots.release()
 
-    def _take(self) -> C:
+    def _acquire(self) -> C:
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -77,17 +83,17 @@ class ConnectionPool(Generic[C]):
                 return connection
             connection.close()
 
-    def _keep(self, connection: C) -> None:
+    def _release(self, connection: C) -> None:
         with self._lock:
-            if not self._closed:
+            if not self._is_closed:
                 self._idle.append(connection)
                 return
         connection.close()
 
     def close(self) -> None:
-        """Close all connections; those in use when they are given back."""
+        """Close idle connections now, and the others when they are released."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()

@@ -1,20 +1,29 @@
-"""Stores by address."""
+"""Opening stores by address."""
 
 from banditrank.errors import InvalidInputError
 from banditrank.storage.addresses import check_quoting, redacted, sqlite_file
 from banditrank.storage.base import Store
 
 DEFAULT_STORE = "sqlite:banditrank.db"
-_EXAMPLES = "sqlite:FILE, postgresql://…, redis://… or memory:"
+_FORMS = "sqlite:FILE, postgresql://…, redis://… or memory:"
 
 
 def open_store(address: str) -> Store:
-    """Open a store.
+    """Open a store, and create it if it does not exist.
 
     Parameters
     ----------
     address
         ``sqlite:FILE``, ``postgresql://USER@HOST/DATABASE``, ``redis://HOST/NUMBER`` or ``memory:``.
+
+    Raises
+    ------
+    InvalidInputError
+        If the address is malformed, or its driver is not installed.
+    StoreUnavailableError
+        If the store cannot be reached.
+    StoreError
+        If it is not a store of this version, or not durable.
 
     Examples
     --------
@@ -25,7 +34,7 @@ def open_store(address: str) -> Store:
     banditrank.errors.InvalidInputError: store must be sqlite:FILE, postgresql://…, redis://… or memory:,
         got 'mysql://…'
     """
-    opening = {
+    open_scheme = {
         "memory": _open_memory,
         "sqlite": _open_sqlite,
         "postgresql": _open_postgresql,
@@ -33,12 +42,12 @@ def open_store(address: str) -> Store:
         "redis": _open_redis,
         "rediss": _open_redis,
     }.get(address.partition(":")[0].lower())
-    if opening is None or ":" not in address:
-        raise InvalidInputError("store", f"must be {_EXAMPLES}", redacted(address))
-    return opening(address)
+    if open_scheme is None or ":" not in address:
+        raise InvalidInputError("store", f"must be {_FORMS}", redacted(address))
+    return open_scheme(address)
 
 
-# Each is imported when it is asked for: most who open one have no use, and no driver, for the others.
+# Imported on use: most programs open one kind of store, and lack the drivers of the others.
 
 
 def _open_memory(_: str) -> Store:
@@ -61,7 +70,7 @@ def _open_postgresql(address: str) -> Store:
     try:
         from banditrank.storage.postgresql import PostgresStore  # noqa: PLC0415
     except ImportError:
-        raise _without_driver(address, "postgresql") from None
+        raise _missing_driver(address, "postgresql") from None
     return PostgresStore(address)
 
 
@@ -70,9 +79,9 @@ def _open_redis(address: str) -> Store:
     try:
         from banditrank.storage.redis import RedisStore  # noqa: PLC0415
     except ImportError:
-        raise _without_driver(address, "redis") from None
+        raise _missing_driver(address, "redis") from None
     return RedisStore(address)
 
 
-def _without_driver(address: str, extra: str) -> InvalidInputError:
+def _missing_driver(address: str, extra: str) -> InvalidInputError:
     return InvalidInputError("store", f'needs pip install "banditrank[{extra}]"', redacted(address))

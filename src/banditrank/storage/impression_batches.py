@@ -1,4 +1,4 @@
-"""Rankings that were shown, of one surface, in one piece: written with every group, and seldom read."""
+"""Batches of impressions without an outcome: the encoding of one row of the SQL stores."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,38 +7,37 @@ from banditrank.storage.records import KEY_BYTES, Impression
 
 
 class ImpressionBatch(NamedTuple):
-    """Rankings of one surface."""
+    """Impressions of one surface."""
 
-    first: bytes  # the least of their keys
-    last: bytes
-    n_rankings: int
-    packed: bytes  # of each the key, then what was shown
+    first: bytes  # smallest key
+    last: bytes  # largest key
+    n_impressions: int
+    packed: bytes  # key and ranking of each impression
 
 
-def packed(shown: Sequence[Impression]) -> ImpressionBatch:
-    """Return rankings in one piece.
+def pack_impressions(impressions: Sequence[Impression]) -> ImpressionBatch:
+    """Encode impressions of one surface, whose rankings have the same length.
 
     Examples
     --------
-    >>> two = [Impression(1, bytes([number] * 14), b"abcd") for number in (7, 5)]
-    >>> unpacked(1, packed(two)) == two
+    >>> impressions = [Impression(1, bytes([byte] * 14), b"abcd") for byte in (7, 5)]
+    >>> unpack_impressions(1, pack_impressions(impressions)) == impressions
     True
     """
-    keys = [one.key for one in shown]
+    keys = [impression.key for impression in impressions]
     return ImpressionBatch(
         min(keys, default=b""),
         max(keys, default=b""),
         len(keys),
-        b"".join([one.key + one.ranking for one in shown]),
+        b"".join([impression.key + impression.ranking for impression in impressions]),
     )
 
 
-def unpacked(surface: int, piece: ImpressionBatch) -> list[Impression]:
-    """Return the rankings that a piece holds."""
-    size = len(piece.packed) // piece.n_rankings
+def unpack_impressions(surface_id: int, batch: ImpressionBatch) -> list[Impression]:
+    """Decode the impressions of a batch."""
+    packed = batch.packed
+    size = len(packed) // batch.n_impressions
     return [
-        Impression(
-            surface, piece.packed[start : start + KEY_BYTES], piece.packed[start + KEY_BYTES : start + size]
-        )
-        for start in range(0, len(piece.packed), size)
+        Impression(surface_id, packed[start : start + KEY_BYTES], packed[start + KEY_BYTES : start + size])
+        for start in range(0, len(packed), size)
     ]

@@ -1,4 +1,4 @@
-"""The store of one process, for trials and tests: it is gone with the process."""
+"""The memory store: for tests and trials, it ends with its process."""
 
 import secrets
 import threading
@@ -8,14 +8,16 @@ from itertools import count
 
 from banditrank.errors import AlreadyExistsError
 from banditrank.storage.base import Store, WriteResult
-from banditrank.storage.cells import cells_of
+from banditrank.storage.cells import encode_cells
 from banditrank.storage.records import (
     EMPTY_SNAPSHOT,
     Change,
     Event,
+    Impression,
+    ImpressionId,
     KeyRecord,
     Outcome,
-    ImpressionId,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
     Versions,
@@ -26,30 +28,32 @@ from banditrank.storage.records import (
 
 @dataclass
 class _SurfaceState:
-    """What is known of one surface."""
+    """Data of one surface."""
 
     definitions: list[str]
-    open: dict[bytes, Event] = field(default_factory=dict)  # rankings without an outcome
+    pending: dict[bytes, Impression] = field(default_factory=dict)  # impressions without an outcome
     outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=lambda: [EMPTY_SNAPSHOT])
-    forgotten: int = 0  # rankings that lapsed before this time, in milliseconds since 1970
+    time_series: SavedTimeSeries | None = None
+    pruned_before_ms: int = 0
 
     @property
     def version(self) -> int:
-        return self.changes[-1].version if self.changes else 0  # the latest is never forgotten
+        return self.changes[-1].version if self.changes else 0  # the latest change is never pruned
 
-    def take(self, event: Event) -> None:
-        """Take in a ranking that has no outcome yet."""
+    def apply(self, event: Event) -> None:
+        """Store an event of an impression that has no outcome yet."""
+        key = event.impression.key
         if event.outcome is None:
-            self.open[event.shown.key] = event
+            self.pending[key] = event.impression
         else:
-            self.outcomes[event.shown.key] = event.outcome
-            self.open.pop(event.shown.key, None)
+            self.outcomes[key] = event.outcome
+            self.pending.pop(key, None)
 
 
 class MemoryStore(Store):
-    """Keeps everything in dictionaries.
+    """A store in dictionaries of one process.
 
     Examples
     --------
@@ -62,25 +66,25 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._numbers = count(1)
+        self._surface_ids = count(1)
         self._surfaces: dict[str, SurfaceRecord] = {}
         self._states: dict[int, _SurfaceState] = {}
         self._secret = secrets.token_bytes(32)
         self._keys: dict[str, KeyRecord] = {}
 
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
-        """Create a surface."""
+        """Create a surface and return its record."""
         with self._lock:
             if name in self._surfaces:
                 raise AlreadyExistsError("surface", name)
-            record = SurfaceRecord(next(self._numbers), name, definition, 1)
+            record = SurfaceRecord(next(self._surface_ids), name, definition, 1)
             self._surfaces[name] = record
-            changes = [Change(record.number, 1, cells, 0)] if cells else []
-            self._states[record.number] = _SurfaceState([definition], changes=changes)
+            changes = [Change(record.surface_id, 1, cells, 0)] if cells else []
+            self._states[record.surface_id] = _SurfaceState([definition], changes=changes)
             return record
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
-        """Return a surface."""
+        """Return the surface with a name."""
         with self._lock:
             return self._surfaces.get(name)
 
@@ -89,143 +93,161 @@ class MemoryStore(Store):
         with self._lock:
             return [self._surfaces[name] for name in sorted(self._surfaces)]
 
-    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
-        """Replace the definition."""
+    def update_surface(self, record: SurfaceRecord, definition: str) -> SurfaceRecord | None:
+        """Replace the definition of a surface."""
         with self._lock:
-            now = self._surfaces.get(before.name)
-            if now is None or (now.number, now.revision) != (before.number, before.revision):
+            current = self._surfaces.get(record.name)
+            expected = record.surface_id, record.revision
+            if current is None or (current.surface_id, current.revision) != expected:
                 return None
-            changed = replace(now, definition=definition, revision=now.revision + 1)
-            self._surfaces[now.name] = changed
-            self._states[now.number].definitions.append(definition)
-            return changed
+            updated = replace(current, definition=definition, revision=current.revision + 1)
+            self._surfaces[current.name] = updated
+            self._states[current.surface_id].definitions.append(definition)
+            return updated
 
-    def definition(self, surface: int, *, revision: int) -> str | None:
+    def definition(self, surface_id: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""
         with self._lock:
-            definitions = self._states[surface].definitions if surface in self._states else []
+            definitions = self._states[surface_id].definitions if surface_id in self._states else []
             return definitions[revision - 1] if 1 <= revision <= len(definitions) else None
 
     def delete_surface(self, name: str) -> bool:
-        """Delete a surface."""
+        """Delete a surface with its data."""
         with self._lock:
             record = self._surfaces.pop(name, None)
             if record is None:
                 return False
-            del self._states[record.number]
+            del self._states[record.surface_id]
             return True
 
-    def _write(self, events: Sequence[Event], at: int) -> WriteResult:
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
         with self._lock:
-            gone = {event.shown.surface for event in events} - self._states.keys()
-            before: dict[ImpressionId, Outcome] = {}
-            forgotten: set[ImpressionId] = set()
+            deleted_surfaces = {event.impression.surface_id for event in events} - self._states.keys()
+            existing: dict[ImpressionId, Outcome] = {}
+            pruned: set[ImpressionId] = set()
             new: list[Event] = []
             for event in events:
-                if event.shown.surface in gone:
+                impression = event.impression
+                if impression.surface_id in deleted_surfaces:
                     continue
-                state = self._states[event.shown.surface]
-                known = state.outcomes.get(event.shown.key)
-                if event.shown.expires_at_ms < state.forgotten:
-                    forgotten.add(event.shown.place)
-                elif known is None:
+                state = self._states[impression.surface_id]
+                outcome = state.outcomes.get(impression.key)
+                if impression.expires_at_ms < state.pruned_before_ms:
+                    pruned.add(impression.id)
+                elif outcome is None:
                     new.append(event)
                 elif event.outcome is not None:
-                    before[event.shown.place] = known
+                    existing[impression.id] = outcome
             changes = [
-                Change(surface, self._states[surface].version + 1, cells, at)
-                for surface, some in group_by_surface(new).items()
-                if (cells := cells_of(some))
+                Change(surface_id, self._states[surface_id].version + 1, cells, at_ms)
+                for surface_id, group in group_by_surface(new).items()
+                if (cells := encode_cells(group))
             ]
-            # All that can fail was done above: a group is written as a whole or not at all.
+            # Nothing below can fail, so that a group is written as a whole or not at all.
             for event in new:
-                self._states[event.shown.surface].take(event)
+                self._states[event.impression.surface_id].apply(event)
             for change in changes:
-                self._states[change.surface].changes.append(change)
-            return WriteResult(changes, before, gone, forgotten)
+                self._states[change.surface_id].changes.append(change)
+            return WriteResult(changes, existing, deleted_surfaces, pruned)
 
-    def outcome(self, surface: int, key: bytes) -> Outcome | None:
-        """Return what became of a ranking."""
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
+        """Return the outcome of an impression."""
         with self._lock:
-            state = self._states.get(surface)
+            state = self._states.get(surface_id)
             return None if state is None else state.outcomes.get(key)
 
     def versions(self) -> dict[int, Versions]:
-        """Return how far each surface is."""
+        """Return the current versions of each surface."""
         with self._lock:
             return {
-                record.number: Versions(record.revision, self._states[record.number].version)
+                record.surface_id: Versions(record.revision, self._states[record.surface_id].version)
                 for record in self._surfaces.values()
             }
 
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
-        """Return changes after a version."""
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
+        """Return the first changes after a version."""
         with self._lock:
-            changes = self._states[surface].changes if surface in self._states else []
+            changes = self._states[surface_id].changes if surface_id in self._states else []
             start = max(0, after + 1 - changes[0].version) if changes else 0
             return changes[start : start + limit]
 
-    def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
-        """Return the latest snapshot that is not after a version."""
+    def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
+        """Return the latest snapshot up to a version."""
         with self._lock:
-            snapshots = self._states[surface].snapshots if surface in self._states else []
+            snapshots = self._states[surface_id].snapshots if surface_id in self._states else []
             return next(
                 (one for one in reversed(snapshots) if up_to is None or one.version <= up_to), EMPTY_SNAPSHOT
             )
 
-    def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
-        """Keep a snapshot."""
+    def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
+        """Save a snapshot."""
         with self._lock:
-            if state := self._states.get(surface):
-                kept = {one.version: one for one in (snapshot, *state.snapshots)}
-                state.snapshots = [kept[version] for version in sorted(kept)]
+            if state := self._states.get(surface_id):
+                by_version = {one.version: one for one in (snapshot, *state.snapshots)}
+                state.snapshots = [by_version[version] for version in sorted(by_version)]
 
-    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
-        """Return rankings without an outcome that lapse within a time."""
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Impression]:
+        """Return the first impressions without an outcome that expire within a time."""
         with self._lock:
-            still_open = self._states[surface].open if surface in self._states else {}
-            begin, end = min_key(since), min_key(until)
-            found = sorted(key for key in still_open if begin <= key < end)
-            return [still_open[key] for key in found[:limit]]
+            pending = self._states[surface_id].pending if surface_id in self._states else {}
+            start, end = min_key(since_ms), min_key(until_ms)
+            keys = sorted(key for key in pending if start <= key < end)
+            return [pending[key] for key in keys[:limit]]
 
-    def prune(self, surface: int, *, before: int) -> None:
-        """Throw away what is old."""
-        last = min_key(before)
+    def prune(self, surface_id: int, *, before_ms: int) -> None:
+        """Remove what is older than a time."""
+        end = min_key(before_ms)
         with self._lock:
-            if state := self._states.get(surface):
-                state.forgotten = max(state.forgotten, before)
-                state.open = {key: event for key, event in state.open.items() if key >= last}
-                state.outcomes = {key: one for key, one in state.outcomes.items() if key >= last}
-                version = max((one.version for one in state.snapshots if one.saved < before), default=0)
+            if state := self._states.get(surface_id):
+                state.pruned_before_ms = max(state.pruned_before_ms, before_ms)
+                state.pending = {key: one for key, one in state.pending.items() if key >= end}
+                state.outcomes = {key: one for key, one in state.outcomes.items() if key >= end}
+                old = [one.version for one in state.snapshots if one.saved_at_ms < before_ms]
+                version = max(old, default=0)
                 latest = state.changes[-1:]
                 state.changes = [one for one in state.changes if one.version > version] or latest
                 state.snapshots = [one for one in state.snapshots if one.version >= version]
 
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface."""
+        with self._lock:
+            state = self._states.get(surface_id)
+            return None if state is None else state.time_series
+
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface if it is newer than the stored one."""
+        with self._lock:
+            state = self._states.get(surface_id)
+            if state and (state.time_series is None or state.time_series.version < series.version):
+                state.time_series = series
+
     def secret(self) -> bytes:
-        """Return random bytes."""
+        """Return the random bytes of this store."""
         return self._secret
 
     def add_key(self, key: KeyRecord) -> None:
-        """Keep an API key."""
+        """Add an API key."""
         with self._lock:
             self._keys.setdefault(key.id, key)
 
     def api_keys(self) -> list[KeyRecord]:
         """Return all API keys."""
         with self._lock:
-            return sorted(self._keys.values(), key=lambda key: (key.created, key.id))
+            return sorted(self._keys.values(), key=lambda key: (key.created_at_ms, key.id))
 
-    def revoke_key(self, key_id: str, *, at: int) -> bool:
-        """Revoke a key."""
+    def revoke_key(self, key_id: str, *, revoked_at_ms: int) -> bool:
+        """Revoke an API key."""
         with self._lock:
             key = self._keys.get(key_id)
-            if key is None or key.revoked is not None:
+            if key is None or key.revoked_at_ms is not None:
                 return False
-            self._keys[key_id] = replace(key, revoked=at)
+            self._keys[key_id] = replace(key, revoked_at_ms=revoked_at_ms)
             return True
 
     def check(self) -> None:
-        """Memory can always be written to."""
+        """Do nothing: memory accepts every write."""
 
     def close(self) -> None:
         """Do nothing: there are no connections."""

@@ -1,7 +1,7 @@
-"""The tables that SQLite and PostgreSQL have in common, and the way to them from older ones."""
+"""Schema of the SQL stores, as migrations."""
 
-# Steps from an empty database to the present schema; BYTES and SERIAL differ between databases. A step that
-# was released is never changed: a store made by an older version is brought up to date by the steps after it.
+# BYTES, SERIAL and CLUSTERED stand for the words of each database. A released step is never changed, because
+# the steps after it migrate the stores of older versions.
 MIGRATIONS = (
     """
     CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -50,8 +50,8 @@ MIGRATIONS = (
         revoked BIGINT
     )
     """,
-    # Rankings that were shown are written by the group: most are settled before anybody asks for them.
-    # Changes are not clustered any more: there, SQLite gives a row of over a kilobyte pages of its own.
+    # Impressions are written in batches, because most have an outcome before they are read. Changes are no
+    # longer clustered, because SQLite would give each row of over a kilobyte pages of its own.
     """
     CREATE TABLE outcomes (
         surface BIGINT NOT NULL,
@@ -86,9 +86,24 @@ MIGRATIONS = (
     ALTER TABLE snapshots ADD COLUMN history BYTES;
     ALTER TABLE surfaces ADD COLUMN forgotten BIGINT NOT NULL DEFAULT 0
     """,
-    # Surfaces of a key: names with spaces between them; none for all surfaces.
+    # The surfaces of a key are names separated by spaces; empty for all surfaces.
     """
     ALTER TABLE keys ADD COLUMN expires_at_ms BIGINT;
     ALTER TABLE keys ADD COLUMN surfaces TEXT NOT NULL DEFAULT ''
+    """,
+    # snapshots.history stays, unused: replicas of the previous version select it until they are replaced.
+    """
+    CREATE TABLE time_series (
+        surface BIGINT PRIMARY KEY,
+        version BIGINT NOT NULL,
+        data BYTES NOT NULL
+    );
+    INSERT INTO time_series
+        SELECT surface, version, history FROM snapshots AS latest
+        WHERE length(history) > 0 AND surface IN (SELECT number FROM surfaces) AND NOT EXISTS (
+            SELECT 1 FROM snapshots AS later
+            WHERE later.surface = latest.surface AND later.version > latest.version
+            AND length(later.history) > 0
+        )
     """,
 )

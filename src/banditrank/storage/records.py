@@ -1,8 +1,8 @@
-"""What stores keep: plain values, in numbers instead of names.
+"""Values that stores keep, with ids and indices in place of names.
 
-A ranking that was shown is three things: the surface's number, a key, and what was shown to whom. Its key
-begins with the time at which its attribution window closes, so that keys are stored in the order of time:
-what lapses, and what may be thrown away, is a range of keys.
+An impression's key starts with the time at which its attribution window closes, so that keys sort by expiry:
+the impressions that expire, or may be pruned, are a range of keys. All times are in milliseconds since the
+Unix epoch.
 """
 
 import re
@@ -13,21 +13,21 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 REWARD_UNITS = 1 << 20
-"""Rewards are kept in whole millionths, about: sums of whole numbers do not depend on their order."""
+"""Stored units per unit of reward: rewards are integers, whose sums do not depend on their order."""
 
 KEY_BYTES = 14
-_TIME_BYTES = 6
+_EXPIRY_BYTES = 6
 _NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 ImpressionId: TypeAlias = tuple[int, bytes]
-"""What a ranking is found by: the number of its surface, and its key."""
+"""Surface id and key of an impression."""
 
 
 def is_storable(text: str) -> bool:
-    r"""Return whether every store can hold a string: PostgreSQL stores no NUL, and UTF-8 no lone surrogate.
+    r"""Return whether every store can hold a string: PostgreSQL stores no NUL, UTF-8 no lone surrogate.
 
-    Look-ups by strings of clients ask this first, so that such a string is not found, whatever the store.
+    Stores check the names that clients look up, so that one that is not storable is unknown in every store.
 
     Examples
     --------
@@ -41,37 +41,37 @@ class Impression(NamedTuple):
     """A ranking that was shown to a user."""
 
     surface_id: int
-    key: bytes  # KEY_BYTES: when it lapses, then random
-    ranking: bytes  # the user type's number and the items' in order of positions, each two bytes
+    key: bytes  # KEY_BYTES long: time of expiry, then random bytes
+    ranking: bytes  # see `pack_ranking`
 
     @property
     def id(self) -> ImpressionId:
-        """What it is found by."""
+        """Surface id and key."""
         return self[:2]
 
     @property
     def expires_at_ms(self) -> int:
-        """When its attribution window closes, in milliseconds since 1970."""
+        """Time at which the attribution window closes."""
         return expiry_of(self.key)
 
     @property
     def user_type(self) -> int:
-        """The user type's number."""
+        """Index of the user type."""
         return self.numbers[0]
 
     @property
     def items(self) -> tuple[int, ...]:
-        """The items' numbers, in order of positions."""
+        """Indices of the items, in the order of positions."""
         return self.numbers[1:]
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The user type's number, and the items'."""
+        """Index of the user type, followed by those of the items."""
         return struct.unpack(f"<{len(self.ranking) // 2}H", self.ranking)
 
 
 def pack_ranking(user_type: int, items: tuple[int, ...]) -> bytes:
-    """Return what `Impression.ranking` holds.
+    """Encode a user type and its ranking for `Impression.ranking`, in two bytes per index.
 
     Examples
     --------
@@ -81,36 +81,36 @@ def pack_ranking(user_type: int, items: tuple[int, ...]) -> bytes:
     return struct.pack(f"<{len(items) + 1}H", user_type, *items)
 
 
-def min_key(milliseconds: int) -> bytes:
-    """Return the least key of rankings that lapse at a time or later."""
-    return milliseconds.to_bytes(_TIME_BYTES, "big") + bytes(KEY_BYTES - _TIME_BYTES)
+def min_key(expires_at_ms: int) -> bytes:
+    """Return the smallest key of impressions that expire at a time or later."""
+    return expires_at_ms.to_bytes(_EXPIRY_BYTES, "big") + bytes(KEY_BYTES - _EXPIRY_BYTES)
 
 
 def expiry_of(key: bytes) -> int:
-    """Return when a ranking lapses, in milliseconds since 1970.
+    """Return the time at which the impression with a key expires.
 
     Examples
     --------
     >>> expiry_of(min_key(1000))
     1000
     """
-    return int.from_bytes(key[:_TIME_BYTES], "big")
+    return int.from_bytes(key[:_EXPIRY_BYTES], "big")
 
 
 class Outcome(NamedTuple):
-    """What became of a ranking."""
+    """Feedback on an impression."""
 
-    position: int  # of the click, −1 without one
+    position: int  # of the click; −1 without a click
     reward: int  # in 1 / REWARD_UNITS
 
     @property
     def code(self) -> int:
-        """The outcome as one number, to be stored."""
+        """The outcome as one integer."""
         return (self.position + 2) * 2 * REWARD_UNITS + self.reward
 
     @classmethod
     def from_code(cls, code: int) -> "Outcome":
-        """Return the outcome that a code stands for.
+        """Return the outcome with a code.
 
         Examples
         --------
@@ -122,90 +122,96 @@ class Outcome(NamedTuple):
 
 
 NOT_CLICKED = Outcome(-1, 0)
-DISCARDED = Outcome(-2, 0)  # its window closed, and it counts for nothing
+DISCARDED = Outcome(-2, 0)  # expired without feedback, and excluded from the counts
 
 
 class Event(NamedTuple):
-    """One line of what a store is told: a ranking that was shown, and what became of it if that is known."""
+    """An impression, and its outcome if that is known: the unit that a store commits."""
 
     impression: Impression
     outcome: Outcome | None
 
 
 def group_by_surface(events: Iterable[Event]) -> dict[int, list[Event]]:
-    """Return entries, those of one surface together, surfaces in the order of their numbers."""
-    together: dict[int, list[Event]] = {}
+    """Return the events of each surface, in ascending order of surface ids."""
+    groups: dict[int, list[Event]] = {}
     for event in events:
-        together.setdefault(event.impression.surface_id, []).append(event)
-    return dict(sorted(together.items()))
+        groups.setdefault(event.impression.surface_id, []).append(event)
+    return dict(sorted(groups.items()))
 
 
 class CommitStatus(StrEnum):
-    """What a store says to an entry."""
+    """Result of committing an event."""
 
-    RECORDED = "noted"  # shown, the outcome is open
+    RECORDED = "recorded"  # an impression without an outcome
     COUNTED = "counted"
-    REPEATED = "repeated"  # was counted before, with the same outcome
-    CONFLICTING = "contradicted"  # was counted before, with another outcome
-    DELETED = "gone"  # the surface was deleted
-    PRUNED = "forgotten"  # it lapsed so long ago that nobody knows whether it was counted
+    REPEATED = "repeated"  # counted before, with the same outcome
+    CONFLICTING = "conflicting"  # counted before, with another outcome
+    DELETED = "deleted"  # the surface does not exist
+    PRUNED = "pruned"  # expired so long ago that the store no longer knows whether it was counted
 
 
 class Change(NamedTuple):
-    """What was added to the counts of a surface at once."""
+    """Counts that one commit added to a surface."""
 
     surface_id: int
-    version: int  # 1, 2, … without a gap for each surface
+    version: int  # 1, 2, 3, … within a surface
     cells: bytes  # see `cells`
-    at: int  # when, in milliseconds since 1970; 0 if that is not known: counts that were imported
+    committed_at_ms: int  # 0 if unknown: imported counts
 
 
 class Snapshot(NamedTuple):
-    """The sum of all changes up to a version."""
+    """Sum of all changes up to a version."""
 
     version: int
     cells: bytes
-    saved: int  # milliseconds since 1970
-    history: bytes = b""  # what else whoever saves it adds up over changes
+    saved_at_ms: int
 
 
 EMPTY_SNAPSHOT = Snapshot(0, b"", 0)
 
 
+class SavedTimeSeries(NamedTuple):
+    """Time series of a surface, encoded by the dashboard; stores do not read the data."""
+
+    version: int  # of the counts that it covers
+    data: bytes
+
+
 class Versions(NamedTuple):
-    """How far a surface is."""
+    """Current versions of a surface."""
 
     revision: int  # of its definition
     version: int  # of its counts
 
 
 class CommitResult(NamedTuple):
-    """What a store did with a group of entries."""
+    """Result of committing a group of events."""
 
-    statuses: list[CommitStatus]  # in the order of the entries
+    statuses: list[CommitStatus]  # in the order of the events
     changes: list[Change]
 
 
 @dataclass(frozen=True, slots=True)
 class SurfaceRecord:
-    """A surface: a name, and a definition that the engine reads and stores do not."""
+    """A surface with its definition, which the engine encodes and stores do not read."""
 
     surface_id: int
     name: str
     definition: str
-    revision: int  # 1, 2, … with every change of the definition
+    revision: int  # 1, 2, 3, … with every new definition
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """An API key, of which only a hash is kept."""
+    """An API key, of which only the hash is stored."""
 
     id: str
     name: str
     rights: tuple[str, ...]
     digest: bytes
-    created: int  # milliseconds since 1970
-    revoked: int | None = None
+    created_at_ms: int
+    revoked_at_ms: int | None = None
     expires_at_ms: int | None = None  # None: never
     surfaces: tuple[str, ...] = ()  # the only surfaces that the key may access; empty: all
 
@@ -214,7 +220,7 @@ class KeyRecord:
 
         Examples
         --------
-        >>> KeyRecord("k1", "page", ("rank",), b"", created=5, expires_at_ms=10).is_valid(10)
+        >>> KeyRecord("k1", "page", ("rank",), b"", created_at_ms=5, expires_at_ms=10).is_valid(10)
         False
         """
-        return self.revoked is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+        return self.revoked_at_ms is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)

@@ -1,247 +1,364 @@
-"""A store of several machines that is kept in memory and on disk: Redis, from version 5 on."""
+"""The Redis store, which several machines can share; needs Redis 5 or later."""
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from banditrank.errors import AlreadyExistsError, StoreError
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from banditrank.errors import AlreadyExistsError, InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage import redis_scripts as scripts
-from banditrank.storage.addresses import is_relaxed, without_options
+from banditrank.storage.addresses import is_relaxed, redacted, split_options
 from banditrank.storage.base import Store, WriteResult
-from banditrank.storage.cells import cells_of
+from banditrank.storage.cells import encode_cells
 from banditrank.storage.records import (
-    KEY_BYTES,
     EMPTY_SNAPSHOT,
+    KEY_BYTES,
     Change,
     Event,
+    Impression,
     KeyRecord,
     Outcome,
-    Impression,
+    SavedTimeSeries,
     Snapshot,
     SurfaceRecord,
     Versions,
-    min_key,
     is_storable,
+    min_key,
 )
-from banditrank.storage.redis_server import RedisServer
 
-_PORTION = 1000  # rankings that are forgotten at once: others wait no longer than that takes
+_MAX_CONNECTIONS = 16
+_MAX_PRUNED = 1000  # impressions per script: limits the time that other clients wait
+_DURABLE_SETTINGS = {  # reply only when the disk has it, and never evict
+    "appendonly": ("yes",),
+    "appendfsync": ("always",),
+    "no-appendfsync-on-rewrite": ("no",),
+    "maxmemory-policy": ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"),
+}
+_TRANSIENT_ERRORS = (  # a retry may succeed, at the latest after an operator intervened
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.OutOfMemoryError,
+    redis.ReadOnlyError,
+)
+_TRANSIENT_CODES = ("BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY")
 
 
 class RedisStore(Store):
-    """A store in a Redis server. What is where: `redis_scripts`.
+    """A store in a Redis server. `redis_scripts` documents its keys.
 
     Parameters
     ----------
     address
-        ``redis://:PASSWORD@HOST:PORT/NUMBER`` or ``rediss://…`` with whatever options redis-py knows, and two
-        of ours: ``prefix``, with which all keys begin, `banditrank:` unless told; and ``durability=relaxed``,
-        which accepts a server that may lose what it acknowledged.
-    patience
-        How many seconds an answer may take.
+        ``redis://:PASSWORD@HOST:PORT/NUMBER`` or ``rediss://…``, with the options of redis-py and two more:
+        ``prefix`` of all keys, by default `banditrank:`, and ``durability=relaxed``, which accepts a server
+        that may lose acknowledged feedback.
+    timeout_seconds
+        Time limit of a reply.
+
+    Raises
+    ------
+    InvalidInputError
+        If the address is malformed.
+    StoreUnavailableError
+        If the server cannot be reached.
+    StoreError
+        If the keys are from a newer version, or the server is not durable.
     """
 
-    def __init__(self, address: str, *, patience: float = 5.0) -> None:
-        for_driver, options = without_options(address, "prefix", "durability")
-        self._server = RedisServer(
-            for_driver,
-            prefix=options.get("prefix", "banditrank:"),
-            patience=patience,
-            relaxed=is_relaxed(options),
-        )
+    def __init__(self, address: str, *, timeout_seconds: float = 5.0) -> None:
+        driver_address, options = split_options(address, "prefix", "durability")
+        self._prefix = options.get("prefix", "banditrank:")
+        is_durability_checked = not is_relaxed(options)
+        try:
+            pool = redis.BlockingConnectionPool.from_url(
+                driver_address,
+                max_connections=_MAX_CONNECTIONS,
+                timeout=timeout_seconds,
+                socket_timeout=timeout_seconds,
+                socket_connect_timeout=timeout_seconds,
+                retry=Retry(NoBackoff(), 0),  # the driver does not know which calls are safe to repeat
+                redis_connect_func=self._on_connect if is_durability_checked else None,
+            )
+            pool.connection_class(
+                **pool.connection_kwargs
+            )  # raises if an option is unknown; does not connect
+        except (ValueError, TypeError):  # their message may quote the address
+            rule = "must be an address that redis-py can read"
+            raise InvalidInputError("store", rule, redacted(address)) from None
+        self._client: Any = redis.Redis.from_pool(pool)  # its types do not have the results of commands
+        self._location = f"Redis at {pool.connection_kwargs.get('host', 'localhost')}"
+        self._scripts: dict[str, Any] = {}
         try:
             self._migrate()
         except BaseException:
             self.close()
             raise
 
+    # Connections and schema
+
+    def _on_connect(self, connection: Any) -> None:
+        """Initialize a connection and check the server, which may have changed since the last connection."""
+        try:
+            connection.on_connect()
+            self._check_durability(connection)
+        except BaseException:
+            connection.disconnect()  # else the driver would use it again
+            raise
+
+    def _check_durability(self, connection: Any) -> None:
+        """Raise `StoreError` if the server may lose acknowledged feedback."""
+        for name, durable in _DURABLE_SETTINGS.items():
+            value = self._setting(connection, name)
+            if value not in durable:
+                raise StoreError(
+                    f"{self._location} has {name} {value}, which can lose acknowledged feedback: "
+                    f"set it to {durable[0]}, or accept the loss with ?durability=relaxed"
+                )
+
+    def _setting(self, connection: Any, name: str) -> str:
+        try:
+            with self._translate_errors():
+                connection.send_command("CONFIG", "GET", name)
+                found = connection.read_response()
+        except StoreUnavailableError:
+            raise
+        except StoreError as error:
+            advice = f"allow CONFIG GET, which checks {name}, or skip the check with ?durability=relaxed"
+            raise StoreError(f"{error}: {advice}") from error
+        values = list(found.values()) if isinstance(found, dict) else found[1::2]  # dict: protocol version 3
+        return str(values[0], "utf-8") if values else "unknown"
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except redis.RedisError as error:
+            message = " ".join(str(error).split())
+            is_transient = isinstance(error, _TRANSIENT_ERRORS) or message.startswith(_TRANSIENT_CODES)
+            kind = StoreUnavailableError if is_transient else StoreError
+            raise kind(f"{self._location}: {message}") from error
+
+    def _call(self, command: str, key: str, *values: Any) -> Any:
+        """Run a command on a key."""
+        with self._translate_errors():
+            return self._client.execute_command(command, self._prefix + key, *values)
+
+    def _run(self, script: str, keys: Sequence[str], values: Sequence[Any] = ()) -> Any:
+        """Run a Lua script on keys; the driver sends its text only if the server does not have it."""
+        if script not in self._scripts:
+            self._scripts[script] = self._client.register_script(script)
+        with self._translate_errors():
+            return self._scripts[script](keys=[self._prefix + key for key in keys], args=list(values))
+
     def _migrate(self) -> None:
-        """Bring the keys up to date, or refuse those of a newer version."""
-        steps, where = scripts.MIGRATIONS, self._server.where
-        known = len(steps)
-        while (done := int(self._server.call("GET", "schema") or 0)) != known:
-            if done > known:
-                raise StoreError(f"{where} has schema {done}, this version knows {known}: upgrade banditrank")
-            script = scripts.MIGRATE.replace("STEP", steps[done])
-            self._server.run(script, ["schema", "secret"], [done, secrets.token_bytes(32)])
+        """Apply missing migrations, or raise if the schema is newer than this version."""
+        known = len(scripts.MIGRATIONS)
+        while (version := int(self._call("GET", "schema") or 0)) != known:
+            if version > known:
+                raise StoreError(
+                    f"{self._location} has schema {version}, this version knows {known}: upgrade banditrank"
+                )
+            script = scripts.MIGRATE.replace("STEP", scripts.MIGRATIONS[version])
+            self._run(script, ["schema", "secret"], [version, secrets.token_bytes(32), self._prefix])
 
     # Surfaces
 
     def _run_on_surfaces(self, script: str, *values: Any) -> Any:
         keys = ["surfaces", "revisions", "versions", "numbers", "forgotten"]
-        return self._server.run(script, keys, [self._server.prefix, *values])
+        return self._run(script, keys, [self._prefix, *values])
 
     def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
-        """Create a surface."""
-        number = self._run_on_surfaces(scripts.CREATE_SURFACE, name, definition, cells)
-        if not number:
+        """Create a surface and return its record."""
+        surface_id = self._run_on_surfaces(scripts.CREATE_SURFACE, name, definition, cells)
+        if not surface_id:
             raise AlreadyExistsError("surface", name)
-        return SurfaceRecord(number, name, definition, 1)
+        return SurfaceRecord(surface_id, name, definition, 1)
 
     def find_surface(self, name: str) -> SurfaceRecord | None:
-        """Return a surface."""
+        """Return the surface with a name."""
         if not is_storable(name):
             return None
-        return next(iter(self._find(name)), None)
+        return next(iter(self._find_surfaces(name)), None)
 
     def surfaces(self) -> list[SurfaceRecord]:
         """Return all surfaces."""
-        return sorted(self._find(), key=lambda record: record.name)
+        return sorted(self._find_surfaces(), key=lambda record: record.name)
 
-    def _find(self, *names: str) -> list[SurfaceRecord]:
+    def _find_surfaces(self, *names: str) -> list[SurfaceRecord]:
         return [
-            SurfaceRecord(int(number), name.decode(), definition.decode(), int(revision))
-            for number, name, definition, revision in self._run_on_surfaces(scripts.FIND_SURFACES, *names)
+            SurfaceRecord(int(surface_id), name.decode(), definition.decode(), int(revision))
+            for surface_id, name, definition, revision in self._run_on_surfaces(scripts.FIND_SURFACES, *names)
         ]
 
-    def update_surface(self, before: SurfaceRecord, definition: str) -> SurfaceRecord | None:
-        """Replace the definition."""
-        known = before.name, definition, before.revision, before.number
-        if not self._run_on_surfaces(scripts.UPDATE_SURFACE, *known):
+    def update_surface(self, record: SurfaceRecord, definition: str) -> SurfaceRecord | None:
+        """Replace the definition of a surface."""
+        values = record.name, definition, record.revision, record.surface_id
+        if not self._run_on_surfaces(scripts.UPDATE_SURFACE, *values):
             return None
-        return replace(before, definition=definition, revision=before.revision + 1)
+        return replace(record, definition=definition, revision=record.revision + 1)
 
-    def definition(self, surface: int, *, revision: int) -> str | None:
+    def definition(self, surface_id: int, *, revision: int) -> str | None:
         """Return the definition at a revision."""
-        found: bytes | None = self._server.call("HGET", f"{surface}:definitions", revision)
+        found: bytes | None = self._call("HGET", f"{surface_id}:definitions", revision)
         return None if found is None else found.decode()
 
     def delete_surface(self, name: str) -> bool:
-        """Delete a surface."""
+        """Delete a surface with its data."""
         return is_storable(name) and bool(self._run_on_surfaces(scripts.DELETE_SURFACE, name))
 
     # Learning
 
-    def _write(self, events: Sequence[Event], at: int) -> WriteResult:
-        surfaces = sorted({event.shown.surface for event in events})
-        places = {surface: place for place, surface in enumerate(surfaces, start=1)}
-        new = [event.outcome is not None for event in events]  # as it nearly always is
-        written = 0
-        while not written:  # wrong again only if somebody else wrote in between
-            group_by_surface: dict[int, list[Event]] = {surface: [] for surface in surfaces}
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
+        surface_ids = sorted({event.impression.surface_id for event in events})
+        indices = {surface_id: index for index, surface_id in enumerate(surface_ids, start=1)}
+        are_new = [event.outcome is not None for event in events]  # nearly always right
+        is_written = 0
+        while not is_written:  # wrong a second time only if another process wrote in between
+            groups: dict[int, list[Event]] = {surface_id: [] for surface_id in surface_ids}
             parts: list[bytes] = []
-            for event, is_new in zip(events, new, strict=True):
-                (surface, key, ranking), outcome = event
+            for event, is_new in zip(events, are_new, strict=True):
+                (surface_id, key, ranking), outcome = event
                 if is_new:
-                    group_by_surface[surface].append(event)
+                    groups[surface_id].append(event)
                 code = b"" if outcome is None else b"%d" % outcome.code
-                head = scripts.ENTRY.pack(places[surface], is_new, len(key), len(code), len(ranking))
-                parts += (head, key, code, ranking)
-            added = {surface: cells_of(group_by_surface[surface]) for surface in surfaces}
-            values = [part for surface in surfaces for part in (surface, added[surface])]
-            keys = [f"{surface}:{name}" for surface in surfaces for name in ("open", "settled", "changes")]
-            written, found, versions = self._server.run(
-                scripts.WRITE, ["versions", *keys, "forgotten"], [len(surfaces), *values, b"".join(parts), at]
+                sizes = len(key), len(code), len(ranking)
+                parts += (scripts.EVENT_HEADER.pack(indices[surface_id], is_new, *sizes), key, code, ranking)
+            cells = {surface_id: encode_cells(group) for surface_id, group in groups.items()}
+            keys = [
+                f"{surface_id}:{name}"
+                for surface_id in surface_ids
+                for name in ("open", "settled", "changes")
+            ]
+            additions = [value for surface_id in surface_ids for value in (surface_id, cells[surface_id])]
+            is_written, reply, versions = self._run(
+                scripts.WRITE,
+                ["versions", *keys, "forgotten"],
+                [len(surface_ids), *additions, b"".join(parts), at_ms],
             )
-            states = found.split(b" ")
-            new = [state == b"new" for state in states]
+            states = reply.split(b" ")
+            are_new = [state == b"new" for state in states]
         changes = [
-            Change(surface, version, added[surface], at)
-            for surface, version in zip(surfaces, versions, strict=True)
+            Change(surface_id, version, cells[surface_id], at_ms)
+            for surface_id, version in zip(surface_ids, versions, strict=True)
             if version
         ]
-        told = list(zip(events, states, strict=True))
-        before = {
-            event.shown.place: Outcome.from_code(int(state))
-            for event, state in told
-            if event.outcome is not None and state.isdigit()
-        }
-        gone = {event.shown.surface for event, state in told if state == b"gone"}
-        return WriteResult(
-            changes, before, gone, {event.shown.place for event, state in told if state == b"forgotten"}
-        )
+        existing, deleted_surfaces, pruned = {}, set(), set()
+        for (impression, outcome), state in zip(events, states, strict=True):
+            if state == b"deleted":
+                deleted_surfaces.add(impression.surface_id)
+            elif state == b"pruned":
+                pruned.add(impression.id)
+            elif outcome is not None and state.isdigit():
+                existing[impression.id] = Outcome.from_code(int(state))
+        return WriteResult(changes, existing, deleted_surfaces, pruned)
 
-    def outcome(self, surface: int, key: bytes) -> Outcome | None:
-        """Return what became of a ranking."""
-        found = self._server.call("ZRANGEBYLEX", f"{surface}:settled", b"[" + key, b"(" + key + b":")
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
+        """Return the outcome of an impression."""
+        found = self._call("ZRANGEBYLEX", f"{surface_id}:settled", b"[" + key, b"(" + key + b":")
         return Outcome.from_code(int(found[0][len(key) :])) if found else None
 
     def versions(self) -> dict[int, Versions]:
-        """Return how far each surface is."""
-        listed = self._server.run(scripts.VERSIONS, ["revisions", "versions"])
-        revisions, versions = (dict(zip(one[::2], one[1::2], strict=True)) for one in listed)
-        return {int(number): Versions(int(revisions[number]), int(versions[number])) for number in versions}
+        """Return the current versions of each surface."""
+        hashes = self._run(scripts.VERSIONS, ["revisions", "versions"])
+        revisions, versions = (dict(zip(one[::2], one[1::2], strict=True)) for one in hashes)
+        return {int(one): Versions(int(revisions[one]), int(versions[one])) for one in versions}
 
-    def changes(self, surface: int, *, after: int, limit: int = 1000) -> list[Change]:
-        """Return changes after a version."""
-        found = self._server.call("XRANGE", f"{surface}:changes", f"{after + 1}-0", "+", "COUNT", limit)
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
+        """Return the first changes after a version."""
+        found = self._call("XRANGE", f"{surface_id}:changes", f"{after + 1}-0", "+", "COUNT", limit)
         return [
-            Change(surface, int(place.split(b"-")[0]), fields[b"cells"], int(fields.get(b"at", 0)))
-            for place, fields in found
+            Change(surface_id, int(entry_id.split(b"-")[0]), fields[b"cells"], int(fields.get(b"at", 0)))
+            for entry_id, fields in found
         ]
 
-    def snapshot(self, surface: int, *, up_to: int | None = None) -> Snapshot:
-        """Return the latest snapshot that is not after a version."""
-        keys = [f"{surface}:{name}" for name in ("snapshots", "sums", "histories")]
-        found = self._server.run(scripts.SNAPSHOT, keys, ["+inf" if up_to is None else up_to])
-        return Snapshot(int(found[0]), found[1], int(found[2]), found[3] or b"") if found else EMPTY_SNAPSHOT
+    def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
+        """Return the latest snapshot up to a version."""
+        keys = [f"{surface_id}:snapshots", f"{surface_id}:sums"]
+        found = self._run(scripts.SNAPSHOT, keys, ["+inf" if up_to is None else up_to])
+        return Snapshot(int(found[0]), found[1], int(found[2])) if found else EMPTY_SNAPSHOT
 
-    def save_snapshot(self, surface: int, snapshot: Snapshot) -> None:
-        """Keep a snapshot."""
-        keys = ["versions", *(f"{surface}:{name}" for name in ("snapshots", "sums", "histories"))]
-        self._server.run(scripts.SAVE_SNAPSHOT, keys, [surface, *snapshot])
+    def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
+        """Save a snapshot."""
+        keys = ["versions", f"{surface_id}:snapshots", f"{surface_id}:sums"]
+        self._run(scripts.SAVE_SNAPSHOT, keys, [surface_id, *snapshot])
 
-    def pending_impressions(self, surface: int, *, since: int, until: int, limit: int = 1000) -> list[Event]:
-        """Return rankings without an outcome that lapse within a time."""
-        first, last = b"[" + min_key(since), b"(" + min_key(until)
-        found = self._server.call("ZRANGEBYLEX", f"{surface}:open", first, last, "LIMIT", 0, limit)
-        return [Event(Impression(surface, one[:KEY_BYTES], one[KEY_BYTES:]), None) for one in found]
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Impression]:
+        """Return the first impressions without an outcome that expire within a time."""
+        start, end = b"[" + min_key(since_ms), b"(" + min_key(until_ms)
+        found = self._call("ZRANGEBYLEX", f"{surface_id}:open", start, end, "LIMIT", 0, limit)
+        return [Impression(surface_id, member[:KEY_BYTES], member[KEY_BYTES:]) for member in found]
 
-    def prune(self, surface: int, *, before: int) -> None:
-        """Throw away what is old."""
-        names = ("settled", "changes", "snapshots", "sums", "histories")
-        keys = ["versions", *(f"{surface}:{name}" for name in names), f"{surface}:open", "forgotten"]
-        while self._server.run(scripts.FORGET, keys, [surface, before, min_key(before), _PORTION]):
+    def prune(self, surface_id: int, *, before_ms: int) -> None:
+        """Remove what is older than a time."""
+        names = ("settled", "changes", "snapshots", "sums", "open")
+        keys = ["versions", *(f"{surface_id}:{name}" for name in names), "forgotten"]
+        while self._run(scripts.PRUNE, keys, [surface_id, before_ms, min_key(before_ms), _MAX_PRUNED]):
             pass
+
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface."""
+        version, data = self._call("HMGET", f"{surface_id}:time_series", "version", "data")
+        return None if version is None else SavedTimeSeries(int(version), data)
+
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface if it is newer than the stored one."""
+        self._run(scripts.SAVE_TIME_SERIES, ["versions", f"{surface_id}:time_series"], [surface_id, *series])
 
     # Secrets and keys
 
     def secret(self) -> bytes:
-        """Return random bytes."""
-        return bytes(self._server.call("GET", "secret"))
+        """Return the random bytes of this store."""
+        return bytes(self._call("GET", "secret"))
 
     def add_key(self, key: KeyRecord) -> None:
-        """Keep an API key."""
-        value = [key.name, key.rights, key.digest.hex(), key.created, key.expires_at_ms, key.surfaces]
-        self._server.call("HSETNX", "keys", key.id, json.dumps(value))
-        if key.revoked is not None:
-            self.revoke_key(key.id, at=key.revoked)
+        """Add an API key."""
+        times = key.created_at_ms, key.expires_at_ms
+        value = [key.name, key.rights, key.digest.hex(), *times, key.surfaces]
+        self._call("HSETNX", "keys", key.id, json.dumps(value))
+        if key.revoked_at_ms is not None:
+            self.revoke_key(key.id, revoked_at_ms=key.revoked_at_ms)
 
     def api_keys(self) -> list[KeyRecord]:
         """Return all API keys."""
-        kept, revoked = self._server.call("HGETALL", "keys"), self._server.call("HGETALL", "revoked")
+        stored, revoked = self._call("HGETALL", "keys"), self._call("HGETALL", "revoked")
         keys = []
-        for key_id, value in kept.items():
-            name, rights, digest, created, *later = json.loads(value)
-            expires_at_ms, surfaces = later or (None, ())  # which schema 1 did not have
+        for key_id, value in stored.items():
+            name, rights, digest, created_at_ms, *later = json.loads(value)
+            expires_at_ms, surfaces = later or (None, ())  # absent in schema 1
             keys.append(
                 KeyRecord(
                     key_id.decode(),
                     name,
                     tuple(rights),
                     bytes.fromhex(digest),
-                    created,
+                    created_at_ms,
                     int(revoked[key_id]) if key_id in revoked else None,
                     expires_at_ms,
                     tuple(surfaces),
                 )
             )
-        return sorted(keys, key=lambda key: (key.created, key.id))
+        return sorted(keys, key=lambda key: (key.created_at_ms, key.id))
 
-    def revoke_key(self, key_id: str, *, at: int) -> bool:
-        """Revoke a key."""
+    def revoke_key(self, key_id: str, *, revoked_at_ms: int) -> bool:
+        """Revoke an API key."""
         return is_storable(key_id) and bool(
-            self._server.run(scripts.REVOKE_KEY, ["keys", "revoked"], [key_id, at])
+            self._run(scripts.REVOKE_KEY, ["keys", "revoked"], [key_id, revoked_at_ms])
         )
 
-    # The store itself
+    # Maintenance
 
     def check(self) -> None:
-        """Set a key that is never read to a new value."""
-        self._server.call("SET", "check", secrets.token_hex(8))
+        """Set a key to a random value."""
+        self._call("SET", "check", secrets.token_hex(8))
 
     def close(self) -> None:
         """Close all connections."""
-        self._server.close()
+        self._client.close()

@@ -1,4 +1,4 @@
-"""The default store: a file, written durably, that several processes of one machine may share."""
+"""The SQLite store, the default: one file, which processes of one machine can share."""
 
 import json
 import logging
@@ -14,17 +14,24 @@ from typing import Any, NamedTuple
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.files import create_private, is_file, make_private
 from banditrank.storage.base import WriteResult
-from banditrank.storage.cells import cells_of
+from banditrank.storage.cells import encode_cells
 from banditrank.storage.connection_pool import ConnectionPool
-from banditrank.storage.impression_batches import packed
-from banditrank.storage.records import KEY_BYTES, Change, Event, Outcome, ImpressionId, group_by_surface, expiry_of
-from banditrank.storage.sql import SqlStore
-from banditrank.storage.sql_database import Row, Transaction
+from banditrank.storage.impression_batches import pack_impressions
+from banditrank.storage.records import (
+    KEY_BYTES,
+    Change,
+    Event,
+    ImpressionId,
+    Outcome,
+    expiry_of,
+    group_by_surface,
+)
+from banditrank.storage.sql import Row, SqlStore, Transaction
 
 _log = logging.getLogger(__name__)
-# Closing a file drops all locks that the process has on it: no other thread may use it while it is created.
-_CREATING = threading.Lock()
-_PASSING = {  # what may be over when it is tried again, or after somebody mended it
+# Closing a file drops all locks of the process on it, so that only one thread may create it.
+_CREATE_LOCK = threading.Lock()
+_TRANSIENT_ERRORS = {  # a retry may succeed, at the latest after an operator intervened
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM,
@@ -35,15 +42,15 @@ _PASSING = {  # what may be over when it is tried again, or after somebody mende
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_PROTOCOL,
 }
-_TYPES = {
-    "SERIAL": "INTEGER PRIMARY KEY AUTOINCREMENT",  # numbers of surfaces that were deleted do not come back
+_DIALECT = {
+    "SERIAL": "INTEGER PRIMARY KEY AUTOINCREMENT",  # ids of deleted surfaces are not reused
     "BIGINT": "INTEGER",
     "BYTES": "BLOB",
     ") CLUSTERED": ") WITHOUT ROWID",
 }
-# A group of entries as one row of a view: a trigger puts it into the tables, and refuses all of it if one of
-# the outcomes is known already. It belongs to the connection, not to the file.
-_WAY_IN = f"""
+# A group of events is inserted as one row of a temporary view: its trigger writes the tables, and fails as a
+# whole if one of the outcomes is stored already.
+_CONNECTION_SETUP = f"""
     PRAGMA temp_store = MEMORY;
     CREATE TEMP VIEW groups AS SELECT
         0 AS surface, 0 AS version, 0 AS at, 0 AS keys, 0 AS codes, 0 AS cells,
@@ -57,7 +64,7 @@ _WAY_IN = f"""
         INSERT INTO changes SELECT NEW.surface, NEW.version, NEW.cells, NEW.at WHERE length(NEW.cells) > 0;
         UPDATE surfaces SET version = NEW.version WHERE number = NEW.surface AND length(NEW.cells) > 0;
     END;
-"""  # noqa: S608 - only a number of ours
+"""  # noqa: S608 - formats a constant
 _WRITE_GROUP = (
     "INSERT INTO groups SELECT number, version + 1, ?, ?, ?, ?, ?, ?, ?, ? "
     "FROM surfaces WHERE number = ? AND forgotten <= ? RETURNING version"
@@ -65,28 +72,35 @@ _WRITE_GROUP = (
 
 
 class SqliteStore(SqlStore):
-    """A store in an SQLite file: write-ahead log, synchronised with the disk at every commit.
+    """A store in an SQLite file, with a write-ahead log that is synced to disk at every commit.
 
     Parameters
     ----------
     path
-        The file; it is made if there is none.
-    patience
-        How many seconds to wait for another process that writes.
+        The file, which is created if it does not exist.
+    timeout_seconds
+        Time to wait for the write lock of another process.
+
+    Raises
+    ------
+    InvalidInputError
+        If the path cannot be a writable file.
+    StoreError
+        If the file is not a store, or has the schema of a newer version.
     """
 
-    _words = _TYPES
+    _dialect = _DIALECT
 
-    def __init__(self, path: Path | str, *, patience: float = 2.0) -> None:
+    def __init__(self, path: Path | str, *, timeout_seconds: float = 2.0) -> None:
         self.path = Path(path)
-        self._patience = patience
-        self._identity: tuple[int, int] | None = None  # of the file that was opened
-        self._connections = ConnectionPool(
-            self._connect, is_stale=lambda _: self._is_replaced(), patience=patience
+        self._timeout_seconds = timeout_seconds
+        self._identity: tuple[int, int] | None = None  # device and inode of the opened file
+        self._pool = ConnectionPool(
+            self._connect, is_stale=lambda _: self._is_replaced(), timeout_seconds=timeout_seconds
         )
         try:
             self._create()
-            self._identity = self._present_identity()
+            self._identity = self._current_identity()
             self._migrate(str(self.path))
             self._make_private()
         except BaseException as error:
@@ -96,41 +110,40 @@ class SqliteStore(SqlStore):
             raise
 
     def _create(self) -> None:
-        """Create the file as a private one: it holds the secret that signs ranking ids, and hashes of keys.
+        """Create a private file: it holds the secret that signs ranking ids, and the hashes of API keys.
 
-        SQLite would create it with the permissions that the umask leaves. It gives its -wal and -shm files
-        those of the database.
+        SQLite alone would apply the umask. It gives its -wal and -shm files the permissions of the database.
         """
-        with _CREATING, suppress(OSError):  # SQLite fails for the same reason, and says which
+        with _CREATE_LOCK, suppress(OSError):  # SQLite fails for the same reason, and reports it
             create_private(self.path)
 
     def _make_private(self) -> None:
-        """Take the permissions of other users from files of an older version, or warn about them."""
-        path = os.path.realpath(self.path)  # SQLite's other files are beside what a link points to
+        """Revoke the access of other users to files of an older version, or log a warning."""
+        path = os.path.realpath(self.path)  # SQLite puts its other files beside the target of a link
         are_private = [make_private(Path(f"{path}{suffix}")) for suffix in ("", "-wal", "-shm")]
         if not all(are_private):
-            _log.warning("store file is accessible to other users, and holds secrets: %s", path)
+            _log.warning("store file with secrets is accessible to other users: %s", path)
 
     @contextmanager
-    def _transaction(self, *, writes: bool = True) -> Iterator["_SqliteTransaction"]:
-        with self._errors(), self._connections.one() as connection:
-            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+    def _transaction(self, *, read_only: bool = False) -> Iterator["_SqliteTransaction"]:
+        with self._translate_errors(), self._pool.connection() as connection:
+            connection.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
             yield _SqliteTransaction(connection)
             connection.execute("COMMIT")
 
     def _migration(self) -> AbstractContextManager[Transaction]:
-        return self._transaction()  # whoever writes is alone, and nobody stops it
+        return self._transaction()  # SQLite has one writer at a time, and no time limit for it
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            passing = getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING  # the rest says it in detail
-            kind = StoreUnavailableError if passing else StoreError
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended error code
+            kind = StoreUnavailableError if code in _TRANSIENT_ERRORS else StoreError
             raise kind(f"{self.path}: {error}") from error
 
-    def _present_identity(self) -> tuple[int, int] | None:
+    def _current_identity(self) -> tuple[int, int] | None:
         try:
             status = self.path.stat()
         except OSError:
@@ -138,70 +151,76 @@ class SqliteStore(SqlStore):
         return status.st_dev, status.st_ino
 
     def _is_replaced(self) -> bool:
-        """Return whether the path names another file than the one that was opened, or none."""
-        return self._identity is not None and self._present_identity() != self._identity
+        """Return whether the path no longer names the file that was opened."""
+        return self._identity is not None and self._current_identity() != self._identity
 
     def _connect(self) -> sqlite3.Connection:
-        if self._is_replaced():  # what is acknowledged must be in the file that the path names
+        if self._is_replaced():  # acknowledged events must be in the file that the path names
             raise StoreUnavailableError(f"{self.path}: the file was moved, removed or replaced")
         connection = sqlite3.connect(
-            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+            self.path, timeout=self._timeout_seconds, isolation_level=None, check_same_thread=False
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(_WAY_IN)
+            connection.executescript(_CONNECTION_SETUP)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _lock_surfaces(self, transaction: Transaction, numbers: Collection[int]) -> dict[int, int]:
-        """Do not lock: whoever writes is alone already."""
+    def _lock_surfaces(self, transaction: Transaction, surface_ids: Collection[int]) -> dict[int, int]:
+        """Return when the surfaces were pruned; a transaction that writes excludes all others already."""
         rows = transaction.run(
             "SELECT number, forgotten FROM surfaces WHERE number IN (SELECT value FROM json_each(%s))",
-            [json.dumps(sorted(numbers))],
+            [json.dumps(sorted(surface_ids))],
         )
         return dict(rows)
 
     def _has_settings(self, transaction: Transaction) -> bool:
         return bool(transaction.run("SELECT 1 FROM sqlite_master WHERE name = %s", ["settings"]))
 
-    def _write(self, events: Sequence[Event], at: int) -> WriteResult:
-        """Write a group as if all of it were new, as it nearly always is; if it is not, step by step.
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
+        """Write a group with one statement per surface, on the assumption that all events are new.
 
-        Every statement lets other threads run, and waits until it is its turn again. So there is one for each
-        surface, which `_WAY_IN` takes apart; if there is only one, it is a transaction of its own.
+        Every statement releases the interpreter lock and waits to get it back, so that fewer are faster; a
+        single one is a transaction of its own. If an event is not new, the group is written step by step.
         """
-        groups = [_group(surface, some, at) for surface, some in group_by_surface(events).items()]
-        with self._errors(), self._connections.one() as connection:
+        groups = [
+            _encode_group(surface_id, group, at_ms) for surface_id, group in group_by_surface(events).items()
+        ]
+        with self._translate_errors(), self._pool.connection() as connection:
             try:
                 if len(groups) > 1:
                     connection.execute("BEGIN IMMEDIATE")
                 versions = [connection.execute(_WRITE_GROUP, group).fetchall() for group in groups]
-                is_written = all(versions)  # no surface is gone, no ranking forgotten
+                is_written = all(versions)  # every surface exists, and no impression is pruned
             except sqlite3.IntegrityError:
                 is_written = False
             if connection.in_transaction:
                 connection.execute("COMMIT" if is_written else "ROLLBACK")
         if not is_written:
-            return super()._write(events, at)
+            return super()._write(events, at_ms)
         changes = [
-            Change(group.surface, version, group.cells, at)
+            Change(group.surface_id, version, group.cells, at_ms)
             for group, ((version,),) in zip(groups, versions, strict=True)
             if group.cells
         ]
         return WriteResult(changes, {}, set(), set())
 
-    def _settle(self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]) -> set[ImpressionId]:
+    def _insert_outcomes(
+        self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]
+    ) -> set[ImpressionId]:
         statement = "INSERT INTO outcomes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1"
         return {
-            place for place, outcome in outcomes.items() if transaction.run(statement, [*place, outcome.code])
+            impression_id
+            for impression_id, outcome in outcomes.items()
+            if transaction.run(statement, [*impression_id, outcome.code])
         }
 
     def close(self) -> None:
         """Close all connections."""
-        self._connections.close()
+        self._pool.close()
 
 
 class _SqliteTransaction:
@@ -209,33 +228,34 @@ class _SqliteTransaction:
         self._connection = connection
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(_with_marks(statement), values).fetchall()
+        return self._connection.execute(_to_qmark(statement), values).fetchall()
 
 
 @cache
-def _with_marks(statement: str) -> str:
+def _to_qmark(statement: str) -> str:
     return statement.replace("%s", "?")
 
 
 class _Group(NamedTuple):
-    """Entries of one surface, as `_WRITE_GROUP` takes them."""
+    """Events of one surface, as the parameters of `_WRITE_GROUP`."""
 
-    at: int
-    keys: bytes  # of those that have an outcome
-    codes: str  # of their outcomes
+    at_ms: int
+    keys: bytes  # of the events with an outcome
+    codes: str  # JSON list of their outcomes
     cells: bytes
-    first: bytes  # and what else there is of a piece, of those that have none
+    first: bytes  # batch of the impressions without an outcome
     last: bytes
-    rankings: int
+    n_impressions: int
     packed: bytes
-    surface: int
-    earliest: int  # when the first of them lapses
+    surface_id: int
+    min_expires_at_ms: int
 
 
-def _group(surface: int, events: Sequence[Event], at: int) -> _Group:
-    settled = [event for event in events if event.outcome is not None]
-    keys = b"".join([event.shown.key for event in settled])
-    codes = ",".join([str(event.outcome.code) for event in settled if event.outcome is not None])
-    shown = [event.shown for event in events if event.outcome is None]
-    earliest = expiry_of(min([event.shown.key for event in events]))
-    return _Group(at, keys, f"[{codes}]", cells_of(settled), *packed(shown), surface, earliest)
+def _encode_group(surface_id: int, events: Sequence[Event], at_ms: int) -> _Group:
+    with_outcome = [event for event in events if event.outcome is not None]
+    keys = b"".join([event.impression.key for event in with_outcome])
+    codes = ",".join([str(event.outcome.code) for event in with_outcome if event.outcome is not None])
+    pending = [event.impression for event in events if event.outcome is None]
+    min_expires_at_ms = expiry_of(min([event.impression.key for event in events]))
+    cells, batch = encode_cells(with_outcome), pack_impressions(pending)
+    return _Group(at_ms, keys, f"[{codes}]", cells, *batch, surface_id, min_expires_at_ms)

@@ -49,7 +49,9 @@ def find_certificate_error(
     if not missing <= _amount(gap, unit) + slack:
         return f"{utility}: gap {gap!r} of value {value!r} understates the distance {missing!r}"
     if solution.is_certified != (gap <= target_gap):
-        return f"{utility}: certified is {solution.is_certified} with gap {gap!r} and target gap {target_gap!r}"
+        return (
+            f"{utility}: certified is {solution.is_certified} with gap {gap!r} and target gap {target_gap!r}"
+        )
     return None
 
 

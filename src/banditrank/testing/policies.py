@@ -11,12 +11,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rankings import as_ranking
 from banditrank.policies.base import CompiledPolicy, Policy
-from banditrank.counts.counts import Counts
 from banditrank.testing.leaks import assert_no_leaks
 
 MakePolicy: TypeAlias = Callable[[Problem], Policy]
@@ -165,7 +165,7 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
     if not isinstance(policy, CompiledPolicy):
         return
     seen = counts if policy.distinguishes_user_types else counts.pooled()
-    state, now = policy.start(seen, policy.new_scratch()), seen.rounds + 1
+    state, now = policy.init_state(seen, policy.new_scratch()), seen.rounds + 1
     parameters = policy.parameters(np.array([now]))[0]
     ranking, rewards = np.zeros(seen.n_positions, dtype=np.uintp), np.zeros(seen.n_positions)
     kernel = policy.kernel(n_items=seen.n_items, n_positions=seen.n_positions)
@@ -202,7 +202,7 @@ def _draws(
         return lambda: policy.rank(counts, user_type, rng=rng)
     if not policy.distinguishes_user_types:
         counts, user_type = counts.pooled(), 0
-    state, now = policy.start(counts, None), counts.rounds + 1
+    state, now = policy.init_state(counts, None), counts.rounds + 1
     kernel = policy.kernel(n_items=counts.n_items, n_positions=counts.n_positions)
     parameters, ranking = policy.parameters(np.array([now]))[0], np.zeros(counts.n_positions, dtype=np.uintp)
 

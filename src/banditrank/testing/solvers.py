@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from banditrank.model.rankings import as_ranking
-from banditrank.solvers.solver import SolverOptions, SolverResult
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, SOLVERS, SolverName, solve
+from banditrank.solvers.solver import SolverOptions, SolverResult
 from banditrank.testing.certificates import ROUNDING, find_certificate_error, rounding_error
 from banditrank.testing.leaks import assert_no_leaks
 from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem, small_solver_problems

@@ -1,4 +1,4 @@
-"""Conformance checks of concurrent reads and commits."""
+"""What every store must satisfy while several write and read at once."""
 
 import threading
 from collections import Counter
@@ -6,24 +6,24 @@ from collections.abc import Callable
 from itertools import count
 
 from banditrank.storage.base import Store
-from banditrank.storage.records import NOT_CLICKED, Event, Snapshot, CommitStatus
-from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
+from banditrank.storage.records import NOT_CLICKED, CommitStatus, Event, Snapshot
+from banditrank.testing.store_events import CLICK, OpenStore, read_rounds, read_totals, shown
 
 _THREADS = 4
 _ROUNDS = 25
 
 
-def run_in_threads(*calls: Callable[[], None]) -> None:
-    """Call functions in parallel threads, and raise the first error of any of them."""
+def run_in_threads(*jobs: Callable[[], None]) -> None:
+    """Run jobs in threads, and raise what any of them raised."""
     failures: list[BaseException] = []
 
-    def run(call: Callable[[], None]) -> None:
+    def run(job: Callable[[], None]) -> None:
         try:
-            call()
-        except BaseException as error:  # noqa: BLE001 - raised below
+            job()
+        except BaseException as error:  # noqa: BLE001 - told below
             failures.append(error)
 
-    threads = [threading.Thread(target=run, args=[call]) for call in calls]
+    threads = [threading.Thread(target=run, args=[job]) for job in jobs]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -33,9 +33,9 @@ def run_in_threads(*calls: Callable[[], None]) -> None:
 
 
 def check_concurrent_commits(open_store: OpenStore) -> None:
-    """Commits of parallel threads and processes are neither lost nor counted twice."""
+    """Threads, and others that opened the store, lose nothing and count nothing twice."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     numbers = count()
 
     def writing(own: Store) -> Callable[[], None]:
@@ -47,15 +47,15 @@ def check_concurrent_commits(open_store: OpenStore) -> None:
         return write
 
     run_in_threads(*(writing(store if number % 2 else open_store()) for number in range(_THREADS)))
-    assert rounds_of(store, surface) == _THREADS * _ROUNDS
+    assert read_rounds(store, surface) == _THREADS * _ROUNDS
     versions = [change.version for change in store.changes(surface, after=0, limit=10_000)]
     assert versions == list(range(1, len(versions) + 1))
 
 
 def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
-    """Of parallel feedback for the same impression exactly one counts."""
+    """Of several who report the same rankings at once one is counted, and the others are told so."""
     store = open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     statuses: list[list[CommitStatus]] = []
 
     def writing(own: Store, number: int) -> Callable[[], None]:
@@ -75,14 +75,16 @@ def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
     run_in_threads(*(writing(open_store(), number) for number in range(_THREADS)))
     for given in zip(*statuses, strict=True):
         of_kind = Counter(given)
-        assert of_kind == {CommitStatus.COUNTED: 1, CommitStatus.REPEATED: 1, CommitStatus.CONFLICTING: 2}, given
-    assert rounds_of(store, surface) == _ROUNDS
+        assert of_kind == {CommitStatus.COUNTED: 1, CommitStatus.REPEATED: 1, CommitStatus.CONFLICTING: 2}, (
+            given
+        )
+    assert read_rounds(store, surface) == _ROUNDS
 
 
 def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
-    """A reader that runs in parallel to commits sees all changes without gaps."""
+    """Whoever reads changes while others write sees them without a gap, and in the end all."""
     store, reader = open_store(), open_store()
-    surface = store.create_surface("home", "{}").number
+    surface = store.create_surface("home", "{}").surface_id
     seen: list[int] = []
     done = threading.Event()
 
@@ -96,7 +98,7 @@ def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
     def read() -> None:
         finished = False
         while not finished:
-            finished = done.is_set()  # before reading, so that all earlier commits must be seen
+            finished = done.is_set()  # before reading: what was written until then must be seen
             changes = reader.changes(surface, after=len(seen))
             seen.extend(change.version for change in changes)
             assert seen == list(range(1, len(seen) + 1))
@@ -112,9 +114,9 @@ def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
 
 
 def check_no_deadlocks(open_store: OpenStore) -> None:
-    """Groups of the same surfaces in different orders, pruning and updates do not deadlock."""
+    """Groups of the same surfaces in different orders, forgetting and new definitions get along."""
     store = open_store()
-    surfaces = [store.create_surface(name, "{}").number for name in ("one", "two")]
+    surfaces = [store.create_surface(name, "{}").surface_id for name in ("one", "two")]
 
     def writing(own: Store, number: int) -> Callable[[], None]:
         def write() -> None:
@@ -125,7 +127,7 @@ def check_no_deadlocks(open_store: OpenStore) -> None:
 
         return write
 
-    def maintain() -> None:
+    def tend() -> None:
         own = open_store()
         for revision in range(1, _ROUNDS + 1):
             before = own.find_surface("two")
@@ -133,14 +135,14 @@ def check_no_deadlocks(open_store: OpenStore) -> None:
             assert own.update_surface(before, str(revision)) is not None
             for surface in surfaces:
                 version = own.versions()[surface].version
-                cells = totals_of(own, surface, up_to=version).cells()
+                cells = read_totals(own, surface, up_to=version).cells()
                 own.save_snapshot(surface, Snapshot(version, cells, revision))
-                own.prune(surface, before=revision)
+                own.prune(surface, before_ms=revision)
             own.check()
 
-    run_in_threads(maintain, *(writing(open_store(), number) for number in (1, 2, 3)))
+    run_in_threads(tend, *(writing(open_store(), number) for number in (1, 2, 3)))
     for surface in surfaces:
-        assert rounds_of(store, surface) == 4 * _ROUNDS
+        assert read_rounds(store, surface) == 4 * _ROUNDS
 
 
 CONCURRENCY_CHECKS = (

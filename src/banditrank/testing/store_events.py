@@ -1,25 +1,27 @@
-"""Test data for store checks: numbered impressions, and the stored counts."""
+"""What checks of stores are made of: rankings that are told from others by a number, and what was counted."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
-from banditrank.storage.records import REWARD_UNITS, Outcome, Impression, min_key, pack_ranking
+from banditrank.storage.records import REWARD_UNITS, Impression, Outcome, min_key, pack_ranking
 
 OpenStore: TypeAlias = Callable[[], Store]
-"""Opens the store under test, empty at first; further calls open it as another process would."""
+"""Opens the store under test, empty at first; called again, the same one as another process would."""
 
 CLICK = Outcome(0, REWARD_UNITS)
 
 
-def shown(surface: int, number: int, *, expires_at_ms: int = 1000, items: tuple[int, ...] = (3, 1)) -> Impression:
-    """Return an impression identified by a number."""
+def shown(
+    surface: int, number: int, *, expires_at_ms: int = 1000, items: tuple[int, ...] = (3, 1)
+) -> Impression:
+    """Return a ranking that is told from others by a number."""
     return Impression(surface, min_key(expires_at_ms)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
 
 
-def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals:
-    """Return the stored counts of a surface of two user types, four items and two positions."""
+def read_totals(store: Store, surface: int, *, up_to: int | None = None) -> Totals:
+    """Return the counts of a surface of two user types, four items and two positions."""
     totals = Totals(n_user_types=2, n_items=4, n_positions=2)
     snapshot = store.snapshot(surface, up_to=up_to)
     totals.add(snapshot.cells)
@@ -29,6 +31,6 @@ def totals_of(store: Store, surface: int, *, up_to: int | None = None) -> Totals
     return totals
 
 
-def rounds_of(store: Store, surface: int) -> int:
-    """Return the number of counted impressions."""
-    return totals_of(store, surface).counts(range(4)).rounds
+def read_rounds(store: Store, surface: int) -> int:
+    """Return how many rankings were counted."""
+    return read_totals(store, surface).counts(range(4)).rounds

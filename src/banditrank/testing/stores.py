@@ -1,4 +1,4 @@
-"""Conformance suite for stores: every store must pass all `STORE_CHECKS`.
+"""What every store must satisfy. A new store proves itself by going through `STORE_CHECKS`.
 
 >>> from banditrank.storage.memory import MemoryStore
 >>> for check in STORE_CHECKS:
@@ -11,20 +11,22 @@ from dataclasses import replace
 
 from banditrank.errors import AlreadyExistsError
 from banditrank.storage.records import (
-    NOT_CLICKED,
     EMPTY_SNAPSHOT,
+    NOT_CLICKED,
     Event,
     KeyRecord,
+    SavedTimeSeries,
+    Snapshot,
     Versions,
 )
 from banditrank.testing.store_commits import COMMIT_CHECKS
 from banditrank.testing.store_concurrency import CONCURRENCY_CHECKS
-from banditrank.testing.store_events import CLICK, OpenStore, rounds_of, shown, totals_of
+from banditrank.testing.store_events import CLICK, OpenStore, read_rounds, read_totals, shown
 from banditrank.testing.store_retention import RETENTION_CHECKS
 
 
 def check_surface_lifecycle(open_store: OpenStore) -> None:
-    """All processes see creations, updates and deletions; surface ids are not reused."""
+    """What is created, changed and deleted is so for everybody; numbers are not used again."""
     store = open_store()
     first = store.create_surface("home", '{"a": "ä"}')
     other = store.create_surface("about", "{}")
@@ -32,41 +34,41 @@ def check_surface_lifecycle(open_store: OpenStore) -> None:
     assert [record.name for record in store.surfaces()] == ["about", "home"]
     changed = store.update_surface(first, "[]")
     assert changed is not None
-    assert (changed.number, changed.definition, changed.revision) == (first.number, "[]", 2)
+    assert (changed.surface_id, changed.definition, changed.revision) == (first.surface_id, "[]", 2)
     assert open_store().find_surface("home") == changed
-    assert open_store().definition(first.number, revision=1) == first.definition
-    assert store.definition(first.number, revision=2) == "[]"
-    assert store.definition(first.number, revision=3) is None
+    assert open_store().definition(first.surface_id, revision=1) == first.definition
+    assert store.definition(first.surface_id, revision=2) == "[]"
+    assert store.definition(first.surface_id, revision=3) is None
     assert store.delete_surface("home")
     assert not store.delete_surface("home")
     assert open_store().find_surface("home") is None
     again = store.create_surface("home", "{}")
-    assert again.number not in (first.number, other.number)
+    assert again.surface_id not in (first.surface_id, other.surface_id)
 
 
 def check_surface_with_initial_counts(open_store: OpenStore) -> None:
-    """Initial counts of a surface are its first change; versions continue from there."""
+    """Cells that a surface is created with are its first change; versions go on from there."""
     store = open_store()
-    source = store.create_surface("source", "{}").number
+    source = store.create_surface("source", "{}").surface_id
     store.commit([Event(shown(source, 1), CLICK), Event(shown(source, 2), NOT_CLICKED)])
-    cells = totals_of(store, source).cells()
-    copy = store.create_surface("copy", "{}", cells=cells).number
+    cells = read_totals(store, source).cells()
+    copy = store.create_surface("copy", "{}", cells=cells).surface_id
     assert open_store().versions()[copy] == Versions(1, 1)
     assert [(one.version, one.cells) for one in open_store().changes(copy, after=0)] == [(1, cells)]
     assert store.snapshot(copy) == EMPTY_SNAPSHOT
     assert store.commit([Event(shown(copy, 1), CLICK)]).changes[0].version == 2
-    counts = totals_of(open_store(), copy).counts(range(4))
+    counts = read_totals(open_store(), copy).counts(range(4))
     assert (counts.rounds, counts.rewards.sum()) == (3, 2)
     try:
         store.create_surface("copy", "{}", cells=cells)
     except AlreadyExistsError:
-        assert rounds_of(store, copy) == 3
+        assert read_rounds(store, copy) == 3
     else:
-        raise AssertionError("a duplicate name was accepted")
+        raise AssertionError("a name was given twice")
 
 
 def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
-    """A second surface of the same name is rejected, and the first is unchanged."""
+    """A second surface of the same name is refused, and the first stays as it is."""
     store = open_store()
     first = store.create_surface("home", "{}")
     try:
@@ -74,11 +76,11 @@ def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
     except AlreadyExistsError:
         assert store.find_surface("home") == first
     else:
-        raise AssertionError("a duplicate name was accepted")
+        raise AssertionError("a name was given twice")
 
 
 def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
-    """An update of an old revision or of a deleted surface is rejected."""
+    """Of two changes made from the same revision the second is refused, and so is one of another surface."""
     store = open_store()
     record = store.create_surface("home", "{}")
     assert store.update_surface(record, "1") is not None
@@ -89,14 +91,12 @@ def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
     assert store.delete_surface("home")
     assert store.update_surface(found, "3") is None
     another = store.create_surface("home", "{}")
-    assert store.update_surface(record, "4") is None, (
-        "another surface of the same name and revision was updated"
-    )
+    assert store.update_surface(record, "4") is None, "it has the same name and revision, and is another"
     assert store.find_surface("home") == another
 
 
 def check_api_keys_are_stored(open_store: OpenStore) -> None:
-    """API keys are stored in order of creation, and are revoked once."""
+    """API keys are kept in the order of their making, and are revoked once."""
     store = open_store()
     one = KeyRecord("k1", "page", ("rank",), b"\x00\xff", 5)
     two = KeyRecord("k2", "ops", ("read", "administer"), b"\x01", 6)
@@ -104,53 +104,83 @@ def check_api_keys_are_stored(open_store: OpenStore) -> None:
     store.add_key(two)
     open_store().add_key(one)
     assert open_store().api_keys() == [one, two]
-    assert store.revoke_key("k1", at=9)
-    assert not store.revoke_key("k1", at=10)
-    assert not store.revoke_key("k3", at=10)
-    assert [key.revoked for key in open_store().api_keys()] == [9, None]
+    assert store.revoke_key("k1", revoked_at_ms=9)
+    assert not store.revoke_key("k1", revoked_at_ms=10)
+    assert not store.revoke_key("k3", revoked_at_ms=10)
+    assert [key.revoked_at_ms for key in open_store().api_keys()] == [9, None]
 
 
 def check_key_expiry_and_surfaces_are_stored(open_store: OpenStore) -> None:
-    """Expiry and surfaces of an API key are stored, also after it is revoked."""
+    """The expiry and the surfaces of an API key are stored, also after it is revoked."""
     store = open_store()
     scoped = KeyRecord(
         "k1", "page", ("rank",), b"\x00", 5, expires_at_ms=(1 << 41) + 1, surfaces=("home", "a.b-c_d")
     )
     full = KeyRecord("k2", "ops", ("read",), b"\x01", 6)
-    revoked = KeyRecord("k3", "former", ("read",), b"\x02", 7, revoked=8, expires_at_ms=9, surfaces=("ads",))
+    revoked = KeyRecord(
+        "k3", "former", ("read",), b"\x02", 7, revoked_at_ms=8, expires_at_ms=9, surfaces=("ads",)
+    )
     for key in (scoped, full, revoked):
         store.add_key(key)
     assert open_store().api_keys() == [scoped, full, revoked]
-    assert store.revoke_key("k1", at=10)
-    assert open_store().api_keys()[0] == replace(scoped, revoked=10)
+    assert store.revoke_key("k1", revoked_at_ms=10)
+    assert open_store().api_keys()[0] == replace(scoped, revoked_at_ms=10)
 
 
 def check_unstorable_names_are_not_found(open_store: OpenStore) -> None:
-    """A look-up by a string with NUL or a lone surrogate finds nothing and does not raise."""
+    """A look-up by a string with NUL or a lone surrogate finds nothing, and does not raise."""
     store = open_store()
     store.create_surface("home", "{}")
     store.add_key(KeyRecord("k1", "page", ("rank",), b"\x00", 5))
     for name in ("\0", "home\0", "\0home", "\ud800", "home\udfff", "", "ho me\n", "\uffff", "x" * 100_000):
         assert store.find_surface(name) is None
         assert not store.delete_surface(name)
-        assert not store.revoke_key(name, at=9)
-    assert not store.revoke_key("k1\0", at=9)
+        assert not store.revoke_key(name, revoked_at_ms=9)
+    assert not store.revoke_key("k1\0", revoked_at_ms=9)
     assert [record.name for record in store.surfaces()] == ["home"]
-    assert [key.revoked for key in store.api_keys()] == [None]
+    assert [key.revoked_at_ms for key in store.api_keys()] == [None]
 
 
 def check_secret_is_shared(open_store: OpenStore) -> None:
-    """All processes that open a store read the same secret."""
+    """All who open a store have the same secret."""
     secret = open_store().secret()
     assert len(secret) == 32
     assert open_store().secret() == secret
 
 
 def check_health_check_passes(open_store: OpenStore) -> None:
-    """The health check of a working store passes and changes nothing."""
+    """A store that can be written to says so, and nothing changes."""
     store = open_store()
     store.check()
     assert store.surfaces() == []
+
+
+def check_time_series_is_stored(open_store: OpenStore) -> None:
+    """The time series of each surface is stored apart from the others' and from snapshots."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
+    series = SavedTimeSeries(3, bytes(range(256)) * 100)
+    assert store.time_series(one) is None
+    store.save_time_series(one, series)
+    store.save_snapshot(one, Snapshot(5, b"", 10))
+    store.prune(one, before_ms=20)
+    assert open_store().time_series(one) == series
+    assert open_store().time_series(two) is None
+    store.save_time_series(99, series)
+    assert store.time_series(99) is None, "a surface that does not exist has a time series"
+    assert store.snapshot(two) == EMPTY_SNAPSHOT
+
+
+def check_only_a_newer_time_series_replaces(open_store: OpenStore) -> None:
+    """A time series replaces the stored one only if its version is later."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    store.save_time_series(surface, SavedTimeSeries(9, b"first"))
+    for version in (9, 8):
+        open_store().save_time_series(surface, SavedTimeSeries(version, b"not newer"))
+        assert store.time_series(surface) == SavedTimeSeries(9, b"first")
+    open_store().save_time_series(surface, SavedTimeSeries(10, b"newer"))
+    assert store.time_series(surface) == SavedTimeSeries(10, b"newer")
 
 
 STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
@@ -163,6 +193,8 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     check_unstorable_names_are_not_found,
     check_secret_is_shared,
     check_health_check_passes,
+    check_time_series_is_stored,
+    check_only_a_newer_time_series_replaces,
     *COMMIT_CHECKS,
     *RETENTION_CHECKS,
     *CONCURRENCY_CHECKS,

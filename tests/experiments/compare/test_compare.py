@@ -9,7 +9,7 @@ from helpers.small_comparison import POLICIES, shrink
 from banditrank import InvalidInputError, UnknownNameError
 from banditrank.experiments.compare.compare import SUITE_NAMES, compare
 from banditrank.experiments.compare.suites import SUITES
-from banditrank.simulation.backends import threads
+from banditrank.simulation.backends import local
 
 
 @pytest.fixture(autouse=True)
@@ -66,18 +66,18 @@ def test_only_missing_jobs_run(tmp_path: Path) -> None:
 def test_an_interrupted_comparison_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, policies = tmp_path / "whole", ["comb-ucb1", "random"]
     run(whole, ["table1"], policies)
-    real = threads.replicate
+    real = local.replicate
 
     def stop(experiment: object, *rest: object) -> object:
         if experiment.policy.name == "random":
             raise KeyboardInterrupt
         return real(experiment, *rest)
 
-    monkeypatch.setattr(threads, "replicate", stop)
+    monkeypatch.setattr(local, "replicate", stop)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "stopped", ["table1"], policies)
     assert list(data(tmp_path / "stopped")) == ["data/table1/comb-ucb1.parquet"]
-    monkeypatch.setattr(threads, "replicate", real)
+    monkeypatch.setattr(local, "replicate", real)
     assert "table1/comb-ucb1" not in run(tmp_path / "stopped", ["table1"], policies)
     assert data(tmp_path / "stopped") == data(whole)
 

@@ -39,7 +39,9 @@ def test_position_knowledge_of_all_policies() -> None:
     known = {name: position_knowledge(name) for name in ALL_POLICIES}
     assert {name for name in known if known[name] == "order given"} == set(ORDERED_POLICY_NAMES)
     assert {name for name in known if known[name] == "examination known"} == {"pbm-ucb", "pbm-ts", "pbm-pie"}
-    assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(ORDERED_POLICY_NAMES)
+    assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(
+        ORDERED_POLICY_NAMES
+    )
     assert known["ucb-rank"] == known["grab"] == known["random"] == "nothing"
 
 

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from banditrank import Problem, make_problem, kdd2012
+from banditrank import Problem, kdd2012, make_problem
 from banditrank.experiments.regret_order import bounds
 from banditrank.model.values import user_type_values
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from banditrank.experiments.compare.jobs import TIMING_PREFIX
 from banditrank.experiments.compare.policy_variants import DEFAULT_POLICY, RANDOM_POLICY, position_knowledge
 from banditrank.experiments.compare.scores import Regrets, Score, better_variant, final_regret, scores
-from banditrank.experiments.compare.suite_study import microseconds_per_round, violated_assumptions
+from banditrank.experiments.compare.suite_study import microseconds_per_round, violations_by_policy
 from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.study import Check, Frames, Study, StudyFigure, StudyResult, Table
 
@@ -102,7 +102,7 @@ def _count_violated_suites(suites: Sequence[Suite], names: Sequence[str], frames
     counts = dict.fromkeys(names, 0)
     for suite in suites:
         horizon = next(int(frames[job]["round"].max()) for job in frames if job.startswith(f"{suite.name}/"))
-        for label, violated in violated_assumptions(suite, names, horizon).items():
+        for label, violated in violations_by_policy(suite, names, horizon).items():
             if label in counts:
                 counts[label] += bool(violated)
     return counts

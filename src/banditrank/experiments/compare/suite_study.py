@@ -18,7 +18,7 @@ from banditrank.experiments.compare.scores import final_regret
 from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.curves import draw_curves
 from banditrank.experiments.study import Frames, Study, StudyFigure, StudyResult, Table
-from banditrank.policies.violated_assumptions import violations
+from banditrank.policies.violated_assumptions import violated_assumptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def analyse(suite: Suite, names: Sequence[str], frames: Frames) -> StudyResult:
     medians = {label: float(np.median(values)) for label, values in regrets.items()}
     order = sorted(medians, key=lambda label: medians[label])
     learners = [label for label in order if label != RANDOM_POLICY] or order
-    violated = violated_assumptions(suite, names, horizon)
+    violated = violations_by_policy(suite, names, horizon)
     costs = {label: microseconds_per_round(frames[f"{TIMING_PREFIX}{label}"]) for label in data}
     best = max(medians[learners[0]], 1e-9)
     rows = [
@@ -102,13 +102,15 @@ def microseconds_per_round(frame: "pd.DataFrame") -> float:
     return float(1e6 * frame["seconds"].sum() / frame["rounds"].sum())
 
 
-def violated_assumptions(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, list[str]]:
+def violations_by_policy(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, list[str]]:
     """Return the assumptions of each policy variant that a suite violates, by label."""
     problem = suite.make_problem(horizon)
     found = {}
     for variant in policy_variants(suite, names, horizon):
         policy = variant.make_policy(suite, problem, horizon)
-        sentences = violations(policy, problem, rewards=suite.rewards, click_model=suite.click_model)
+        sentences = violated_assumptions(
+            policy, problem, rewards=suite.rewards, click_model=suite.click_model
+        )
         found[variant.label] = [each.removeprefix(f"{policy.name} ").removesuffix(".") for each in sentences]
     return found
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.estimators.confidence_radii import item_mean_radius, position_preference_radius
 from banditrank.estimators.estimates import estimate
 from banditrank.experiments import paper_policies
@@ -16,7 +17,6 @@ from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import as_timeline
 from banditrank.simulation.result import SimulationResult
-from banditrank.counts.counts import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ themselves are misleading: a good item had few clicks by chance and was not show
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.estimators.estimates import Estimates, arrival_rates
+from banditrank.counts.counts import Counts
+from banditrank.estimators.estimates import Estimates, arrival_rates, estimate
 from banditrank.estimators.item_means import exposure, item_means
-from banditrank.estimators.maximum_likelihood import likelihood_estimate
 from banditrank.estimators.position_preferences import position_preferences
 from banditrank.model.problem import Problem
 from banditrank.model.values import (
@@ -19,7 +19,6 @@ from banditrank.model.values import (
     user_type_values,
 )
 from banditrank.solvers.solve import best_equal_ranking, equal_value
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ def losses_by_estimator(problem: Problem, counts: Counts, *, equal: bool) -> dic
         "estimated": _estimates(counts, position_preferences(counts)),
         "known_positions": _estimates(counts, np.asarray(problem.position_preferences)),
         "without_rare": _estimates(counts, _preferences_of_most_shown(counts)),
-        "likelihood": likelihood_estimate(counts),
+        "likelihood": estimate(counts, method="likelihood"),
     }
     loss = _equal_loss if equal else _personalized_loss
     return {name: loss(problem, estimate) for name, estimate in estimates.items()}

@@ -123,7 +123,7 @@ def sweep(seed: int, *, quick: bool) -> list[Job]:
             jobs.append(
                 InitialPhaseJob(
                     name=f"initial-phase-{name}-{rate:g}",
-                    policy=UCBRank(0.25),
+                    policy=UCBRank(coefficient=0.25),
                     problems=(scaled(phase.make_problem(), rate),),
                     horizon=horizon,
                     replications=QUICK_PHASES if quick else PHASES,

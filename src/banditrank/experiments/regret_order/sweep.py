@@ -26,10 +26,10 @@ SIZES = {"base": (2, 8, 2), "types": (4, 8, 2), "items": (2, 16, 2), "positions"
 """Base size, and each of N, M and K doubled."""
 
 SAME_FOR_ALL_SIZES: dict[str, CompiledPolicy] = {
-    "theorem-1": GreedyRank(1.0),
-    "theorem-2": UCBRank(1.0),
-    "theorem-3": GreedyRank(1.0, treatment="equal"),
-    "theorem-4": UCBRank(1.0, treatment="equal"),
+    "theorem-1": GreedyRank(coefficient=1.0),
+    "theorem-2": UCBRank(coefficient=1.0),
+    "theorem-3": GreedyRank(coefficient=1.0, treatment="equal"),
+    "theorem-4": UCBRank(coefficient=1.0, treatment="equal"),
 }
 """Policies whose schedules do not depend on the size."""
 
@@ -37,10 +37,12 @@ SAME_FOR_ALL_SIZES: dict[str, CompiledPolicy] = {
 def policies(problem: Problem) -> dict[str, CompiledPolicy]:
     """Return each theorem's policy with its schedule; for Theorems 1 and 4 with the schedule of the proof."""
     return {
-        "theorem-1": GreedyRank(schedules.theorem_1(problem, reading="proof")),
-        "theorem-2": UCBRank(schedules.theorem_2(problem)),
-        "theorem-3": GreedyRank(schedules.theorem_3(problem), treatment="equal"),
-        "theorem-4": UCBRank(schedules.theorem_4(problem, lipschitz=1.0, reading="proof"), treatment="equal"),
+        "theorem-1": GreedyRank(schedule=schedules.theorem_1(problem, reading="proof")),
+        "theorem-2": UCBRank(schedule=schedules.theorem_2(problem)),
+        "theorem-3": GreedyRank(schedule=schedules.theorem_3(problem), treatment="equal"),
+        "theorem-4": UCBRank(
+            schedule=schedules.theorem_4(problem, lipschitz=1.0, reading="proof"), treatment="equal"
+        ),
     }
 
 
@@ -48,7 +50,8 @@ def random_problems(size: str, count: int) -> tuple[Problem, ...]:
     """Return random problems of one of the sizes."""
     n, m, k = SIZES[size]
     return tuple(
-        make_problem("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=seed) for seed in range(count)
+        make_problem("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=seed)
+        for seed in range(count)
     )
 
 

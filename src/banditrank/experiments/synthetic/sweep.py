@@ -22,12 +22,12 @@ QUICK_SCALE = (
 )
 
 PERSONALIZED: dict[str, CompiledPolicy] = {
-    "greedy-personalized": GreedyRank(1.0),
-    "ucb-personalized": UCBRank(1.0),
-    "baseline": TypeBlindUCB(1.0),
+    "greedy-personalized": GreedyRank(coefficient=1.0),
+    "ucb-personalized": UCBRank(coefficient=1.0),
+    "baseline": TypeBlindUCB(coefficient=1.0),
 }
 EQUAL: dict[str, CompiledPolicy] = {
-    f"{name}-{utility}": policy(5.0, treatment="equal", utility=utility)
+    f"{name}-{utility}": policy(coefficient=5.0, treatment="equal", utility=utility)
     for utility in ("utilitarian", "nash")
     for name, policy in (("greedy", GreedyRank), ("ucb", UCBRank))
 }

@@ -26,10 +26,10 @@ QUICK_SCALE = (
     "the running time"
 )
 ROWS: dict[str, CompiledPolicy] = {
-    "greedy-sampled": GreedyRank(0.5, treatment="equal", solver="sampling"),
-    "greedy-exact": GreedyRank(0.5, treatment="equal"),
-    "ucb-sampled": UCBRank(0.5, treatment="equal", solver="sampling"),
-    "ucb-exact": UCBRank(0.5, treatment="equal"),
+    "greedy-sampled": GreedyRank(coefficient=0.5, treatment="equal", solver="sampling"),
+    "greedy-exact": GreedyRank(coefficient=0.5, treatment="equal"),
+    "ucb-sampled": UCBRank(coefficient=0.5, treatment="equal", solver="sampling"),
+    "ucb-exact": UCBRank(coefficient=0.5, treatment="equal"),
 }
 
 

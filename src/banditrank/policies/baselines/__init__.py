@@ -1,1 +1,1 @@
-"""The field's policies, each written from its paper, in one protocol."""
+"""Baselines: policies of other papers, each implemented from its paper."""

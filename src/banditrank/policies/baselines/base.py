@@ -1,4 +1,4 @@
-"""What the field's policies share: copies for user types, and what they are told in advance."""
+"""Base classes of baselines: copies for user types, and prior knowledge about positions."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeAlias
@@ -6,30 +6,35 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number, check_integer
+from banditrank.checks import check_integer, check_number
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment
-from banditrank.counts.counts import Counts
 from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
 RANK_ONE_CLICKS = Assumptions(click_models=("single-look", "position-based"))
-"""A click's chance is an item's factor times a position's, of which nothing is told."""
+"""The click probability of a cell is a factor of the item times a factor of the position, both unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaselinePolicy(CompiledPolicy):
-    """A policy from the literature, which knows one kind of user.
+    """A policy of another paper, which knows a single user type.
 
-    Under personalized treatment each user type gets a copy of its own, under equal treatment one copy learns
-    from all; the criterion is then no concern of the policy's, only of the regret's.
+    Under personalized treatment each user type gets a copy of its own; under equal treatment one copy learns
+    from all types. The policy does not use the utility; only its regret depends on it.
 
     Parameters
     ----------
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    UnknownNameError
+        If the treatment or the utility is unknown.
     """
 
     compiled_kernel: ClassVar[Kernel]
@@ -52,19 +57,24 @@ class BaselinePolicy(CompiledPolicy):
         return {**super().describe(), **{name: _plain(getattr(self, name)) for name in own}}
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
+        """Return the compiled functions."""
         return self.compiled_kernel
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderedBaselinePolicy(BaselinePolicy):
-    """A field policy that takes the order of positions for known.
+    """A baseline that assumes to know the order of positions.
 
     Parameters
     ----------
     order
-        The positions from the most to the least looked at, a row for each copy, or one for all. Left out:
-        as they are numbered, which the plain policy takes for granted.
+        Positions by decreasing examination, a row for each copy, or one for all; by default in the order of
+        their indices, as the policy assumes.
+
+    Raises
+    ------
+    InvalidInputError
+        If a row is not a permutation of the positions.
     """
 
     order: tuple[tuple[int, ...], ...] | None = None
@@ -79,7 +89,13 @@ class OrderedBaselinePolicy(BaselinePolicy):
             object.__setattr__(self, "order", rows)
 
     def ordered_positions(self, counts: Counts) -> NDArray[np.uintp]:
-        """Return the positions from the most to the least looked at, shape (copies, K)."""
+        """Return the positions by decreasing examination, shape (copies, K).
+
+        Raises
+        ------
+        InvalidInputError
+            If the order does not fit the counts.
+        """
         n, k = counts.n_user_types, counts.n_positions
         rows = np.arange(k)[None, :] if self.order is None else np.array(self.order)
         return broadcast_rows("order", rows, n, k).astype(np.uintp)
@@ -87,13 +103,17 @@ class OrderedBaselinePolicy(BaselinePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class HorizonBaselinePolicy(OrderedBaselinePolicy):
-    """A field policy that knows the order of positions, and is as sure of itself as the horizon demands.
+    """A baseline that assumes to know the order of positions, with a confidence level set by the horizon.
 
     Parameters
     ----------
     horizon
-        T. It may be played for fewer rounds or more: it is then surer than need be, or less sure than its
-        guarantee demands.
+        T. The policy runs for any number of rounds; its guarantee holds for T rounds.
+
+    Raises
+    ------
+    InvalidInputError
+        If the horizon is not positive.
     """
 
     assumptions: ClassVar[Assumptions] = Assumptions(
@@ -109,12 +129,17 @@ class HorizonBaselinePolicy(OrderedBaselinePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class ExaminationBaselinePolicy(BaselinePolicy):
-    """A field policy that takes it for known how probably each position is looked at.
+    """A baseline that assumes to know the examination probability of each position.
 
     Parameters
     ----------
     examination
         κ, a row for each copy, or one for all.
+
+    Raises
+    ------
+    InvalidInputError
+        If a probability is not from 0 to 1.
     """
 
     assumptions: ClassVar[Assumptions] = replace(RANK_ONE_CLICKS, positions="examination")
@@ -129,14 +154,26 @@ class ExaminationBaselinePolicy(BaselinePolicy):
         )
         object.__setattr__(self, "examination", rows)
 
-    def examinations(self, counts: Counts) -> NDArray[np.float64]:
-        """Return κ, shape (copies, K)."""
+    def examination_rows(self, counts: Counts) -> NDArray[np.float64]:
+        """Return κ, shape (copies, K).
+
+        Raises
+        ------
+        InvalidInputError
+            If κ does not fit the counts.
+        """
         rows = np.array(self.examination)
         return broadcast_rows("examination", rows, counts.n_user_types, counts.n_positions)
 
 
 def broadcast_rows(field_name: str, rows: NDArray[Any], n_copies: int, n_positions: int) -> NDArray[Any]:
-    """Return a row for each copy, given as many or one for all."""
+    """Return a row for each copy, shape (copies, K), given as many or one for all.
+
+    Raises
+    ------
+    InvalidInputError
+        If the rows have another shape.
+    """
     if rows.ndim != 2 or rows.shape[1] != n_positions or len(rows) not in (1, n_copies):
         rule = f"must have 1 or {n_copies} rows of {n_positions} positions"
         raise InvalidInputError(field_name, rule, f"shape {rows.shape}")
@@ -144,7 +181,13 @@ def broadcast_rows(field_name: str, rows: NDArray[Any], n_copies: int, n_positio
 
 
 def check_horizon(horizon: int) -> int:
-    """Return the horizon, or raise an error if it is none."""
+    """Return the horizon.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not an integer from 1 to 10¹².
+    """
     return check_integer("horizon", horizon, 1, 10**12)
 
 

@@ -1,4 +1,4 @@
-"""CombUCB1: upper confidence bounds for every cell of item and position, and the best matching on them."""
+"""CombUCB1: upper confidence bounds of all cells, and the matching that maximises their sum."""
 
 import math
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import BaselinePolicy
 from banditrank.policies.baselines.components.matching import Matching, best_matching, init_matching
-from banditrank.policies.count_arrays import record, arrays_of
-from banditrank.counts.counts import Counts
+from banditrank.policies.count_arrays import arrays_of, record_round
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
-_UNSHOWN = 1e4  # the index of a cell never shown: more than all cells of any ranking can have together
+_UNSHOWN = 1e4  # index of a cell that was never shown: exceeds any sum of other indices
 
 
 class CombUCB1State(NamedTuple):
-    """The counts, and the index of each cell as mean + width · √(1.5 ln t): only t changes every round."""
+    """Counts, and the index of each cell as mean + width · √(1.5 ln t): only t changes in every round."""
 
     displays: Floats  # (copies, K, M)
     rewards: Floats  # (copies, K, M)
@@ -30,16 +30,16 @@ class CombUCB1State(NamedTuple):
     means: Floats  # (copies, K, M)
     widths: Floats  # (copies, K, M) 1 / √N_jk
     matching: Matching
-    scores: Floats  # (K, M) room
+    scores: Floats  # (K, M) workspace
 
 
 @inlined
 def _rank(
     state: CombUCB1State,
     user_type: int,
-    t: int,  # noqa: ARG001 - a copy counts its own rounds
-    parameters: Floats,  # noqa: ARG001 - there are none
-    rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
+    t: int,  # noqa: ARG001 - each copy counts its rounds
+    parameters: Floats,  # noqa: ARG001 - none
+    rng: np.random.Generator,  # noqa: ARG001 - deterministic
     ranking: Indices,
 ) -> None:
     i, n_items = user_type, state.scores.shape[1]
@@ -59,7 +59,7 @@ def _observe(
     rewards: Floats,
 ) -> None:
     i = user_type
-    record(state, i, ranking, rewards)
+    record_round(state, i, ranking, rewards)
     for k in range(ranking.size):
         j = ranking[k]
         state.means[i, k, j] = state.rewards[i, k, j] / state.displays[i, k, j]
@@ -68,16 +68,21 @@ def _observe(
 
 @dataclass(frozen=True, kw_only=True)
 class CombUCB1(BaselinePolicy):
-    """CombUCB1: the ranking whose cells have the highest sum of upper confidence bounds.
+    """CombUCB1: the ranking with the largest sum of upper confidence bounds.
 
-    A cell is an item in a position; its bound before round t of a copy is its mean reward plus
-    √(1.5 ln(t − 1) / N_jk). Nothing is assumed of positions and nothing learned across them, so every item
-    has to be tried in each. A cell never shown comes before all others.
+    A cell is an item at a position; its bound in round t of a copy is its mean reward plus √(1.5 ln(t − 1) /
+    N_jk). The policy assumes nothing about positions and learns nothing across them, so that every item has
+    to be tried at each. A cell that was never shown comes first.
 
     Parameters
     ----------
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    UnknownNameError
+        If the treatment or the utility is unknown.
 
     References
     ----------
@@ -99,7 +104,7 @@ class CombUCB1(BaselinePolicy):
     )
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> CombUCB1State:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> CombUCB1State:  # noqa: ARG002 - keeps none
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         displays, rewards, _ = arrays = arrays_of(counts)

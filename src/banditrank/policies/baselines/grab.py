@@ -1,4 +1,4 @@
-"""GRAB: explores the rankings that differ from the best-looking one by an exchange of two items."""
+"""GRAB: a unimodal bandit on rankings, which explores the neighbours of the leader."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -7,39 +7,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import BaselinePolicy
-from banditrank.policies.baselines.components.kl_ucb import kl_ucb_exceeds, exploration_level, kl_ucb
-from banditrank.policies.baselines.components.leader_counts import LeaderCounts, init_leader_counts, leader_slot
+from banditrank.policies.baselines.components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
+from banditrank.policies.baselines.components.leader_counts import (
+    LeaderCounts,
+    init_leader_counts,
+    leader_slot,
+)
 from banditrank.policies.baselines.components.matching import Matching, best_matching, init_matching
-from banditrank.policies.count_arrays import record, arrays_of
-from banditrank.counts.counts import Counts
+from banditrank.policies.count_arrays import arrays_of, record_round
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 
 class GRABState(NamedTuple):
-    """The counts, the means of the cells, and how often each ranking has led."""
+    """Counts, mean rewards of cells, and how often each ranking has led."""
 
     displays: Floats  # (copies, K, M)
     rewards: Floats  # (copies, K, M)
     arrivals: Floats  # (copies,)
-    means: Floats  # (copies, K, M) 0 where nothing was shown
+    means: Floats  # (copies, K, M) 0 for cells without displays
     matching: Matching
     leader_counts: LeaderCounts
-    slots: NDArray[np.int64]  # (copies,) where the leader's times are
-    positions: Indices  # (K,) room: by decreasing mean of the leader
-    bounds: Floats  # (K,) room: the leader's
-    leads: NDArray[np.bool_]  # (M,) room: whether the leader shows an item
+    slots: NDArray[np.int64]  # (copies,) entry of the leader
+    positions: Indices  # (K,) workspace: by decreasing mean of the leader
+    bounds: Floats  # (K,) workspace: of the leader
+    leads: NDArray[np.bool_]  # (M,) workspace: whether the leader shows an item
 
 
 @inlined
 def _rank(
     state: GRABState,
     user_type: int,
-    t: int,  # noqa: ARG001 - the clock is the leader's
+    t: int,  # noqa: ARG001 - the leader has a clock of its own
     parameters: Floats,  # noqa: ARG001
     rng: np.random.Generator,  # noqa: ARG001
     ranking: Indices,
@@ -57,10 +61,10 @@ def _rank(
 
 @internal
 def _explore(state: GRABState, user_type: int, level: float, ranking: Indices) -> None:
-    """Turn the leader into the neighbour of the largest sum of upper bounds, if that exceeds its own.
+    """Replace the leader by the neighbour with the largest sum of upper bounds, if that exceeds its own.
 
-    Positions are ordered by the leader's means. The neighbours exchange the items of two positions that
-    follow each other, or show another item at the last. Ties go to the higher position, the lower number.
+    Positions are ordered by the leader's means. A neighbour exchanges the items of two consecutive positions,
+    or shows another item at the last one. Ties go to the better position, then to the lower index.
     """
     i, positions, bounds = user_type, state.positions, state.bounds
     _describe_leader(state, i, level, ranking)
@@ -74,9 +78,11 @@ def _explore(state: GRABState, user_type: int, level: float, ranking: Indices) -
     last = positions[ranking.size - 1]
     for j in range(state.leads.size):
         target = bounds[last] + most
-        if not state.leads[j] and kl_ucb_exceeds(state.means[i, last, j], state.displays[i, last, j], level, target):
+        if not state.leads[j] and kl_ucb_exceeds(
+            state.means[i, last, j], state.displays[i, last, j], level, target
+        ):
             gain = _bound(state, i, last, j, level) - bounds[last]
-            if gain > most:  # rounding aside it is
+            if gain > most:  # true up to rounding
                 most, newcomer = gain, j
     if newcomer >= 0:
         ranking[last] = newcomer
@@ -87,7 +93,7 @@ def _explore(state: GRABState, user_type: int, level: float, ranking: Indices) -
 
 @inlined
 def _describe_leader(state: GRABState, user_type: int, level: float, ranking: Indices) -> None:
-    """Write which items the leader shows, its upper bounds, and positions by decreasing mean."""
+    """Write the items of the leader, its upper bounds, and the positions by decreasing mean."""
     means, positions = state.means[user_type], state.positions
     for j in range(state.leads.size):
         state.leads[j] = False
@@ -109,7 +115,7 @@ def _bound(state: GRABState, user_type: int, position: int, item: int, level: fl
 
 @inlined
 def _observe(state: GRABState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record(state, user_type, ranking, rewards)
+    record_round(state, user_type, ranking, rewards)
     state.leader_counts.times[user_type, state.slots[user_type]] += 1.0
     for k in range(ranking.size):
         displays = state.displays[user_type, k, ranking[k]]
@@ -118,18 +124,23 @@ def _observe(state: GRABState, user_type: int, t: int, ranking: Indices, rewards
 
 @dataclass(frozen=True, kw_only=True)
 class GRAB(BaselinePolicy):
-    """Show the leader, or the neighbour that may be best.
+    """GRAB: the leader, or its neighbour with the largest KL-UCB.
 
-    The leader is the ranking of the largest sum of mean rewards S_jk / T_jk. Its neighbours exchange the
-    items of two positions that follow each other by these means, or show another item at the last: M − 1
-    rankings, among which there is a better one unless the leader is best. Every M-th time that a ranking
-    leads it is shown; otherwise the largest sum of KL-UCBs is, among it and its neighbours. The level of
-    these is ln n + 3 ln ln n, the ranking leading for the n-th time.
+    The leader is the ranking with the largest sum of mean rewards S_jk / T_jk. Its neighbours exchange the
+    items of two consecutive positions in the order of these means, or show another item at the last one: M −
+    1 rankings, one of which is better unless the leader is optimal. Every M-th time that a ranking leads, it
+    is shown; otherwise the ranking with the largest sum of KL-UCBs among it and its neighbours. Their level
+    is ln n + 3 ln ln n if the ranking leads for the n-th time.
 
     Parameters
     ----------
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    UnknownNameError
+        If the treatment or the utility is unknown.
 
     References
     ----------
@@ -148,8 +159,8 @@ class GRAB(BaselinePolicy):
     own_statistics: ClassVar[str | None] = "how often each ranking has led"
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
-    def start(self, counts: Counts, scratch: Any) -> GRABState:  # noqa: ARG002 - nothing is remembered
-        """Return the state for counts; nothing has led yet."""
+    def init_state(self, counts: Counts, scratch: Any) -> GRABState:  # noqa: ARG002 - keeps none
+        """Return the state for counts, in which no ranking has led yet."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         arrays = arrays_of(counts)
         return GRABState(

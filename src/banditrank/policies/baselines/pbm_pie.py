@@ -1,4 +1,4 @@
-"""PBM-PIE: show the items that look best, and explore in the last position only."""
+"""PBM-PIE: the items with the best estimates, and exploration at the last position only."""
 
 import math
 from dataclasses import dataclass
@@ -9,37 +9,41 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy, check_horizon
-from banditrank.policies.baselines.components.exposure_counts import ExposureCounts, update_exposure_counts, init_exposure_counts
+from banditrank.policies.baselines.components.exposure_counts import (
+    ExposureCounts,
+    init_exposure_counts,
+    update_exposure_counts,
+)
 from banditrank.policies.round_robin import round_robin
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 
 class PBMPIEState(NamedTuple):
-    """The counts and what is compared.
+    """Counts, and the terms of the KL statistic of each item.
 
     Φ_j(q) = Σ_k N_jk d(S_jk/N_jk, κ_k q) = entropy_j − S_j ln q − Σ_k F_jk ln(1 − κ_k q), where F counts
     displays without a click. Only shown items change any of it; the logarithms are the same for all items.
     """
 
     statistics: ExposureCounts
-    estimates: Floats  # (copies, M) S_j / Ñ_j; infinite before an item was looked at
+    estimates: Floats  # (copies, M) S_j / Ñ_j; infinite without exposure
     entropies: Floats  # (copies, M) Σ_k S_jk ln(S_jk / (N_jk κ_k)) + F_jk ln(F_jk / N_jk)
-    leaders: Indices  # (K,) room
-    rivals: Indices  # (M,) room
-    logs: Floats  # (K + 1,) room: ln(1 − κ_k q), then ln q
+    leaders: Indices  # (K,) workspace
+    rivals: Indices  # (M,) workspace
+    logs: Floats  # (K + 1,) workspace: ln(1 − κ_k q), then ln q
 
 
 @inlined
 def _rank(
     state: PBMPIEState,
     user_type: int,
-    t: int,  # noqa: ARG001 - a copy counts its own rounds
+    t: int,  # noqa: ARG001 - each copy counts its rounds
     parameters: Floats,
     rng: np.random.Generator,
     ranking: Indices,
@@ -47,7 +51,7 @@ def _rank(
     i, statistics = user_type, state.statistics
     n_items, arrivals = state.rivals.size, statistics.arrivals[user_type]
     if arrivals < n_items:
-        round_robin(int(arrivals), n_items, ranking)  # every item once in each position
+        round_robin(int(arrivals), n_items, ranking)  # every item once at each position
         return
     top_k(state.estimates[i], state.leaders)
     n_rivals = _find_rivals(state, i, parameters[0] + parameters[1] * math.log(arrivals + 1.0))
@@ -58,10 +62,10 @@ def _rank(
 
 @compiled
 def _find_rivals(state: PBMPIEState, user_type: int, level: float) -> int:
-    """List the items not leading whose bound U_j reaches the last leader's estimate; return how many.
+    """Write the items outside the leaders whose bound reaches the last leader's estimate; return how many.
 
-    U_j itself is not needed: Φ_j is convex, so U_j ≥ q if Φ_j(q) ≤ level, or if Φ_j still falls at q. (Where
-    no mean fits the counts so well, U_j is taken to be the one that fits best.)
+    U_j itself is not needed: Φ_j is convex, so U_j ≥ q if Φ_j(q) ≤ level, or if Φ_j decreases at q. (If Φ_j
+    exceeds the level everywhere, U_j is its minimiser.)
     """
     i, statistics, n_positions = user_type, state.statistics, state.leaders.size
     last = state.estimates[i, state.leaders[n_positions - 1]]  # q
@@ -82,7 +86,7 @@ def _find_rivals(state: PBMPIEState, user_type: int, level: float) -> int:
                 divergence -= misses * state.logs[k]
                 slope += misses * seen / (1.0 - seen)
         if divergence <= level or slope <= 0.0:
-            state.rivals[found] = j  # unless it leads: then the next takes its place
+            state.rivals[found] = j  # overwritten by the next if it leads
             found += 1
             for rank in range(n_positions):
                 found -= state.leaders[rank] == j
@@ -126,11 +130,11 @@ def _update_all(state: PBMPIEState) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PBMPIE(ExaminationBaselinePolicy):
-    """PBM-PIE: the leaders by decreasing estimate S_j/Ñ_j, and every other round a rival in the last place.
+    """PBM-PIE: the leaders by decreasing estimate S_j/Ñ_j, with exploration at the last position.
 
-    Rivals are items not leading whose bound U_j = sup {q ≤ 1 : Σ_k N_jk d(S_jk/N_jk, κ_k q) ≤ (1+ε) ln T}
-    reaches the last leader's estimate. With probability ½ one of them, drawn uniformly, takes the place of
-    the last leader. A copy's first M rounds show every item once in each position.
+    Rivals are items outside the leaders whose bound U_j = sup {q ≤ 1 : Σ_k N_jk d(S_jk/N_jk, κ_k q) ≤ (1+ε)
+    ln T} reaches the last leader's estimate. With probability ½ one of them, drawn uniformly, replaces the
+    last leader. The first M rounds of a copy show every item once at each position.
 
     Parameters
     ----------
@@ -139,10 +143,15 @@ class PBMPIE(ExaminationBaselinePolicy):
     epsilon
         ε ≥ 0.
     horizon
-        T, as in the paper. Left out, the copy's round t stands in its place: then nobody need know in advance
-        how long to go on, and early rounds explore less.
+        T, as in the paper. By default the round t of the copy is used instead: the horizon need not be known,
+        and early rounds explore less.
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    InvalidInputError
+        If κ, ε or the horizon, the treatment or the utility is not valid.
 
     References
     ----------
@@ -168,17 +177,17 @@ class PBMPIE(ExaminationBaselinePolicy):
         if self.horizon is not None:
             object.__setattr__(self, "horizon", check_horizon(self.horizon))
 
-    def start(self, counts: Counts, scratch: Any) -> PBMPIEState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> PBMPIEState:  # noqa: ARG002 - keeps none
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        statistics = init_exposure_counts(counts, self.examinations(counts))
+        statistics = init_exposure_counts(counts, self.examination_rows(counts))
         workspace = np.zeros(k, dtype=np.uintp), np.zeros(m, dtype=np.uintp), np.zeros(k + 1)
         state = PBMPIEState(statistics, np.zeros((n, m)), np.zeros((n, m)), *workspace)
         _update_all(state)
         return state
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:
-        """Return the level that is fixed, and what multiplies the ln t of a copy; one of them is 0."""
+        """Return the fixed level, and the factor of ln t, one of which is 0, shape (rounds, 2)."""
         factor = 1.0 + self.epsilon
         level = (0.0, factor) if self.horizon is None else (factor * math.log(self.horizon), 0.0)
         return np.tile(level, (len(rounds), 1))

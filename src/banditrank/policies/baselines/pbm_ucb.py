@@ -1,4 +1,4 @@
-"""PBM-UCB: upper confidence bounds for items, where it is known how probably positions are looked at."""
+"""PBM-UCB: upper confidence bounds of item means with known examination probabilities κ."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,34 +9,38 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import ExaminationBaselinePolicy
-from banditrank.policies.baselines.components.exposure_counts import ExposureCounts, update_exposure_counts, init_exposure_counts
+from banditrank.policies.baselines.components.exposure_counts import (
+    ExposureCounts,
+    init_exposure_counts,
+    update_exposure_counts,
+)
 from banditrank.policies.sorting import assign_in_order, top_k
-from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 
 class PBMUCBState(NamedTuple):
-    """The counts, and the index of each item as mean + width · √(δ/2): only δ changes with every round."""
+    """Counts, and the index of each item as mean + width · √(δ/2): only δ changes in every round."""
 
     statistics: ExposureCounts
-    means: Floats  # (copies, M) S_j / Ñ_j; infinite before an item was looked at
+    means: Floats  # (copies, M) S_j / Ñ_j; infinite without exposure
     widths: Floats  # (copies, M) √N_j / Ñ_j
-    leaders: Indices  # (K,) room
-    indices: Floats  # (M,) room
+    leaders: Indices  # (K,) workspace
+    indices: Floats  # (M,) workspace
 
 
 @inlined
 def _rank(
     state: PBMUCBState,
     user_type: int,
-    t: int,  # noqa: ARG001 - a copy counts its own rounds
+    t: int,  # noqa: ARG001 - each copy counts its rounds
     parameters: Floats,
-    rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
+    rng: np.random.Generator,  # noqa: ARG001 - deterministic
     ranking: Indices,
 ) -> None:
     i = user_type
@@ -73,19 +77,24 @@ def _update(state: PBMUCBState, user_type: int, item: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PBMUCB(ExaminationBaselinePolicy):
-    """PBM-UCB: the item with the highest upper confidence bound to the position looked at most.
+    """PBM-UCB: items by decreasing upper confidence bound, to positions by decreasing examination.
 
     The bound of item j in round t of a copy is S_j/Ñ_j + √(N_j/Ñ_j) √(δ/(2Ñ_j)), δ = (1+ε) ln t, where
-    Ñ_j = Σ_k κ_k N_jk counts how often the item will have been looked at. An item that never was comes first.
+    Ñ_j = Σ_k κ_k N_jk is its expected number of examinations. Items without exposure come first.
 
     Parameters
     ----------
     examination
         κ, a row for each copy, or one for all.
     epsilon
-        ε ≥ 0. The regret bound asks for any ε > 0, experiments for none.
+        ε ≥ 0. The regret bound requires ε > 0; the paper's experiments use 0.
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    InvalidInputError
+        If κ, ε, the treatment or the utility is not valid.
 
     References
     ----------
@@ -102,7 +111,7 @@ class PBMUCB(ExaminationBaselinePolicy):
     name: ClassVar[str] = "pbm-ucb"
     assumptions: ClassVar[Assumptions] = replace(
         ExaminationBaselinePolicy.assumptions,
-        allows_graded_rewards=True,  # from 0 to 1: Hoeffding's inequality asks no more
+        allows_graded_rewards=True,  # from 0 to 1, as Hoeffding's inequality requires
     )
     compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
 
@@ -112,16 +121,16 @@ class PBMUCB(ExaminationBaselinePolicy):
         super().__post_init__()
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, 0.0, 1e6))
 
-    def start(self, counts: Counts, scratch: Any) -> PBMUCBState:  # noqa: ARG002 - nothing is remembered
+    def init_state(self, counts: Counts, scratch: Any) -> PBMUCBState:  # noqa: ARG002 - keeps none
         """Return the state for counts."""
-        statistics = init_exposure_counts(counts, self.examinations(counts))
+        statistics = init_exposure_counts(counts, self.examination_rows(counts))
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        looked_at = statistics.exposures > 0
+        is_exposed = statistics.exposures > 0
         means, widths = np.full((n, m), np.inf), np.zeros((n, m))
-        np.divide(statistics.reward_totals, statistics.exposures, out=means, where=looked_at)
-        np.divide(np.sqrt(statistics.display_totals), statistics.exposures, out=widths, where=looked_at)
+        np.divide(statistics.reward_totals, statistics.exposures, out=means, where=is_exposed)
+        np.divide(np.sqrt(statistics.display_totals), statistics.exposures, out=widths, where=is_exposed)
         return PBMUCBState(statistics, means, widths, np.zeros(k, dtype=np.uintp), np.zeros(m))
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:
-        """Return 1 + ε."""
+        """Return 1 + ε of every round, shape (rounds, 1)."""
         return np.full((len(rounds), 1), 1.0 + self.epsilon)

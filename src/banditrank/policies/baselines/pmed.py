@@ -1,4 +1,4 @@
-"""PMED: as much exploration as it takes to rule out all other models, and no more."""
+"""PMED: the exploration that rules out all other models at the least regret."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_number
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import Kernel
 from banditrank.policies.baselines.base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.baselines.components.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
 from banditrank.policies.baselines.components.pmed.program import init_program
-from banditrank.policies.count_arrays import record, arrays_of
-from banditrank.counts.counts import Counts
+from banditrank.policies.count_arrays import arrays_of, record_round
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -24,7 +24,7 @@ Indices = NDArray[np.uintp]
 def _rank(
     state: PMEDState,
     user_type: int,
-    t: int,  # noqa: ARG001 - a copy counts its own rounds
+    t: int,  # noqa: ARG001 - each copy counts its rounds
     parameters: Floats,
     rng: np.random.Generator,
     ranking: Indices,
@@ -35,7 +35,7 @@ def _rank(
         fill_queue(state, i, parameters[0], rng)
     plan.n_queued[i] -= 1
     last = plan.n_queued[i]
-    chosen = int(rng.random() * (last + 1))  # in any order: a copy without memory then shows each as often
+    chosen = int(rng.random() * (last + 1))  # random, so that a copy without scratch shows each equally often
     for k in range(ranking.size):
         ranking[k] = plan.queue[i, chosen, k]
         plan.queue[i, chosen, k] = plan.queue[i, last, k]
@@ -43,29 +43,34 @@ def _rank(
 
 @inlined
 def _observe(state: PMEDState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record(state, user_type, ranking, rewards)
+    record_round(state, user_type, ranking, rewards)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PMED(BaselinePolicy):
-    """Show the best ranking by likelihood, and others only as often as it takes to rule out other models.
+    """PMED: the best ranking by maximum likelihood, and others as often as ruling out other models requires.
 
-    The model: an item shown at a position is clicked with probability θ_j κ_k. From its likelihood follow the
-    best ranking and a program: the cheapest displays, in multiples of ln t, that tell the believed model from
-    every one in which that ranking is not the best. They are the least that any good policy spends in the
-    long run. What was shown less often than so, or an item less than α√(ln t) times at some position, is
-    shown before the best ranking is shown again.
+    An item at a position is clicked with probability θ_j κ_k. The maximum-likelihood model determines the
+    best ranking and a linear program: the cheapest displays, in multiples of ln t, that distinguish the model
+    from every one in which that ranking is not optimal. Any consistent policy needs them asymptotically.
+    Rankings displayed less often than required, and items displayed less than α√(ln t) times at a position,
+    are shown before the best ranking is shown again.
 
-    In the paper positions are numbered by decreasing κ. Here their order need not be known, so models in
-    which two positions change places must be ruled out as well. The program is solved again whenever a copy
-    has seen a tenth more rounds.
+    In the paper positions are sorted by decreasing κ. Here their order is unknown, so that models in which
+    two positions are exchanged must be ruled out as well. The program is solved again whenever the rounds of
+    a copy have grown by a tenth.
 
     Parameters
     ----------
     alpha
-        α; any positive number will do in the long run.
+        α; the asymptotic guarantee holds for any positive number.
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    InvalidInputError
+        If α, the treatment or the utility is not valid.
 
     References
     ----------
@@ -90,11 +95,11 @@ class PMED(BaselinePolicy):
         object.__setattr__(self, "alpha", check_number("alpha", self.alpha, 1e-9, 1e9))
 
     def new_scratch(self) -> dict[str, Plan]:
-        """Return room for the plan."""
+        """Return an empty scratch, which holds the plan."""
         return {}
 
-    def start(self, counts: Counts, scratch: dict[str, Plan]) -> PMEDState:
-        """Return the state for counts, with the plan that the scratch holds if it fits them."""
+    def init_state(self, counts: Counts, scratch: dict[str, Plan]) -> PMEDState:
+        """Return the state for counts, with the plan of the scratch if it has their shape."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         program = init_program(m, k)
         plan = scratch.get("plan")
@@ -108,5 +113,5 @@ class PMED(BaselinePolicy):
         )
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:
-        """Return α for every round."""
+        """Return α of every round, shape (rounds, 1)."""
         return np.full((len(rounds), 1), self.alpha)

@@ -1,8 +1,7 @@
-"""An experiment as bytes, to run its replications in other processes and on other machines.
+"""Pickled experiments, to run replications in other processes and on other machines.
 
-Functions and classes of the user's own script travel with it; those of modules are found by name where they
-arrive. Machine code does not travel: pointers to utilities are made anew, and loops are compiled, or loaded
-from what is kept on disk, on each machine.
+Functions and classes of the user's script are pickled by value, those of modules by name. Machine code is not
+pickled: each machine compiles loops and utilities, or loads them from its cache.
 """
 
 from functools import lru_cache
@@ -16,36 +15,56 @@ from banditrank.simulation.run import replicate
 
 
 class PicklingError(InvalidInputError):
-    """An experiment cannot be sent to another process, or not be made sense of there."""
+    """An experiment cannot be pickled, or cannot be unpickled in another process."""
 
 
 def pickle_experiment(experiment: Experiment) -> bytes:
-    """Return the experiment as bytes, or say what of it cannot be sent."""
+    """Return the experiment as bytes.
+
+    Raises
+    ------
+    PicklingError
+        If a component of the experiment cannot be pickled; the message names it.
+    """
     try:
         return bytes(cloudpickle.dumps(experiment))
-    except Exception as error:  # noqa: BLE001 - anything may be raised by what users bring
-        problem, reason = "experiment", error
-    for part in ("policy", "problem", "rewards", "click_model"):
+    except Exception as error:  # noqa: BLE001 - objects of users may raise anything
+        component, reason = "experiment", error
+    for name in ("policy", "problem", "rewards", "click_model"):
         try:
-            cloudpickle.dumps(getattr(experiment, part))
+            cloudpickle.dumps(getattr(experiment, name))
         except Exception as error:  # noqa: BLE001 - as above
-            problem, reason = part, error
+            component, reason = name, error
             break
-    rule = f"must be made of what pickle can send to other processes ({describe_error(reason)})"
-    raise PicklingError(problem, rule, str(getattr(experiment, problem, experiment.policy.name)))
+    rule = f"must be picklable to run in other processes ({describe_error(reason)})"
+    raise PicklingError(component, rule, str(getattr(experiment, component, experiment.policy.name)))
 
 
 @lru_cache(maxsize=1)
 def unpickle_experiment(payload: bytes) -> Experiment:
-    """Return the experiment; the last one is kept, for most processes run several of its replications."""
+    """Return the experiment; the last one is cached, because a process runs several replications of it.
+
+    Raises
+    ------
+    PicklingError
+        If a module or class of the experiment is missing in this process.
+    """
     try:
         experiment: Experiment = cloudpickle.loads(payload)
     except Exception as error:
-        rule = f"must be known where replications run, or be written in the script ({describe_error(error)})"
-        raise PicklingError("what a simulation is made of", rule, type(error).__name__) from error
+        rule = (
+            f"must be importable where replications run, or defined in the script ({describe_error(error)})"
+        )
+        raise PicklingError("experiment", rule, type(error).__name__) from error
     return experiment
 
 
-def play(payload: bytes, number: int, advance: Advance | None = None) -> Replication:
-    """Run one replication of an experiment that was sent."""
-    return replicate(unpickle_experiment(payload), number, advance or (lambda _: None))
+def replicate_pickled(payload: bytes, index: int, advance: Advance | None = None) -> Replication:
+    """Run one replication of a pickled experiment.
+
+    Raises
+    ------
+    PicklingError
+        If the experiment cannot be unpickled.
+    """
+    return replicate(unpickle_experiment(payload), index, advance or (lambda _: None))

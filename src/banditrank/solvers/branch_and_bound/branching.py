@@ -1,8 +1,8 @@
-"""How a node is split in two: by what separates the rankings that its relaxation mixes.
+"""Branching: the split of a node that best separates the rankings in its mixture.
 
-Forbidding one item at one position barely moves the bound. Splitting the items at a position by how much a
-type likes them does (rows), and so does splitting the positions of an item (columns), which matters when all
-types look at positions alike.
+Forbidding one item at one position hardly lowers the bound. Splitting the items at a position by their means
+to a type does (rows), and so does splitting the positions of an item by a type's preferences (columns), which
+matters when all types have the same preferences.
 """
 
 from typing import NamedTuple
@@ -21,16 +21,16 @@ Floats = NDArray[np.float64]
 
 NONE, ROW, COLUMN, CELL, INTERVAL = range(5)
 
-_MIN_WIDTH = 0.002  # intervals below this share of what a type can get are not split while there are other ways
+_MIN_WIDTH = 0.002  # of an interval to split, as a share of a type's largest value
 
 
 class Split(NamedTuple):
-    """Which rankings go to which of two children; the first is side 0.
+    """A split of a node into two children; the first (side 0) has the rankings with this property.
 
     ROW
-        The item at ``position`` is liked by ``user_type`` more than the threshold.
+        The item at ``position`` has a mean to ``user_type`` above the threshold.
     COLUMN
-        ``item`` is shown where ``user_type`` looks more than the threshold.
+        ``item`` is at a position whose preference of ``user_type`` is above the threshold.
     CELL
         ``item`` is at ``position``.
     INTERVAL
@@ -45,28 +45,28 @@ class Split(NamedTuple):
 
 
 class BranchingWorkspace(NamedTuple):
-    """Working room."""
+    """Workspace of the choice of a split."""
 
-    bends: Floats  # (N,) how sharply each type's objective bends
-    means: Floats  # (M, N) of the positions' worth of an item over the mixture
-    squares: Floats  # (M, N)
+    bends: Floats  # (N,) curvature of each type's objective
+    means: Floats  # (M, N) mean preference of an item's positions over the mixture
+    squares: Floats  # (M, N) its mean square
 
 
 def new_branching_workspace(n_user_types: int, n_items: int) -> BranchingWorkspace:
-    """Return room for instances of a size."""
+    """Allocate a workspace for the given sizes."""
     n, m = n_user_types, n_items
     return BranchingWorkspace(np.zeros(n), np.zeros((m, n)), np.zeros((m, n)))
 
 
 @inlined
 def no_split() -> Split:
-    """Return the split that is none."""
+    """Return the empty split."""
     return Split(int(NONE), 0, 0, 0, 0.0)
 
 
 @internal
 def weigh_types(task: Task, node: Node, workspace: BranchingWorkspace) -> None:
-    """Write how sharply the relaxation's objective bends in each type's value, at the mixture."""
+    """Write the curvature of the relaxation's objective in each type's value, at the mixture."""
     for i in range(workspace.bends.size):
         weight = task.instance.weights[i]
         if task.utility.code == MINIMUM:
@@ -81,7 +81,7 @@ def weigh_types(task: Task, node: Node, workspace: BranchingWorkspace) -> None:
 
 @internal
 def split_row(task: Task, node: Node, workspace: BranchingWorkspace) -> Split:
-    """Return the split of a position's items that separates the mixture most, if any does."""
+    """Return the split of a position's items that separates the mixture most, or the empty split."""
     atoms, instance = node.atoms, task.instance
     most, position, user_type, centre = 0.0, -1, 0, 0.0
     for k in range(node.rows.size):
@@ -114,7 +114,7 @@ def split_row(task: Task, node: Node, workspace: BranchingWorkspace) -> Split:
 
 @internal
 def split_column(task: Task, node: Node, workspace: BranchingWorkspace) -> Split:
-    """Return the split of an item's positions that separates the mixture most, if any does."""
+    """Return the split of an item's positions that separates the mixture most, or the empty split."""
     atoms, instance = node.atoms, task.instance
     n = workspace.bends.size
     for j in range(task.facts[LIVE]):
@@ -154,7 +154,7 @@ def split_column(task: Task, node: Node, workspace: BranchingWorkspace) -> Split
 
 @internal
 def split_cell(node: Node) -> Split:
-    """Return the cell that the mixture uses most nearly half the time, or one of the widest position."""
+    """Return the split by the cell of weight closest to one half, or by a cell of the widest position."""
     atoms = node.atoms
     best, position, item = 0.0, -1, 0
     for k in range(node.rows.size):
@@ -176,7 +176,7 @@ def split_cell(node: Node) -> Split:
                 width += 1
                 allowed = int(np.int64(node.active[j]))
         if width > widest:
-            # The last assignment's own item may have been ruled out since: that split would change nothing.
+            # The item of the last assignment may have been fixed since: that split would change nothing.
             widest, position, item = width, k, allowed
     if position < 0:
         return no_split()
@@ -185,7 +185,7 @@ def split_cell(node: Node) -> Split:
 
 @internal
 def split_interval(task: Task, node: Node, gap: float) -> Split:
-    """Return the split of the interval whose envelope is furthest above f, if by more than the gap."""
+    """Return the split of the interval whose envelope exceeds f most, if by more than the gap."""
     envelope = node.envelope
     worst, user_type = gap, -1
     for i in range(envelope.low.size):
@@ -203,7 +203,7 @@ def split_interval(task: Task, node: Node, gap: float) -> Split:
 
 @inlined
 def permits(task: Task, split: Split, side: int, k: int, j: int) -> bool:
-    """Return whether a child may show an item at a position."""
+    """Return whether a child allows item j at position k."""
     if split.kind == ROW and k == split.position:
         return bool(task.instance.means[split.user_type, j] > split.threshold) == (side == 0)
     if split.kind == COLUMN and j == split.item:

@@ -1,8 +1,7 @@
-"""Concave envelopes of functions that are not concave, on the interval a type's value is confined to.
+"""Concave envelopes of non-concave functions on the interval of a type's value.
 
-Spatial branch and bound splits such intervals: the smaller they are, the closer is the envelope. It is
-sampled on a grid and serves only to find good slopes; bounds are made with `conjugate`, which is safe
-whatever the slopes are.
+Spatial branch and bound splits these intervals: the smaller they are, the tighter is the envelope. The
+envelope is sampled on a grid and only suggests slopes; bounds use `conjugate`, which is valid for any slopes.
 """
 
 from typing import NamedTuple
@@ -16,8 +15,8 @@ from banditrank.utilities.formulas import RAMP, SIGMOID, CompiledUtility, utilit
 Floats = NDArray[np.float64]
 
 GRID = 64  # cells of the sampled interval
-_STIFFNESS = 50.0  # how fast slopes rise, in slopes per width, where a value leaves its interval
-_MAX_BISECTIONS = 2000  # of the search for the maximum of an unknown function, at most
+_STIFFNESS = 50.0  # increase of the slope outside the interval, in slopes per width
+_MAX_BISECTIONS = 2000  # in the search for the maximum of a user-defined function
 _EPSILON = 1e-12
 
 
@@ -29,12 +28,12 @@ class Envelope(NamedTuple):
     heights: Floats  # (N, GRID + 1) f at the grid
     left: NDArray[np.int64]  # (N, GRID) the vertex of the envelope at the left of each cell
     right: NDArray[np.int64]  # (N, GRID) and at its right
-    conjugates: Floats  # (N,) max_v λ_i f(v) − g_i v at the latest slopes
-    stack: Floats  # (…, 4) room for intervals: ends and f there
+    conjugates: Floats  # (N,) max_v λ_i f(v) − g_i v at the current slopes
+    stack: Floats  # (…, 4) scratch: ends of intervals, and f there
 
 
 def new_envelope(n_user_types: int, *, is_spatial: bool) -> Envelope:
-    """Return room for a number of types; next to none if f is concave."""
+    """Allocate envelopes for a number of types; minimal if f is concave."""
     n, cells = n_user_types, GRID if is_spatial else 1
     return Envelope(
         np.zeros(n),
@@ -49,7 +48,7 @@ def new_envelope(n_user_types: int, *, is_spatial: bool) -> Envelope:
 
 @internal
 def fit_envelope(utility: CompiledUtility, envelope: Envelope, i: int) -> None:
-    """Sample f on the interval of type i, and find the vertices of its envelope."""
+    """Sample f on the interval of type i, and compute the vertices of its envelope."""
     heights, left, right = envelope.heights[i], envelope.left[i], envelope.right[i]
     low, width = envelope.low[i], (envelope.high[i] - envelope.low[i]) / GRID
     for c in range(GRID + 1):
@@ -74,7 +73,7 @@ def fit_envelope(utility: CompiledUtility, envelope: Envelope, i: int) -> None:
 
 @inlined
 def envelope_height(envelope: Envelope, i: int, value: float) -> float:
-    """Return the envelope at a value; beyond the interval it falls off."""
+    """Return the envelope at a value; outside the interval it is extrapolated with a penalty."""
     low, high = envelope.low[i], envelope.high[i]
     heights = envelope.heights[i]
     inside = min(max(value, low), high)
@@ -95,7 +94,7 @@ def envelope_height(envelope: Envelope, i: int, value: float) -> float:
 
 @inlined
 def envelope_slope(envelope: Envelope, i: int, value: float) -> tuple[float, float]:
-    """Return the envelope's slope at a value, rounded off at its vertices, and how fast it falls."""
+    """Return the envelope's slope at a value, smoothed at vertices, and the negative second derivative."""
     low, high = envelope.low[i], envelope.high[i]
     heights = envelope.heights[i]
     if high - low <= _EPSILON:
@@ -126,7 +125,7 @@ def envelope_slope(envelope: Envelope, i: int, value: float) -> tuple[float, flo
 def conjugate(
     utility: CompiledUtility, weight: float, slope: float, envelope: Envelope, i: int, enough: float
 ) -> float:
-    """Return max over v in the interval of type i of weight·f(v) − slope·v, or more by about ``enough``."""
+    """Return a bound on max_v weight·f(v) − slope·v over the interval of type i, tight to ``enough``."""
     low, high = envelope.low[i], envelope.high[i]
     best = max(
         weight * utility_of(utility, low) - slope * low, weight * utility_of(utility, high) - slope * high
@@ -152,7 +151,7 @@ def conjugate(
 def upper_bound_between(
     utility: CompiledUtility, weight: float, slope: float, a: float, b: float, f_a: float, f_b: float
 ) -> float:
-    """Return a bound on weight·f(v) − slope·v between two points, f being increasing and Lipschitz."""
+    """Return an upper bound on weight·f(v) − slope·v between two points, for an increasing Lipschitz f."""
     if slope <= 0.0:
         return weight * f_b - slope * b
     if slope >= weight * utility.lipschitz:
@@ -165,7 +164,7 @@ def upper_bound_between(
 def _conjugate_by_bisection(
     utility: CompiledUtility, weight: float, slope: float, envelope: Envelope, i: int, enough: float
 ) -> float:
-    """Halve intervals until none can hold much more than what was found; what is left over is a bound."""
+    """Bisect intervals until none can exceed the best value by more than ``enough``; return the bound."""
     stack, heights = envelope.stack, envelope.heights[i]
     low, width = envelope.low[i], (envelope.high[i] - envelope.low[i]) / GRID
     best = -np.inf

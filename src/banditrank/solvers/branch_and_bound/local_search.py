@@ -1,4 +1,4 @@
-"""Better rankings nearby: swap two positions, or show an item in place of another."""
+"""Local search: swap two positions, or replace an item by another."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,19 @@ from banditrank.utilities.formulas import MINIMUM, collective, slope_of
 Floats = NDArray[np.float64]
 
 _MAX_MOVES = 100
-_SHARPNESS = 60.0  # of the soft minimum, over the value
+_SHARPNESS = 60.0  # of the soft minimum, relative to the value
 
 
 @internal
 def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray[np.uintp]) -> None:
-    """Take the best move from a ranking while there is one that improves it.
+    """Apply the best move to a ranking while one improves it.
 
-    A concave objective gains no more from a move than its tangent says, so most moves need no evaluation. The
-    minimum over types hardly ever changes by one move: a soft minimum, which does, stands in for it.
+    The tangent bounds the gain of a move in a concave objective, so most moves need no evaluation. The
+    minimum over types hardly ever changes by one move: a soft minimum replaces it.
     """
     instance = task.instance
     live, n_positions = task.facts[LIVE], columns.size
-    # The node's rooms are free between two relaxations, each of which fills them anew before it reads them.
+    # The arrays of the node are scratch between two relaxations.
     values, moved, scores, shown = incumbent.values, node.slopes, node.scores, node.workspace.position_of
     sharpness = 0.0
     for _ in range(_MAX_MOVES):
@@ -96,7 +96,7 @@ def _soft_minimum(values: Floats, sharpness: float) -> float:
 
 @internal
 def _score_tangent(task: Task, node: Node, values: Floats, sharpness: float) -> None:
-    """Write the scores of all cells at the slopes that a ranking's values have."""
+    """Write the scores of all cells at the slopes of a ranking's values."""
     instance = task.instance
     for i in range(values.size):
         if task.utility.code == MINIMUM:
@@ -109,7 +109,7 @@ def _score_tangent(task: Task, node: Node, values: Floats, sharpness: float) -> 
 
 @internal
 def search_near_atoms(task: Task, incumbent: Incumbent, node: Node, most: int) -> None:
-    """Search near the heaviest rankings of the mixture."""
+    """Run local search from the ``most`` atoms of the largest weight."""
     atoms = node.atoms
     last = np.inf
     for _ in range(most):

@@ -1,32 +1,138 @@
-"""The bound of a node: how much any ranking that the node allows can be worth.
+"""Upper bounds on the value of the rankings that a node allows.
 
-Cells that no better ranking uses are ruled out along the way.
+For any slopes g, Σ_i λ_i f(u_i) ≤ Σ_i max_v (λ_i f(v) − g_i v) + g·u, and g·u plus bonuses is at most the
+optimal assignment t for the scores V_kj = Σ_i g_i ρ_ik μ_ij + b_j. Where f is concave and g_i = λ_i f'(u⁰_i),
+the maximum is at the tangent point: with F = Σ_i λ_i f(u⁰_i) and G = g·u⁰ the bound is F + t − G. Without
+bonuses the logarithm and the powers allow a tighter bound, the best over all multiples of g. The minimum over
+types is at most g·u for any g that sums to 1.
+
+A certificate also rests on these: t is proved by dual prices (`_solve_assignment`); where f is not concave,
+the maxima over v, on the interval of a type's value, are not underestimated (`conjugate` and
+`upper_bound_between` in envelope.py, `confine_values` in node.py); and cells are fixed, intervals tightened
+and nodes closed only if one of these bounds is at most TARGET, the incumbent's value plus the allowed gap, or
+if no ranking is left. A search therefore proves the maximum of TARGET and the bounds of the open nodes.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.assignment import assign
-from banditrank.solvers.branch_and_bound.atoms import add_atom, drop_atoms, improve_mixture, slope_at
-from banditrank.solvers.branch_and_bound.bounds import ROUNDING, Tangent, bound_at, total_at
+from banditrank.solvers.branch_and_bound.atoms import (
+    MAX_STORED_ATOMS,
+    add_atom,
+    drop_atoms,
+    improve_mixture,
+    slope_at,
+    store_atoms,
+)
 from banditrank.solvers.branch_and_bound.envelope import GRID, conjugate, fit_envelope, upper_bound_between
 from banditrank.solvers.branch_and_bound.matrix_game import solve_game
 from banditrank.solvers.branch_and_bound.node import Node
 from banditrank.solvers.branch_and_bound.task import PLAIN, TARGET, VALUE, Incumbent, Task, update_incumbent
-from banditrank.utilities.formulas import LOGARITHM, MINIMUM, POWER, slope_of, utility_of
+from banditrank.utilities.formulas import LOGARITHM, MINIMUM, POWER, CompiledUtility, slope_of, utility_of
 
 Floats = NDArray[np.float64]
 
-_CLOSE = 0.1  # how much of the mixture's lead over the best ranking the bound may add before branching
+ROUNDING = 2.3e-16  # relative rounding error of a sum, per term
+_CLOSE = 0.1  # gap between bound and mixture at which to branch, relative to the mixture's lead
 _CLOSE_MAXIMIN = 0.6
+
+
+class Tangent(NamedTuple):
+    """An upper bound as a function of t, the optimal assignment at its slopes."""
+
+    height: float  # F
+    lift: float  # G
+    is_scalable: bool  # whether all multiples of the slopes yield bounds
+
+
+@inlined
+def bound_at(utility: CompiledUtility, tangent: Tangent, total: float, terms: int) -> float:
+    """Return the upper bound that an optimal assignment of value ``total`` proves.
+
+    The bound includes the rounding error of the height and the lift, which are sums of ``terms`` numbers. For
+    steep slopes both are large and their difference is small: the bound is then weak.
+    """
+    if not tangent.is_scalable:
+        size = abs(tangent.height) + abs(tangent.lift) + abs(total)
+        return tangent.height + total - tangent.lift + (terms + 8) * ROUNDING * size
+    if utility.code == LOGARITHM:
+        bound = tangent.height + tangent.lift * float(np.log(total / tangent.lift))
+        return bound + (terms + 8) * ROUNDING * (abs(tangent.height) + tangent.lift)
+    bound = float(tangent.height * (total / tangent.lift) ** (1.0 - utility.parameter))
+    return bound + (terms + 8) * (1.0 + utility.parameter) * ROUNDING * abs(bound)
+
+
+@inlined
+def total_at(utility: CompiledUtility, tangent: Tangent, bound: float, terms: int) -> float:
+    """Return the total at which `bound_at` equals a bound: a smaller total proves the bound."""
+    if bound == -np.inf:
+        return -np.inf
+    if not tangent.is_scalable:
+        size = abs(tangent.height) + abs(tangent.lift) + abs(bound)
+        return bound - tangent.height + tangent.lift - (terms + 8) * ROUNDING * size
+    if utility.code == LOGARITHM:
+        exponent = (bound - tangent.height) / tangent.lift
+        size = 1.0 + abs(exponent) + abs(tangent.height) / tangent.lift
+        return tangent.lift * float(np.exp(exponent)) * (1.0 - (terms + 8) * ROUNDING * size)
+    if bound * tangent.height <= 0.0:  # only with α < 1, whose values are not negative
+        return 0.0
+    total = float(tangent.lift * (bound / tangent.height) ** (1.0 / (1.0 - utility.parameter)))
+    return total * (1.0 - (terms + 8) * (1.0 + 1.0 / abs(1.0 - utility.parameter)) * ROUNDING)
+
+
+class RelaxationState(NamedTuple):
+    """The final relaxation of the last search, from which the next one starts."""
+
+    columns: NDArray[np.uintp]  # (MAX_STORED_ATOMS, K) items
+    weights: Floats  # (MAX_STORED_ATOMS,)
+    guide: Floats  # (N,)
+    n_atoms: NDArray[np.int64]  # (1,) 0 if there was no search
+
+
+def new_relaxation_state(n_user_types: int, n_positions: int) -> RelaxationState:
+    """Allocate a state for the given sizes."""
+    return RelaxationState(
+        np.zeros((MAX_STORED_ATOMS, n_positions), dtype=np.uintp),
+        np.zeros(MAX_STORED_ATOMS),
+        np.zeros(n_user_types),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@internal
+def restore_relaxation(task: Task, node: Node, relaxation: RelaxationState) -> None:
+    """Restore the atoms and the guide of the last search."""
+    atoms = node.atoms
+    for i in range(node.guide.size):
+        node.guide[i] = relaxation.guide[i]
+    for a in range(relaxation.n_atoms[0]):
+        if add_atom(task, atoms, relaxation.columns[a]):
+            atoms.weights[atoms.n_atoms[0] - 1] = relaxation.weights[a]
+    drop_atoms(atoms, node.base, node.slots)
+    total = 0.0
+    for a in range(atoms.n_atoms[0]):
+        total += atoms.weights[a]
+    for a in range(atoms.n_atoms[0]):
+        atoms.weights[a] = atoms.weights[a] / total if total > 0.0 else 1.0 / atoms.n_atoms[0]
+
+
+@internal
+def store_relaxation(node: Node, relaxation: RelaxationState) -> None:
+    """Store the relaxation of the root, before columns are dropped."""
+    relaxation.n_atoms[0] = store_atoms(node.atoms, relaxation.columns, relaxation.weights)
+    for i in range(node.guide.size):
+        relaxation.guide[i] = node.best_guide[i]
 
 
 @internal
 def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float) -> float:
-    """Return a bound on what the node allows, not above ``bound``, or −∞ if nothing in it matters.
+    """Return an upper bound on the node, at most ``bound``; −∞ if the node can be pruned.
 
-    At most ``most`` assignments are solved; every one is a ranking that may become the incumbent.
+    Solves at most ``most`` assignments, each of which is a ranking that may become the incumbent.
     """
     minimum = task.utility.code == MINIMUM
     close = _CLOSE_MAXIMIN if minimum else _CLOSE
@@ -68,7 +174,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float)
 
 @inlined
 def _move_guide(task: Task, node: Node) -> None:
-    """Take the next slopes at the mixture."""
+    """Move the guide towards the mixture."""
     for i in range(node.guide.size):
         value = node.atoms.mixture[i]
         if task.is_spatial:
@@ -80,7 +186,7 @@ def _move_guide(task: Task, node: Node) -> None:
 
 @internal
 def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
-    """Write the slopes at the guide, and return what bounds follow from them."""
+    """Write the slopes at the guide, and return the tangent."""
     weights = task.instance.weights
     height, lift = 0.0, 0.0
     if task.utility.code == MINIMUM:
@@ -100,7 +206,7 @@ def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
         node.slopes[i] = slope
         height += weights[i] * utility_of(task.utility, node.guide[i])
         lift += slope * node.guide[i]
-    if not (-np.inf < height < np.inf and -np.inf < lift < np.inf):  # a function of one's own gave no number
+    if not (-np.inf < height < np.inf and -np.inf < lift < np.inf):  # a user function failed
         for i in range(weights.size):
             node.slopes[i] = 0.0
         return Tangent(np.inf, 0.0, False)
@@ -110,11 +216,10 @@ def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
 
 @internal
 def _solve_assignment(task: Task, node: Node) -> float:
-    """Find the best assignment at the slopes; return a bound that its prices prove, −∞ if there is none.
+    """Solve the assignment at the slopes; return the bound that its prices prove, −∞ if infeasible.
 
-    For any prices v ≥ 0 of items, no assignment exceeds Σ_k max_j (V_kj − v_j) + Σ_j v_j. Items that must be
-    shown may have a negative price; they are made to be shown by adding a large amount to their scores, which
-    is taken off again.
+    For any prices v ≥ 0 of items, no assignment exceeds Σ_k max_j (V_kj − v_j) + Σ_j v_j. Required items may
+    have a negative price; a large amount is added to their scores, and subtracted from the bound.
     """
     instance, scores, prices = task.instance, node.scores, node.workspace.prices
     live, n_positions = node.n_slots[0], scores.shape[0]
@@ -162,9 +267,9 @@ def _solve_assignment(task: Task, node: Node) -> float:
 
 @inlined
 def _reset_prices_of_another_scale(node: Node) -> None:
-    """Start from no prices if the slopes are much steeper or flatter than those that the prices are for.
+    """Reset the prices if their slopes were much steeper or flatter than the current ones.
 
-    Prices far above the scores would leave nothing of them but rounding errors.
+    Prices far above the scores would leave only rounding errors of them.
     """
     size = 0.0
     for i in range(node.slopes.size):
@@ -178,7 +283,7 @@ def _reset_prices_of_another_scale(node: Node) -> None:
 
 @internal
 def _fix_cells(node: Node, slack: float) -> bool:
-    """Rule out the cells that cost an assignment more than the slack; return whether there were any."""
+    """Forbid cells whose reduced cost exceeds the slack; return whether there were any."""
     prices = node.workspace.prices
     found = False
     for k in range(node.rows.size):
@@ -192,7 +297,7 @@ def _fix_cells(node: Node, slack: float) -> bool:
 
 @internal
 def _tighten_intervals(task: Task, node: Node, slack: float) -> bool:
-    """Shrink the intervals to values at which a type loses no more than the slack; False if one vanishes."""
+    """Tighten the intervals to values at which a type loses at most the slack; False if one is empty."""
     envelope = node.envelope
     for i in range(envelope.low.size):
         weight, slope, heights = task.instance.weights[i], node.slopes[i], envelope.heights[i]
@@ -207,7 +312,7 @@ def _tighten_intervals(task: Task, node: Node, slack: float) -> bool:
         if first == last:
             return False
         if last - first < GRID:
-            # Rounding must not shave off what was not excluded.
+            # Rounding outwards keeps values that were not excluded.
             if first > 0:
                 envelope.low[i] = (low + first * width) * (1.0 - 1e-12)
             if last < GRID:

@@ -1,4 +1,4 @@
-"""The tree of nodes: how each is kept, and how one makes two."""
+"""The search tree: storage of nodes, and branching."""
 
 from typing import NamedTuple
 
@@ -29,8 +29,8 @@ from banditrank.solvers.branch_and_bound.open_nodes import (
     OPEN,
     OpenNodes,
     claim,
-    deepest,
     clear,
+    deepest,
     new_open_nodes,
     pop,
     push,
@@ -42,20 +42,20 @@ from banditrank.utilities.formulas import MINIMUM
 
 Floats = NDArray[np.float64]
 
-NODES, BRANCHINGS = range(2)  # places in Tree.progress
-ROWS_LEAD = 0  # place in Tree.trends
+NODES, BRANCHINGS = range(2)  # indices of Tree.progress
+ROWS_LEAD = 0  # index of Tree.trends
 
 DONE, MORE, FULL = range(3)
 
 _ASSIGNMENTS = 40  # for a node
-_FIRST_ASSIGNMENTS = 4  # for a child, to tell how good a split is
-_TRIALS = 12  # branchings that try both ways of splitting
-_RETRIAL = 8  # and one in so many after that
+_FIRST_ASSIGNMENTS = 4  # for a child, to evaluate a split (strong branching)
+_TRIALS = 12  # first branchings, which try both kinds of split
+_RETRIAL = 8  # every eighth branching after that tries both
 _LOCAL_SEARCH = 8  # nodes between two local searches
 
 
 class Tree(NamedTuple):
-    """Room for nodes, at numbered places."""
+    """Storage of nodes at numbered places."""
 
     open_nodes: OpenNodes
     allowed: NDArray[np.int8]  # (P, K, M)
@@ -63,18 +63,18 @@ class Tree(NamedTuple):
     guides: Floats  # (P, N)
     lows: Floats  # (P, N)
     highs: Floats  # (P, N)
-    columns: NDArray[np.uint32]  # (P, KEPT, K)
-    weights: Floats  # (P, KEPT)
+    columns: NDArray[np.uint32]  # (P, MAX_STORED_ATOMS, K)
+    weights: Floats  # (P, MAX_STORED_ATOMS)
     n_atoms: NDArray[np.int64]  # (P,)
     progress: NDArray[np.int64]  # (2,) nodes and branchings so far
-    trends: Floats  # (1,) by how much splitting rows has been better than columns
-    family: NDArray[np.int64]  # (5,) a node and its children by rows and by columns
-    gains: Floats  # (5,) of the children's bounds, as logarithms
+    trends: Floats  # (1,) lead of row splits over column splits
+    family: NDArray[np.int64]  # (5,) places of a node and of its children by rows and by columns
+    gains: Floats  # (5,) logarithms of the decrease of the children's bounds
     workspace: BranchingWorkspace
 
 
 def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int) -> Tree:
-    """Return room for so many nodes."""
+    """Allocate a tree for the given sizes and number of nodes."""
     n, m, k, p = n_user_types, n_items, n_positions, capacity
     return Tree(
         new_open_nodes(p),
@@ -96,7 +96,7 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
 
 @compiled
 def reset_tree(task: Task, node: Node, tree: Tree, bound: float) -> None:
-    """Empty the tree but for the node in hand."""
+    """Reset the tree to the current node as its root."""
     clear(tree.open_nodes)
     tree.progress[NODES], tree.progress[BRANCHINGS] = 0, 0
     tree.trends[ROWS_LEAD] = 0.0
@@ -107,7 +107,7 @@ def reset_tree(task: Task, node: Node, tree: Tree, bound: float) -> None:
 
 @compiled
 def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int) -> int:
-    """Look at up to so many nodes, the most promising first; say whether it is DONE, or FULL."""
+    """Explore up to ``most`` nodes, the largest bound first; return DONE, MORE or FULL."""
     nodes = tree.open_nodes
     limit = tree.progress[NODES] + most
     while nodes.sizes[OPEN] > 0:
@@ -127,7 +127,7 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
             bound = nodes.bounds[place]
             if bound > incumbent.levels[TARGET] and _load_node(task, node, tree, place):
                 effort = _ASSIGNMENTS if member == 0 else _FIRST_ASSIGNMENTS
-                # Called from one place only: the compiler copies it, large as it is, into each caller.
+                # The only call site: the compiler inlines this large formula into each of them.
                 bound = relax(task, incumbent, node, effort, bound)
             else:
                 bound = -np.inf
@@ -154,7 +154,7 @@ def open_bound(tree: Tree) -> float:
 
 @internal
 def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: float, depth: int) -> int:
-    """Make the children of the node in hand, and return how many: four to compare two ways of splitting."""
+    """Create the children of the current node, and return their number: four to compare two splits."""
     weigh_types(task, node, tree.workspace)
     rows = no_split()
     if task.is_spatial:
@@ -172,7 +172,7 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
     if rows.kind == NONE:
         rows = split_cell(node)
         columns = rows
-    if rows.kind == NONE:  # one ranking is left, and it has been looked at
+    if rows.kind == NONE:  # a single ranking is left, and it has been evaluated
         return 0
     tree.progress[BRANCHINGS] += 1
     number = tree.progress[BRANCHINGS]
@@ -188,8 +188,10 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
 
 
 @internal
-def _record_child(task: Task, incumbent: Incumbent, node: Node, tree: Tree, member: int, reached: float) -> None:
-    """Open a child if something in it matters, and note the logarithm of what its bound gained."""
+def _record_child(
+    task: Task, incumbent: Incumbent, node: Node, tree: Tree, member: int, reached: float
+) -> None:
+    """Open a child unless it is pruned, and record the logarithm of the decrease of its bound."""
     place = tree.family[member]
     bound = tree.open_nodes.bounds[place]
     if reached == -np.inf:
@@ -204,7 +206,7 @@ def _record_child(task: Task, incumbent: Incumbent, node: Node, tree: Tree, memb
 
 @internal
 def _keep_better_split(tree: Tree) -> None:
-    """Close the children by rows or those by columns, whichever gained less."""
+    """Close the children of the split, by rows or by columns, whose bounds decreased less."""
     lead = tree.gains[1] + tree.gains[2] - tree.gains[3] - tree.gains[4]
     tree.trends[ROWS_LEAD] = 0.9 * tree.trends[ROWS_LEAD] + 0.1 * lead
     worse = 3 if lead >= 0.0 else 1
@@ -218,7 +220,7 @@ def _keep_better_split(tree: Tree) -> None:
 
 @internal
 def _store_node(task: Task, node: Node, tree: Tree, place: int, split: Split, side: int) -> None:
-    """Write the node in hand to a place, as one side of a split."""
+    """Write the current node to a place, as one side of a split."""
     for j in range(task.facts[LIVE]):
         slot = node.slots[j]
         tree.required[place, j] = node.required[slot] if slot >= 0 else 0
@@ -241,8 +243,8 @@ def _store_node(task: Task, node: Node, tree: Tree, place: int, split: Split, si
 
 @internal
 def _load_node(task: Task, node: Node, tree: Tree, place: int) -> bool:
-    """Take the node at a place in hand; return whether it can hold anything at all."""
-    for slot in range(node.n_slots[0]):  # assignments in this node start from the prices in the last
+    """Load the node at a place; return False if it is infeasible."""
+    for slot in range(node.n_slots[0]):  # assignments start from the prices of the previous node
         node.prices[node.active[slot]] = node.workspace.prices[slot]
     node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):

@@ -1,6 +1,6 @@
-"""The door to HiGHS, an open-source solver of linear and integer programs: its options, and its clock.
+"""Models of HiGHS, an open-source solver of linear and integer programs.
 
-HiGHS is imported when it is first asked for, so that nobody else needs it installed.
+HiGHS is an optional dependency, imported on first use.
 """
 
 import time
@@ -15,16 +15,21 @@ from banditrank.errors import UnsolvableError
 Floats = NDArray[np.float64]
 Cells: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
 
-TOLERANCE = 1e-10  # the smallest that HiGHS takes; its usual 1e-7 is coarser than the gaps asked for here
+TOLERANCE = 1e-10  # the minimum of HiGHS; its default of 1e-7 is coarser than target gaps
 
 
 def new_model(solver: str) -> tuple[Any, Any]:
-    """Return the ``highspy`` module and an empty, silent model that uses one thread; it minimises.
+    """Return the ``highspy`` module and an empty minimisation model, silent and single-threaded.
 
     Parameters
     ----------
     solver
-        Who asks, for the message when HiGHS is not installed.
+        Name of the solver, for the message.
+
+    Raises
+    ------
+    UnsolvableError
+        If HiGHS is not installed.
     """
     try:
         highspy: Any = import_module("highspy")  # an optional dependency
@@ -36,8 +41,8 @@ def new_model(solver: str) -> tuple[Any, Any]:
         "threads": 1,
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
-        "mip_feasibility_tolerance": 10 * TOLERANCE,  # HiGHS divides it by 10 for the duals of its nodes
-        "small_matrix_value": 1e-12,  # smaller coefficients are taken for 0
+        "mip_feasibility_tolerance": 10 * TOLERANCE,  # HiGHS divides it by 10 for the duals of nodes
+        "small_matrix_value": 1e-12,  # smaller coefficients are rounded to 0
     }
     for name, value in options.items():
         model.setOptionValue(name, value)
@@ -50,11 +55,11 @@ def add_rows(model: Any, cells: Cells, lower: ArrayLike, upper: ArrayLike) -> No
     Parameters
     ----------
     model
-        What `new_model` returned.
+        The model of `new_model`.
     cells
-        The row (counted from 0), the variable and the coefficient of each entry.
+        The row (from 0), the variable and the coefficient of each entry.
     lower, upper
-        One number for each new row.
+        One bound for each new row.
     """
     rows, variables, entries = (np.asarray(part) for part in cells)
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
@@ -65,15 +70,14 @@ def add_rows(model: Any, cells: Cells, lower: ArrayLike, upper: ArrayLike) -> No
 
 
 def add_variables(model: Any, costs: Floats, lower: Floats, upper: Floats) -> None:
-    """Add variables between bounds, before there are rows; the model minimises Σ cost · variable."""
-    no_preparation = np.zeros(costs.size, dtype=np.int32)
-    model.addCols(costs.size, costs, lower, upper, 0, no_preparation, no_preparation[:0], np.zeros(0))
+    """Add variables with costs and bounds; the model must not have rows yet."""
+    zeros = np.zeros(costs.size, dtype=np.int32)
+    model.addCols(costs.size, costs, lower, upper, 0, zeros, zeros[:0], np.zeros(0))
 
 
 def run_until(model: Any, deadline: float, *, integer: bool = False) -> None:
-    """Solve the model, or stop at a reading of `time.perf_counter`."""
+    """Solve the model; stop at the deadline, a reading of `time.perf_counter`."""
     left = max(0.0, deadline - time.perf_counter())
-    # HiGHS counts the time of a model's earlier runs towards the limit of a linear program, and not towards
-    # that of an integer one.
+    # HiGHS counts a model's earlier runs towards the limit of a linear program, but not of an integer one.
     model.setOptionValue("time_limit", left if integer else left + model.getRunTime())
     model.run()

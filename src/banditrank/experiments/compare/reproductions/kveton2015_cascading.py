@@ -12,7 +12,7 @@ from banditrank.experiments.compare.reproductions.regret_reproduction import (
     catalog_run,
 )
 from banditrank.experiments.study import Check
-from banditrank.model.cascade import CASCADE
+from banditrank.model.click_models import CASCADE
 
 ITEMS, POSITIONS, GAPS = (16, 32), (2, 4, 8), (0.15, 0.075)
 ATTRACTION = 0.2  # of the optimal items; that of the others is a gap lower

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.experiments.compare.reproductions.problems import position_based_problem
 from banditrank.experiments.compare.reproductions.regret_reproduction import CLAIM_HEADING
 from banditrank.experiments.curves import QUANTILE_HEADINGS, at_round, draw_curves, format_quantiles
@@ -20,7 +21,6 @@ from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.simulate import default_checkpoints
-from banditrank.counts.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ class SafetyJob(Job):
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
         policy, tables = self.policy, compile_problem(PROBLEM, click_model=MODEL)
-        state = policy.start(Counts.empty_for(PROBLEM), policy.new_scratch())
+        state = policy.init_state(Counts.empty_for(PROBLEM), policy.new_scratch())
         kernel = policy.kernel(n_items=PROBLEM.n_items, n_positions=PROBLEM.n_positions)
         ranking, rewards = np.zeros(PROBLEM.n_positions, dtype=np.uintp), np.zeros(PROBLEM.n_positions)
         best = float(MODEL.value(tables, 0, np.arange(PROBLEM.n_positions, dtype=np.uintp)))
@@ -127,7 +127,10 @@ class SafetyJob(Job):
 def sweep(seed: int, *, quick: bool) -> list[Job]:
     """Return one job for BubbleRank and one for TopRank."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
-    policies = {"bubble-rank": BubbleRank(base=(BASE,), horizon=rounds), "top-rank": TopRank(horizon=rounds)}
+    policies = {
+        "bubble-rank": BubbleRank(base_list=(BASE,), horizon=rounds),
+        "top-rank": TopRank(horizon=rounds),
+    }
     return [
         SafetyJob(
             name=name,

@@ -14,8 +14,7 @@ from banditrank.experiments.study import Check
 from banditrank.model.cascade import CASCADE
 from banditrank.model.click_models import compile_problem
 from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.rank_bandits import RankBanditName
-from banditrank.policies.baselines.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.ranked_bandits import RankBanditName, RankedBandits
 from banditrank.solvers.optimum import best_values
 from banditrank.utilities.utility import UTILITARIAN
 
@@ -55,7 +54,7 @@ def _ranked(inner: RankBanditName, label: str) -> PolicyRun:
     return PolicyRun(
         label=label,
         policy=lambda horizon: RankedBandits(
-            inner=inner, horizon=horizon if inner == "exp3" else None, treatment="equal"
+            bandit=inner, horizon=horizon if inner == "exp3" else None, treatment="equal"
         ),
         problem=PROBLEM,
         click_model=CASCADE,

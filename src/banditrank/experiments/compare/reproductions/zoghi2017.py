@@ -20,7 +20,7 @@ from banditrank.policies.baselines.ranked_bandits import RankedBandits
 def _ranked_exp3(model: str) -> PolicyRun:
     return PolicyRun(
         label="ranked EXP3",
-        policy=lambda horizon: RankedBandits(inner="exp3", horizon=horizon),
+        policy=lambda horizon: RankedBandits(bandit="exp3", horizon=horizon),
         problem=TEN_ITEMS,
         click_model=CLICK_MODELS[model],
         panel=model,

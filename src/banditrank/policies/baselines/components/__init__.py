@@ -1,1 +1,1 @@
-"""What the field's policies are made of, where several share it or one file would be too long for it."""
+"""Components that several baselines share, and those of PMED."""

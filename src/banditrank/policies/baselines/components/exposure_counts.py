@@ -1,4 +1,4 @@
-"""Counts and what follows from them where κ, how probably each position is looked at, is known."""
+"""Counts with totals and exposures, for known examination probabilities κ."""
 
 from typing import NamedTuple
 
@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
-from banditrank.policies.count_arrays import record, arrays_of
 from banditrank.counts.counts import Counts
+from banditrank.policies.count_arrays import arrays_of, record_round
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 
 class ExposureCounts(NamedTuple):
-    """The counts of each copy, and their sums over positions."""
+    """The counts of each copy, and their totals over positions."""
 
     displays: Floats  # (copies, K, M) N_jk
     rewards: Floats  # (copies, K, M) S_jk
@@ -27,10 +27,12 @@ class ExposureCounts(NamedTuple):
 
 
 def init_exposure_counts(counts: Counts, examination: Floats) -> ExposureCounts:
-    """Return what is known from the counts, whose arrays are shared, not copied.
+    """Return counts with totals; the arrays of counts are not copied.
 
     Parameters
     ----------
+    counts
+        Counts of each copy.
     examination
         κ, shape (copies, K).
     """
@@ -46,10 +48,12 @@ def init_exposure_counts(counts: Counts, examination: Floats) -> ExposureCounts:
 
 
 @inlined
-def update_exposure_counts(statistics: ExposureCounts, user_type: int, ranking: Indices, rewards: Floats) -> None:
-    """Take in a round."""
+def update_exposure_counts(
+    statistics: ExposureCounts, user_type: int, ranking: Indices, rewards: Floats
+) -> None:
+    """Update counts and totals with a round."""
     i = user_type
-    record(statistics, i, ranking, rewards)
+    record_round(statistics, i, ranking, rewards)
     for k in range(ranking.size):
         j = ranking[k]
         statistics.display_totals[i, j] += 1.0

@@ -1,4 +1,4 @@
-"""Statistics of items, and of pairs of items, when items come and go."""
+"""Remapping of per-item and pairwise statistics when items change."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 
 def remap_items(values: NDArray[Any], previous: NDArray[np.intp], fill: float = 0.0) -> NDArray[Any]:
-    """Return statistics of items, on the last axis, after items came and went.
+    """Return per-item statistics, on the last axis, after items changed.
 
     Parameters
     ----------
     values
-        The statistics until now.
-    kept
-        For each item its number until now, −1 for a new one.
+        Previous statistics, shape (..., M before).
+    previous
+        Previous index of each item, −1 for a new one, shape (M,).
     fill
-        The statistic of a new item.
+        Statistic of a new item.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def remap_items(values: NDArray[Any], previous: NDArray[np.intp], fill: float = 
 
 
 def remap_item_pairs(values: NDArray[Any], previous: NDArray[np.intp]) -> NDArray[Any]:
-    """Return statistics of pairs of items, on the last two axes; there are none of a new item.
+    """Return pairwise statistics, on the last two axes, after items changed; those of new items are 0.
 
     Examples
     --------

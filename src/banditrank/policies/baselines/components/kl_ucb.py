@@ -1,16 +1,16 @@
-"""Confidence bounds of Bernoulli means from the Kullback–Leibler divergence d (Garivier and Cappé 2011)."""
+"""KL-UCB: confidence bounds of Bernoulli means by Kullback–Leibler divergence (Garivier and Cappé 2011)."""
 
 import math
 
 from banditrank.compilation import compiled, inlined
 
-_TOLERANCE = 1e-13  # of a bound: what Newton's last step may still move it by
-_MAX_NEWTON_STEPS = 60  # never reached: from the start below four do, and fifteen at the very worst
+_TOLERANCE = 1e-13  # of the last Newton step
+_MAX_NEWTON_STEPS = 60  # never reached: four steps are typical, fifteen the worst case
 
 
 @compiled
 def bernoulli_kl(mean: float, other: float) -> float:
-    """Return d(p, q) = p ln(p/q) + (1−p) ln((1−p)/(1−q)); infinite where q rules out what p allows.
+    """Return d(p, q) = p ln(p/q) + (1−p) ln((1−p)/(1−q)); infinite if q is 0 or 1 and p is not.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def bernoulli_kl(mean: float, other: float) -> float:
 
 @inlined
 def _weighted_log(weight: float, other: float) -> float:
-    """Return w ln(w/v): by 1 + (v − w)/w where they are close, or the digits of their gap would be lost."""
+    """Return w ln(w/v), without cancellation where w and v are close."""
     if weight <= 0.0:
         return 0.0
     if other <= 0.0:
@@ -33,19 +33,19 @@ def _weighted_log(weight: float, other: float) -> float:
 
 @compiled
 def kl_ucb(mean: float, displays: float, level: float) -> float:
-    """Return sup {q ≤ 1 : displays · d(mean, q) ≤ level}, to twelve digits: the KL-UCB of a mean.
+    """Return the KL-UCB of a mean: sup {q ≤ 1 : displays · d(mean, q) ≤ level}, to twelve digits.
 
-    Without displays it is 1. Newton's method on the gap q − mean: the divergence is convex in it, so from a
-    start beyond the solution the steps approach it from above and need no safeguard.
+    Without displays it is 1. Newton's method on the gap q − mean: the divergence is convex, so from a start
+    beyond the solution the steps converge from above without a safeguard.
 
     Parameters
     ----------
     mean
         p in [0, 1].
     displays
-        How many draws it is the mean of.
+        Number of observations.
     level
-        Such as ln t.
+        Exploration level, such as ln t.
 
     Examples
     --------
@@ -60,14 +60,14 @@ def kl_ucb(mean: float, displays: float, level: float) -> float:
     if mean <= 0.0:
         return -math.expm1(-target)
     rest = 1.0 - mean
-    # Three lower bounds of d give gaps no smaller than the solution: d ≥ 2 gap² (Pinsker's),
+    # Three lower bounds of d give gaps of at least the solution: d ≥ 2 gap² (Pinsker's inequality),
     # d ≥ gap² / 2q (better near 0) and d ≥ p ln p + (1−p) ln((1−p)/(1−q)) (better near 1).
     gap = min(math.sqrt(0.5 * target), target + math.sqrt(target * (target + 2.0 * mean)))
     gap = min(gap, -rest * math.expm1((mean * math.log(mean) - target) / rest))
     for _ in range(_MAX_NEWTON_STEPS):
         left = rest - gap  # 1 − q
         if left <= 0.0:
-            return 1.0  # to the last bit
+            return 1.0  # in double precision
         excess = -mean * math.log1p(gap / mean) - rest * math.log1p(-gap / rest) - target
         step = excess * (mean + gap) * left / gap  # d' = gap / q(1−q)
         gap -= max(0.0, step)
@@ -78,7 +78,7 @@ def kl_ucb(mean: float, displays: float, level: float) -> float:
 
 @compiled
 def exploration_level(times: float) -> float:
-    """Return ln n + 3 ln ln n, the level of KL-UCB in its regret bounds, and 0 where that is negative.
+    """Return ln n + 3 ln ln n, the level of KL-UCB in its regret bounds, or 0 if that is negative.
 
     Examples
     --------
@@ -93,12 +93,14 @@ def exploration_level(times: float) -> float:
 
 @compiled
 def kl_ucb_exceeds(mean: float, displays: float, level: float, bound: float) -> bool:
-    """Return whether `kl_ucb` exceeds a bound, at a fraction of its cost.
+    """Return whether `kl_ucb` exceeds a bound, without computing it.
 
     Examples
     --------
-    >>> kl_ucb_exceeds(0.25, 10.0, 1.4, 0.5), kl_ucb_exceeds(0.25, 10.0, 1.2, 0.5), kl_ucb_exceeds(0.25, 0.0, 0.0, 0.5)
-    (True, False, True)
+    >>> kl_ucb_exceeds(0.25, 10.0, 1.4, 0.5), kl_ucb_exceeds(0.25, 10.0, 1.2, 0.5)
+    (True, False)
+    >>> kl_ucb_exceeds(0.25, 0.0, 0.0, 0.5)
+    True
     """
     if bound >= 1.0 or displays <= 0.0 or mean > bound:
         return bound < 1.0

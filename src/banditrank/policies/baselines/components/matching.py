@@ -1,4 +1,4 @@
-"""The best matching of items and positions, found round after round: the next is near the last."""
+"""Maximum-weight matching of items and positions, warm-started from the last round."""
 
 from typing import NamedTuple
 
@@ -12,20 +12,20 @@ Floats = NDArray[np.float64]
 
 
 class Matching(NamedTuple):
-    """Where each copy's search starts from."""
+    """The prices of the last matching of each copy, which start the next search."""
 
-    prices: Floats  # (copies, M) of the last matching
+    prices: Floats  # (copies, M)
     workspace: AssignmentWorkspace
 
 
 def init_matching(n_copies: int, n_items: int, n_positions: int) -> Matching:
-    """Return a start from nowhere."""
+    """Return prices of zero."""
     return Matching(np.zeros((n_copies, n_items)), new_assignment_workspace(n_items, n_positions))
 
 
 @inlined
 def best_matching(matching: Matching, copy: int, scores: Floats, ranking: NDArray[np.uintp]) -> None:
-    """Write the ranking of the largest sum of scores, shape (K, M)."""
+    """Write the ranking with the largest sum of scores, which have shape (K, M)."""
     prices, workspace = matching.prices[copy], matching.workspace
     for j in range(prices.size):
         workspace.prices[j] = prices[j]

@@ -1,1 +1,1 @@
-"""How PMED finds out what to explore: estimates, models to rule out, and the cheapest displays that do so."""
+"""Components of PMED: estimates, alternative models, and the cheapest displays that rule them out."""

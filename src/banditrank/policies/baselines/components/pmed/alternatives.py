@@ -1,17 +1,16 @@
-"""The models that PMED has to rule out: the closest to its beliefs in which its ranking is not the best.
+"""Alternative models that PMED has to rule out: the closest ones in which its ranking is not optimal.
 
-Believed are θ and κ. In another model θ'_j = θ_j exp(u_j), and κ' follows, for the cells of the leading
-ranking are shown so often that their products cannot be different. At the slot of rank r an item j then has
-the mean m_rj exp(u_j − u_l), l being the leading item of that slot. The leading ranking ceases to be the best
+The estimated model has factors θ and κ. In an alternative θ'_j = θ_j exp(u_j), and κ' follows, because the
+cells of the leading ranking are shown so often that their products are known. At rank r an item j then has
+the mean m_rj exp(u_j − u_l), l being the leading item of that rank. The leading ranking ceases to be optimal
 where
 
-* an item that it leaves out becomes as good as its last one,
-* two neighbouring items of it become equally good, or
-* two neighbouring positions come to be looked at equally often,
+* an item outside it becomes as good as its last one,
+* two consecutive items of it become equally good, or
+* two consecutive positions become equally examined,
 
-each of which says that u_a − u_b has reached some gap. How well displays q tell the other model from the
-believed one, Σ q_rj d(m_rj, m'_rj), is not a convex function of θ' and κ', but of u it is one. Its least
-value under one such equation is found by Newton's method.
+each of which is an equation u_a − u_b = gap. The divergence Σ q_rj d(m_rj, m'_rj) of displays q is not convex
+in θ' and κ', but it is convex in u. Its minimum under one equation is found by Newton's method.
 """
 
 import math
@@ -21,32 +20,164 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.policies.baselines.components.pmed.newton import Newton, next_step, init_newton
+from banditrank.policies.cholesky import cholesky_factor, solve_lower, solve_upper
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+
+class Newton(NamedTuple):
+    """Shifts, their next step, and derivatives."""
+
+    shifts: Floats  # (M,) u
+    steps: Floats  # (M,)
+    slopes: Floats  # (M,) first derivatives
+    bends: Floats  # (M,) second derivatives
+    ties: Floats  # (M, K) minus the mixed second derivatives of an item and a leading item
+    matrix: Floats  # (K, K) second derivatives of leading items, with the others eliminated
+    vector: Floats  # (K,) first derivatives likewise, then the steps
+
+
+def init_newton(n_items: int, n_positions: int) -> Newton:
+    """Return workspaces for a size of problem."""
+    m, k = n_items, n_positions
+    return Newton(
+        *(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)),
+        *(np.zeros((m, k)), np.zeros((k, k)), np.zeros(k)),
+    )
+
+
+@internal
+def next_step(
+    workspace: Newton,
+    means: Floats,
+    displays: Floats,
+    leaders: NDArray[np.uintp],
+    rank_of: Indices,
+    raised: int,
+    lowered: int,
+) -> float:
+    """Write the Newton step of every item for Σ q d(m, m'), and return the largest absolute step.
+
+    Items outside the leading ranking interact with leading items only, and are eliminated.
+
+    Parameters
+    ----------
+    workspace
+        Shifts and workspace.
+    means, displays
+        m and q, shape (K, M).
+    leaders, rank_of
+        Leading items by rank, and the rank of each item, −1 for items that are not leading.
+    raised, lowered
+        Items of the equation, which move together.
+    """
+    _differentiate(workspace, means, displays, leaders, rank_of, raised, lowered)
+    size = 0.0
+    for j in range(rank_of.size):
+        size += workspace.bends[j]
+    _solve(workspace.matrix, workspace.vector, size)
+    longest = 0.0
+    for j in range(rank_of.size):
+        own = rank_of[lowered if j == raised else j]
+        step = 0.0
+        if own >= 0:
+            step = workspace.vector[own]
+        elif workspace.bends[j] > 0.0:
+            step = -workspace.slopes[j]
+            for r in range(leaders.size):
+                step += workspace.ties[j, r] * workspace.vector[r]
+            step /= workspace.bends[j]
+        workspace.steps[j] = step
+        longest = max(longest, abs(step))
+    return longest
+
+
+@internal
+def _differentiate(
+    workspace: Newton,
+    means: Floats,
+    displays: Floats,
+    leaders: NDArray[np.uintp],
+    rank_of: Indices,
+    raised: int,
+    lowered: int,
+) -> None:
+    workspace.vector[:] = 0.0
+    workspace.matrix[:] = 0.0
+    workspace.ties[:] = 0.0
+    for j in range(rank_of.size):
+        workspace.slopes[j], workspace.bends[j] = 0.0, 0.0
+        for r in range(leaders.size):
+            if j == leaders[r] or displays[r, j] <= 0.0:
+                continue
+            slot = rank_of[lowered] if leaders[r] == raised else r
+            mean = means[r, j]
+            other = mean * math.exp(workspace.shifts[j] - workspace.shifts[leaders[r]])
+            slope = displays[r, j] * (other - mean) / (1.0 - other)
+            bend = displays[r, j] * other * (1.0 - mean) / (1.0 - other) ** 2
+            workspace.slopes[j] += slope
+            workspace.bends[j] += bend
+            workspace.ties[j, slot] += bend
+            workspace.vector[slot] -= slope
+            workspace.matrix[slot, slot] += bend
+        _take_in(workspace, j, rank_of[lowered if j == raised else j])
+
+
+@internal
+def _take_in(workspace: Newton, item: int, rank: int) -> None:
+    """Add the derivatives of an item to those of its rank, or eliminate it if it has none."""
+    slope, bend = workspace.slopes[item], workspace.bends[item]
+    if rank >= 0:
+        workspace.vector[rank] += slope
+        workspace.matrix[rank, rank] += bend
+        for r in range(workspace.vector.size):
+            workspace.matrix[rank, r] -= workspace.ties[item, r]
+            workspace.matrix[r, rank] -= workspace.ties[item, r]
+    elif bend > 0.0:
+        for r in range(workspace.vector.size):
+            workspace.vector[r] += workspace.ties[item, r] * slope / bend
+            for s in range(workspace.vector.size):
+                workspace.matrix[r, s] -= workspace.ties[item, r] * workspace.ties[item, s] / bend
+
+
+@internal
+def _solve(matrix: Floats, vector: Floats, size: float) -> None:
+    """Write minus the solution of matrix · x = vector into the vector, by a Cholesky factor.
+
+    The divergence does not depend on a common shift: a small multiple of the identity makes the matrix
+    regular.
+    """
+    for r in range(vector.size):
+        matrix[r, r] += 1e-9 * size + 1e-300
+    cholesky_factor(matrix, matrix, 1e-12 * size + 1e-300)
+    solve_lower(matrix, vector)
+    solve_upper(matrix, vector)
+    for r in range(vector.size):
+        vector[r] = -vector[r]
+
+
 NEWTON_STEPS = 30
-TOLERANCE = 1e-3  # a shorter step changes the least value by its square only
+TOLERANCE = 1e-3  # of a step; the minimum changes by its square
 MAX_STEP = 1.0
-WITHIN = 0.9  # how much of the way to a mean of 1 a step may go
-MIN_GAP = 1e-3  # what is equally good would have to be told apart for ever
+MAX_SHARE = 0.9  # of the way to a mean of 1 that a step may go
+MIN_GAP = 1e-3  # distinguishing equal items would take forever
 
 
 class Alternatives(NamedTuple):
-    """Beliefs in the order of the leading ranking, the equations, and room for Newton's method."""
+    """The estimated model in the order of the leading ranking, the equations, and Newton's method."""
 
     means: Floats  # (K, M) m
     rank_of: Indices  # (M,) −1 for items that are not leading
     raised: Indices  # (F,) a
     lowered: Indices  # (F,) b
     gaps: Floats  # (F,)
-    from_below: Indices  # (F,) 1 if the search starts from a lowered b, 0 if from a raised a
+    from_below: Indices  # (F,) 1 if the search starts from lowering b, 0 if from raising a
     newton: Newton
 
 
 def init_alternatives(n_items: int, n_positions: int) -> Alternatives:
-    """Return room for problems of a size."""
+    """Return workspaces for a size of problem."""
     m, k = n_items, n_positions
     equations = m - k + 2 * (k - 1)
     return Alternatives(
@@ -68,7 +199,7 @@ def set_beliefs(
     leaders: NDArray[np.uintp],
     order: NDArray[np.uintp],
 ) -> None:
-    """Take beliefs in, and lay the equations out.
+    """Set the estimated model, and write the equations.
 
     Parameters
     ----------
@@ -113,26 +244,28 @@ def find_closest(
 
     Parameters
     ----------
-    room
-        Holds the beliefs.
+    workspace
+        Estimated model.
     equation
-        Which.
+        Index of the equation.
     displays
-        q, shape (K, M), slots in order of rank. That of the leading ranking's own cells is of no account.
+        q, shape (K, M), by rank. Those of the cells of the leading ranking are ignored.
     leaders
-        Leading items in order of rank, shape (K,).
+        Leading items by rank, shape (K,).
     cut
-        Where to write, shape (K, M).
+        Output, shape (K, M).
     """
     raised, lowered = workspace.raised[equation], workspace.lowered[equation]
     shifts, steps = workspace.newton.shifts, workspace.newton.steps
     shifts[:] = 0.0
-    if workspace.from_below[equation] == 1:  # either way all means stay below the largest believed one
+    if workspace.from_below[equation] == 1:  # either way all means stay below the largest estimate
         shifts[lowered] = -workspace.gaps[equation]
     else:
         shifts[raised] = workspace.gaps[equation]
     for _ in range(NEWTON_STEPS):
-        longest = next_step(workspace.newton, workspace.means, displays, leaders, workspace.rank_of, raised, lowered)
+        longest = next_step(
+            workspace.newton, workspace.means, displays, leaders, workspace.rank_of, raised, lowered
+        )
         share = _share(workspace, leaders, longest)
         for j in range(shifts.size):
             shifts[j] += share * steps[j]
@@ -150,7 +283,7 @@ def find_closest(
 
 @internal
 def _share(workspace: Alternatives, leaders: NDArray[np.uintp], longest: float) -> float:
-    """Return how much of a step can be made, its longest part given, so that all means stay below 1."""
+    """Return the share of a step, given its largest component, that keeps all means below 1."""
     shifts, steps = workspace.newton.shifts, workspace.newton.steps
     share = min(1.0, MAX_STEP / longest) if longest > 0.0 else 0.0
     for r in range(leaders.size):
@@ -158,13 +291,13 @@ def _share(workspace: Alternatives, leaders: NDArray[np.uintp], longest: float) 
             step = steps[j] - steps[leaders[r]]
             if step * share > 0.0:
                 shift = shifts[j] - shifts[leaders[r]]
-                share = min(share, WITHIN * (-math.log(workspace.means[r, j]) - shift) / step)
+                share = min(share, MAX_SHARE * (-math.log(workspace.means[r, j]) - shift) / step)
     return share
 
 
 @compiled
 def bernoulli_kl_interior(mean: float, other: float) -> float:
-    """Return d(mean, other) of two Bernoulli laws, the means strictly between 0 and 1.
+    """Return d(mean, other) of two Bernoulli distributions with means strictly between 0 and 1.
 
     Examples
     --------

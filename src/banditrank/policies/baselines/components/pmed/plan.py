@@ -1,4 +1,4 @@
-"""What PMED is about to show: the leading ranking, and whatever was shown too little."""
+"""The queue of rankings that PMED shows next: the leader, and rankings that were displayed too little."""
 
 import math
 from typing import NamedTuple
@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.compilation import internal
+from banditrank.compilation import compiled, internal
 from banditrank.policies.baselines.components.pmed.alternatives import set_beliefs
-from banditrank.policies.baselines.components.pmed.likelihood import scoring_step
 from banditrank.policies.baselines.components.pmed.program import Program, solve_program
 from banditrank.policies.baselines.components.pmed.simplex import RANKING
 from banditrank.policies.sorting import assign_in_order, top_k
@@ -17,26 +16,73 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 Integers = NDArray[np.int64]
 
-GROWTH = 1.1  # the program is solved again when a copy has seen so many times as many rounds
-MAX_PASSES = 100  # at most, to settle the estimates before that
+MIN_ESTIMATE, MAX_ESTIMATE = 1e-4, 0.999  # an item without clicks may still be clicked
+
+
+@compiled
+def scoring_step(
+    displays: Floats, rewards: Floats, items: Floats, positions: Floats, user_type: int
+) -> float:
+    """Update κ given θ, with the largest κ being 1, then θ given κ; return the largest relative change of θ.
+
+    At the maximum of the likelihood Σ_k (S_jk − T_jk θ_j κ_k) / (1 − θ_j κ_k) = 0. Each step solves this for
+    θ_j, and likewise for κ_k, with the denominators of the last step: Fisher scoring.
+
+    Parameters
+    ----------
+    displays, rewards
+        Shape (N, K, M). Every item and every position has a display.
+    items, positions
+        Shapes (N, M) and (N, K).
+    user_type
+        Copy to update.
+    """
+    i = user_type
+    n_positions, n_items = displays.shape[1:]
+    largest = 0.0
+    for k in range(n_positions):
+        clicks, looks = 0.0, 0.0
+        for j in range(n_items):
+            weight = 1.0 / (1.0 - items[i, j] * positions[i, k])
+            clicks += weight * rewards[i, k, j]
+            looks += weight * displays[i, k, j] * items[i, j]
+        positions[i, k] = clicks / looks
+        largest = max(largest, positions[i, k])
+    for k in range(n_positions):
+        positions[i, k] = max(MIN_ESTIMATE, positions[i, k] / largest) if largest > 0.0 else 1.0
+    change = 0.0
+    for j in range(n_items):
+        clicks, looks = 0.0, 0.0
+        for k in range(n_positions):
+            weight = 1.0 / (1.0 - items[i, j] * positions[i, k])
+            clicks += weight * rewards[i, k, j]
+            looks += weight * displays[i, k, j] * positions[i, k]
+        improved = min(MAX_ESTIMATE, max(MIN_ESTIMATE, clicks / looks))
+        change = max(change, abs(improved - items[i, j]) / improved)
+        items[i, j] = improved
+    return change
+
+
+GROWTH = 1.1  # of a copy's rounds, between two solutions of the program
+MAX_PASSES = 100  # of the estimates before a solution
 TOLERANCE = 1e-6
 
 
 class Plan(NamedTuple):
-    """What each copy believes and is about to show: what is lost with it, the counts make good."""
+    """Estimates and queue of each copy. It can be rebuilt from the counts."""
 
     items: Floats  # (N, M) θ
     positions: Floats  # (N, K) κ
-    solve_at: Floats  # (N,) from how many rounds on; 0 before there is any belief
+    solve_at: Floats  # (N,) rounds of the next solution; 0 without estimates
     required: Indices  # (N, R, K) rankings to explore
-    amounts: Floats  # (N, R) how often each, over ln t
+    amounts: Floats  # (N, R) required displays of each, over ln t
     n_required: Integers  # (N,)
-    queue: Indices  # (N, Q, K) rankings to show, each once, before anything else is decided
+    queue: Indices  # (N, Q, K) rankings to show, each once
     n_queued: Integers  # (N,)
 
 
 class PMEDState(NamedTuple):
-    """The counts, the plan, and room."""
+    """Counts, plan, and workspaces."""
 
     displays: Floats  # (N, K, M)
     rewards: Floats  # (N, K, M)
@@ -45,14 +91,14 @@ class PMEDState(NamedTuple):
     program: Program
     leaders: Indices  # (K,) items by decreasing θ
     order: Indices  # (K,) positions by decreasing κ
-    unspent: Floats  # (K, M) displays that no required ranking has laid claim to
-    labels: Indices  # (M,) items in the order in which the program has them
+    unspent: Floats  # (K, M) displays that no required ranking has used
+    labels: Indices  # (M,) items in the order of the program
     shuffled: Floats  # (M,) θ in that order
-    seats: Indices  # (K,) where the leading items are in it
+    seats: Indices  # (K,) indices of the leading items in that order
 
 
 def empty_plan(n_copies: int, n_items: int, n_positions: int, n_rows: int) -> Plan:
-    """Return the plan of those who know nothing."""
+    """Return an empty plan."""
     n, m, k = n_copies, n_items, n_positions
     return Plan(
         *(np.zeros((n, m)), np.zeros((n, k)), np.zeros(n)),
@@ -63,14 +109,14 @@ def empty_plan(n_copies: int, n_items: int, n_positions: int, n_rows: int) -> Pl
 
 @internal
 def fill_queue(state: PMEDState, user_type: int, alpha: float, rng: np.random.Generator) -> None:
-    """Queue the leading ranking and all that was shown too little."""
+    """Queue the leading ranking, and rankings that were displayed too little."""
     i = user_type
     plan, displays = state.plan, state.displays
     n_positions, n_items = displays.shape[1:]
     log_t = math.log(state.arrivals[i] + 1.0)
     enough = max(1.0, alpha * math.sqrt(log_t))
     least = np.inf
-    for first in range(n_items):  # between them, these rankings have every cell once
+    for first in range(n_items):  # together these rankings contain every cell once
         neglected = False
         for k in range(n_positions):
             shown = displays[i, k, (first + k) % n_items]
@@ -110,7 +156,7 @@ def _estimate(state: PMEDState, user_type: int) -> None:
 
 @internal
 def _solve(state: PMEDState, user_type: int, rng: np.random.Generator) -> None:
-    """Solve the program. It has many solutions, and the numbers of items must not decide among them."""
+    """Solve the program with shuffled items, because it has many solutions and indices must not decide."""
     i = user_type
     plan, labels = state.plan, state.labels
     for j in range(labels.size):
@@ -128,9 +174,9 @@ def _solve(state: PMEDState, user_type: int, rng: np.random.Generator) -> None:
 
 @internal
 def _require(state: PMEDState, user_type: int) -> None:
-    """Note which rankings the program asks for, positions by number, by growing amount.
+    """Write the rankings that the program requires, positions by index, by increasing amount.
 
-    So displays that two of them have in common go to the one that they may be enough for.
+    Displays that two of them share then go to the smaller requirement, which they may fulfil.
     """
     i = user_type
     plan, basis = state.plan, state.program.basis
@@ -152,21 +198,21 @@ def _require(state: PMEDState, user_type: int) -> None:
 
 @internal
 def _queue_required(state: PMEDState, user_type: int, log_t: float) -> None:
-    """Queue the required rankings that displays so far do not make up."""
+    """Queue the required rankings whose displays are not sufficient."""
     i = user_type
     plan, unspent = state.plan, state.unspent
     n_positions, n_items = unspent.shape
     for k in range(n_positions):
         for j in range(n_items):
             unspent[k, j] = state.displays[i, k, j]
-    for number in range(plan.n_required[i]):
-        asked, affordable = plan.amounts[i, number] * log_t, np.inf
+    for index in range(plan.n_required[i]):
+        asked, affordable = plan.amounts[i, index] * log_t, np.inf
         for k in range(n_positions):
-            affordable = min(affordable, unspent[k, plan.required[i, number, k]])
+            affordable = min(affordable, unspent[k, plan.required[i, index, k]])
         for k in range(n_positions):
-            unspent[k, plan.required[i, number, k]] -= min(asked, affordable)
+            unspent[k, plan.required[i, index, k]] -= min(asked, affordable)
         if affordable < asked:
-            _queue(plan, i, plan.required[i, number])
+            _queue(plan, i, plan.required[i, index])
 
 
 @internal

@@ -1,7 +1,8 @@
-"""The revised simplex method, when columns are rankings: the one worth the most is found by assignment.
+"""Revised simplex method with column generation: columns are rankings, and pricing is an assignment problem.
 
 Minimise Σ_v w_v Δ_v over w ≥ 0 so that Σ_v w_v D_f(v) ≥ 1 for every row f. Loss and gain of a ranking are
-sums over its cells, so the ranking of least reduced cost, Δ_v − Σ_f price_f D_f(v), is the best assignment.
+sums over its cells, so that the ranking with the least reduced cost, Δ_v − Σ_f price_f D_f(v), is a best
+assignment.
 """
 
 from typing import NamedTuple
@@ -15,32 +16,32 @@ from banditrank.solvers.assignment import AssignmentWorkspace, assign, new_assig
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
-PIVOTS = 400
+MAX_PIVOTS = 400
 TINY = 1e-10
-RANKING, SURPLUS, ARTIFICIAL = range(3)  # what a basic variable is
+RANKING, SURPLUS, ARTIFICIAL = range(3)  # kinds of basic variables
 
 
 class Basis(NamedTuple):
-    """The rows so far, and as many basic variables."""
+    """The rows so far, and the basic variables, one per row."""
 
-    losses: Floats  # (K, M) what a cell of a ranking loses
-    gains: Floats  # (R, K, M) what it brings to each row
-    rows: NDArray[np.int64]  # (1,) how many there are
+    losses: Floats  # (K, M) loss of a cell of a ranking
+    gains: Floats  # (R, K, M) gain of a cell for each row
+    rows: NDArray[np.int64]  # (1,) number of rows
     kinds: NDArray[np.int64]  # (R,) of the basic variables
-    rankings: Indices  # (R, K) of those that are one
+    rankings: Indices  # (R, K) of those of kind RANKING
     costs: Floats  # (R,) of the basic variables
     levels: Floats  # (R,) their values
     inverse: Floats  # (R, R) of the basis
     prices: Floats  # (R,) of the rows
-    column: Floats  # (R,) what the entering ranking brings
-    direction: Floats  # (R,) how fast the basic variables fall as something enters
+    column: Floats  # (R,) gains of the entering ranking
+    direction: Floats  # (R,) decrease of the basic variables per unit of the entering one
     scores: Floats  # (K, M)
-    candidate: Indices  # (K,) the ranking that enters
+    candidate: Indices  # (K,) the entering ranking
     workspace: AssignmentWorkspace
 
 
 def init_basis(n_items: int, n_positions: int, n_rows: int) -> Basis:
-    """Return room for problems of a size."""
+    """Return workspaces for a size of problem."""
     m, k, r = n_items, n_positions, n_rows
     return Basis(
         *(np.zeros((k, m)), np.zeros((r, k, m)), np.zeros(1, dtype=np.int64), np.zeros(r, dtype=np.int64)),
@@ -52,10 +53,10 @@ def init_basis(n_items: int, n_positions: int, n_rows: int) -> Basis:
 
 @internal
 def add_row(basis: Basis, missing: float) -> None:
-    """Take the next row in, whose gains stand already and of which so much is missing.
+    """Add the next row, whose gains are already written and whose left side is ``missing`` too small.
 
-    An artificial variable makes up for it, at a prohibitive cost: that of satisfying the row with the one
-    ranking that brings the most, a hundred times. Rows that no ranking brings anything to are left out.
+    An artificial variable fills the difference, at a hundred times the cost of satisfying the row with the
+    one ranking of the largest gain. Rows without a gain of any ranking are left out.
     """
     row = basis.rows[0]
     most = assign(basis.gains[row], basis.losses.shape[1], basis.workspace, basis.candidate)
@@ -87,9 +88,9 @@ def _gain(basis: Basis, row: int, ranking: Indices) -> float:
 
 @internal
 def optimise(basis: Basis) -> None:
-    """Exchange basic variables while that lowers the cost."""
+    """Pivot while the cost decreases."""
     rows = basis.rows[0]
-    for _ in range(PIVOTS):
+    for _ in range(MAX_PIVOTS):
         cheapest = _set_prices(basis)
         kind, cost = SURPLUS, 0.0
         if cheapest >= 0:
@@ -113,7 +114,7 @@ def optimise(basis: Basis) -> None:
 
 @internal
 def _set_prices(basis: Basis) -> int:
-    """Write the price of each row, and return the row of the most negative one, −1 if there is none."""
+    """Write the price of each row; return the row with the most negative price, −1 if there is none."""
     rows = basis.rows[0]
     cheapest, lowest, highest = -1, 0.0, 0.0
     for f in range(rows):
@@ -129,7 +130,7 @@ def _set_prices(basis: Basis) -> int:
 
 @internal
 def _find_ranking(basis: Basis) -> float:
-    """Write the ranking that is worth the most and what it brings to each row; return worth less loss."""
+    """Write the ranking with the least reduced cost and its gains; return minus the reduced cost."""
     n_positions, n_items = basis.losses.shape
     for r in range(n_positions):
         for j in range(n_items):
@@ -146,7 +147,7 @@ def _find_ranking(basis: Basis) -> float:
 
 @internal
 def _pivot(basis: Basis, kind: int, cost: float) -> bool:
-    """Let what enters take the place of the basic variable that reaches 0 first; return whether one does."""
+    """Replace the basic variable that reaches 0 first by the entering one; return whether there is one."""
     rows = basis.rows[0]
     direction, levels, inverse = basis.direction, basis.levels, basis.inverse
     leaving, level = -1, np.inf
