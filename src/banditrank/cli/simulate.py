@@ -133,7 +133,7 @@ def simulate_command(
     """
     from banditrank.model.catalog import load_problem
     from banditrank.model.changes import make_timeline
-    from banditrank.model.click_model_catalog import as_click_model
+    from banditrank.model.click_models import as_click_model
     from banditrank.model.rewards import as_rewards
     from banditrank.policies.catalog import non_default_options
     from banditrank.simulation.backends.catalog import make_backend
@@ -143,7 +143,7 @@ def simulate_command(
     start = load_problem(problem)
     simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
     reward_family, model = as_rewards(rewards), as_click_model(click_model)
-    init_comparisons = _make_policies(
+    compared = _make_policies(
         simulated,
         policy,
         treatment,
@@ -156,7 +156,7 @@ def simulate_command(
     )
     with make_backend(cast("BackendName", backend), workers=workers, address=address) as opened:
         results = _simulate_all(
-            init_comparisons,
+            compared,
             save,
             problem=simulated,
             horizon=horizon,
@@ -175,7 +175,7 @@ def simulate_command(
         save_plot(results, plot, changes)
     finished, requested = (
         sum(len(result.replications) for result in results),
-        replications * len(init_comparisons),
+        replications * len(compared),
     )
     if finished < requested:
         typer.echo(f"banditrank: interrupted after {finished} of {requested} replications", err=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from banditrank.model.position_based import PositionBased
 from helpers.made_up_regret import ending_at, made_up
 
 from banditrank.experiments.compare.reproductions import li2019
@@ -28,7 +27,7 @@ from banditrank.experiments.compare.reproductions.radlinski2008 import (
 from banditrank.experiments.compare.reproductions.regret_reproduction import RegretReproduction
 from banditrank.experiments.compare.reproductions.zoghi2017 import BATCH_RANK
 from banditrank.experiments.study import Frames, Study, StudyResult
-from banditrank.model.click_models import compile_problem
+from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.catalog import BASELINES
 from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 

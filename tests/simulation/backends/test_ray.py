@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from banditrank.model.cascade import DependentClick
 
 from banditrank import (
     BanditRankError,
@@ -29,6 +28,7 @@ from banditrank import (
     simulate,
 )
 from banditrank.compilation import inlined
+from banditrank.model.click_models import DependentClick
 from banditrank.model.timeline import Timeline
 from banditrank.simulation.backends import ray_cluster
 from banditrank.simulation.backends.ray_cluster import RayBackend

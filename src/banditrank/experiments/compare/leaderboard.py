@@ -58,8 +58,8 @@ def analyse(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> St
     tables = [
         _table(caption, found, costs, violated)
         for caption, found in (
-            ("Policies without position knowledge, init_comparisons with each other", scores_without),
-            ("All policies, init_comparisons with each other", all_scores),
+            ("Policies without position knowledge, compared with each other", scores_without),
+            ("All policies, compared with each other", all_scores),
         )
         if found
     ]

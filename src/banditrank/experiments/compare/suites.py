@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from banditrank.experiments.formatting import join_words
-from banditrank.model.cascade import CASCADE
 from banditrank.model.catalog import kdd2012
 from banditrank.model.changes import make_timeline
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import CASCADE, SINGLE_LOOK, ClickModel, PositionBased
 from banditrank.model.generators import make_problem
-from banditrank.model.position_based import PositionBased
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import BernoulliRewards, BetaRewards, Rewards
 from banditrank.model.timeline import Timeline

@@ -77,7 +77,7 @@ def analyse(frames: Frames) -> StudyResult:
     checks = [
         Check(
             "The median regrets lie in the bands of an independent implementation (docs/fidelity.md): mean ± "
-            "standard deviation of ten runs, cut at 0. Medians are init_comparisons because a few runs that lock in "
+            "standard deviation of ten runs, cut at 0. Medians are compared because a few runs that lock in "
             "dominate the mean.",
             all(inside.values()),
             f"{sum(inside.values())} of {len(inside)} cells; {from_0} of the bands begin at 0, so they only "

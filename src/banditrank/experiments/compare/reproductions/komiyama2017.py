@@ -7,7 +7,7 @@ from banditrank.experiments.compare.reproductions.regret_reproduction import (
     catalog_run,
 )
 from banditrank.experiments.study import Check
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased
 
 MODEL = PositionBased()
 

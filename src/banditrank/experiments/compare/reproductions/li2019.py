@@ -13,8 +13,7 @@ from banditrank.experiments.curves import QUANTILE_HEADINGS, at_round, draw_curv
 from banditrank.experiments.job import Job
 from banditrank.experiments.significance import BY_RANK_TEST, rank_test
 from banditrank.experiments.study import Check, Frames, Study, StudyFigure, StudyResult, Table
-from banditrank.model.click_models import compile_problem
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.baselines.bubble_rank import BubbleRank
 from banditrank.policies.baselines.top_rank import TopRank

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from banditrank.model.cascade import CASCADE
-from banditrank.model.click_models import ClickModel
-from banditrank.model.position_based import PositionBased
+from banditrank.model.click_models import CASCADE, ClickModel, PositionBased
 from banditrank.model.problem import Problem
 
 

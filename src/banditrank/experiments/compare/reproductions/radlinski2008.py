@@ -11,8 +11,7 @@ from banditrank.experiments.compare.reproductions.regret_reproduction import (
 )
 from banditrank.experiments.curves import at_round
 from banditrank.experiments.study import Check
-from banditrank.model.cascade import CASCADE
-from banditrank.model.click_models import compile_problem
+from banditrank.model.click_models import CASCADE, compile_problem
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.ranked_bandits import RankBanditName, RankedBandits
 from banditrank.solvers.optimum import best_values

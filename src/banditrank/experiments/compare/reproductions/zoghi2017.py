@@ -13,7 +13,7 @@ from banditrank.experiments.compare.reproductions.regret_reproduction import (
     runs_under_both_models,
 )
 from banditrank.experiments.study import Check
-from banditrank.model.cascade import CASCADE
+from banditrank.model.click_models import CASCADE
 from banditrank.policies.baselines.ranked_bandits import RankedBandits
 
 
