@@ -10,7 +10,7 @@ import numba
 import pytest
 from helpers.command_line import check_refusal, contents, run
 
-from banditrank import Problem, __version__, equality_report, frontier, kdd2012, make_problem, solve
+from banditrank import Problem, __version__, equality_report, pareto_frontier, kdd2012, make_problem, solve
 from banditrank.solvers.branch_and_bound import search
 from banditrank.solvers.solve import SOLVERS
 
@@ -133,7 +133,7 @@ def test_the_json_and_plot_of_frontier(capsys: pytest.CaptureFixture, conflict: 
     assert plot.stat().st_size > 5000
     document = strict(document_file.read_text())
     problem = Problem.load(conflict)
-    points = frontier(problem)
+    points = pareto_frontier(problem)
     assert tuple(document) == ("problem", "version", "personalized", "points")
     assert document["personalized"]["total_value"] == points[0].equality.personalized_total
     for entry, point in zip(document["points"], points, strict=True):

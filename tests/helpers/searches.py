@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank import NASH, alpha_fair, custom
+from banditrank import NASH, alpha_fair, Utility
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.solvers import SolverUnderTest
@@ -14,7 +14,7 @@ from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
-SMOOTH = custom(
+SMOOTH = Utility.from_function(
     lambda u: 1 - math.exp(-3 * u), derivative=lambda u: 3 * math.exp(-3 * u), shape="concave", name="smooth"
 )
 CONCAVE = [NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), SMOOTH]

@@ -12,7 +12,7 @@ from banditrank import (
     TypeBlindUCB,
     UCBRank,
     UniformRandom,
-    custom,
+    Utility,
     estimate,
     kdd2012,
     make_problem,
@@ -43,8 +43,8 @@ SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=2)
 MANY_ITEMS = make_problem("random", n_user_types=2, n_items=30, n_positions=4, seed=5)
 ALL_SHOWN = make_problem("random", n_user_types=1, n_items=3, n_positions=3, seed=1)
 ONE_POSITION = make_problem("random", n_user_types=2, n_items=5, n_positions=1, seed=1)
-SIGMOID = custom(lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid")
-STEEPER = custom(lambda u: 3 * u, shape="linear", name="steeper")
+SIGMOID = Utility.from_function(lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid")
+STEEPER = Utility.from_function(lambda u: 3 * u, shape="linear", name="steeper")
 
 POLICIES = [
     UCBRank(coefficient=0.25),
