@@ -10,7 +10,7 @@ import numba
 import pytest
 from helpers.command_line import check_refusal, contents, run
 
-from banditrank import Problem, __version__, equality_report, pareto_frontier, kdd2012, make_problem, solve
+from banditrank import Problem, __version__, equality_report, kdd2012, make_problem, pareto_frontier, solve
 from banditrank.solvers.branch_and_bound import search
 from banditrank.solvers.solve import SOLVERS
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers.live import ITEMS, a_ranker, a_surface, play
 
-from banditrank import InvalidInputError, confidence_intervals, estimate, likelihood_estimate
+from banditrank import InvalidInputError, confidence_intervals, estimate
 from banditrank.dashboard.estimates_report import EstimatesReport
 from banditrank.dashboard.treatment_report import TreatmentReport
 from banditrank.ranker import Ranker

@@ -21,7 +21,7 @@ from playwright.sync_api import Locator, Page, expect
 from banditrank.experiments.html_report import column_kinds, write_html_report
 from banditrank.experiments.report import Report, StudyReport, render_figure
 from banditrank.experiments.study import Check, Study, StudyFigure, StudyResult, Table
-from banditrank.figures import plain
+from banditrank.figures import escape_mathtext
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ in_schemes = pytest.mark.parametrize("scheme", ["light", "dark"])
 def draw(figure: "Figure") -> None:
     axes = figure.subplots()
     axes.plot([1, 2, 3], [3, 1, 2])
-    axes.set_title(plain("<b>$1</b>"))
+    axes.set_title(escape_mathtext("<b>$1</b>"))
 
 
 def study(name: str, title: str, result: StudyResult, seconds: float) -> StudyReport:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank import NASH, alpha_fair, Utility
+from banditrank import NASH, alpha_fair
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.solvers import SolverUnderTest

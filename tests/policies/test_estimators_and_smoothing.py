@@ -13,7 +13,6 @@ from banditrank import (
     UniformRandom,
     estimate,
     kdd2012,
-    likelihood_estimate,
     simulate,
 )
 from banditrank.policies.recomputed_ranking import init_recomputed_estimates

@@ -43,7 +43,9 @@ SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=2)
 MANY_ITEMS = make_problem("random", n_user_types=2, n_items=30, n_positions=4, seed=5)
 ALL_SHOWN = make_problem("random", n_user_types=1, n_items=3, n_positions=3, seed=1)
 ONE_POSITION = make_problem("random", n_user_types=2, n_items=5, n_positions=1, seed=1)
-SIGMOID = Utility.from_function(lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid")
+SIGMOID = Utility.from_function(
+    lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid"
+)
 STEEPER = Utility.from_function(lambda u: 3 * u, shape="linear", name="steeper")
 
 POLICIES = [

@@ -48,9 +48,9 @@ def test_position_knowledge_of_all_policies() -> None:
 def test_where_the_problem_changes_each_policy_also_runs_with_a_window() -> None:
     names = ["ucb-rank", "grab", "random"]
     assert [each.label for each in policy_variants(SUITES["table1"], names, 5000)] == names
-    make_timeline = policy_variants(SUITES["item-jumps"], names, 5000)
-    assert [each.label for each in make_timeline] == [*names, "ucb-rank+window", "grab+window"]
-    assert make_timeline[-1].memory == "window:500"
+    changing = policy_variants(SUITES["item-jumps"], names, 5000)
+    assert [each.label for each in changing] == [*names, "ucb-rank+window", "grab+window"]
+    assert changing[-1].memory == "window:500"
 
 
 def test_a_quick_run_skips_slow_policies_unless_there_are_no_others() -> None:

@@ -103,7 +103,9 @@ def test_what_fails_in_a_thread_stops_the_others() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    policy = UCBRank(coefficient=0.5, treatment="equal", utility=Utility.from_function(failing, shape="non-concave"))
+    policy = UCBRank(
+        coefficient=0.5, treatment="equal", utility=Utility.from_function(failing, shape="non-concave")
+    )
     made, note = counter()
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
         simulate(policy, kdd2012(), 100_000_000, 4, 5, workers=2, progress=note)
