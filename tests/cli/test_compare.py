@@ -8,7 +8,7 @@ from helpers.command_line import check_refusal, run
 from helpers.small_comparison import shrink
 
 from banditrank import __version__
-from banditrank.simulation.backends import threads
+from banditrank.simulation.backends import local
 
 
 @pytest.fixture(autouse=True)
@@ -78,14 +78,14 @@ def test_bad_input_is_one_line_and_changes_nothing(
 def test_an_interrupted_run_resumes_with_the_same_command(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = threads.replicate
+    real = local.replicate
 
     def stop(experiment: object, *rest: object) -> object:
         if experiment.policy.name == "random":
             raise KeyboardInterrupt
         return real(experiment, *rest)
 
-    monkeypatch.setattr(threads, "replicate", stop)
+    monkeypatch.setattr(local, "replicate", stop)
     arguments = ["compare", "--suite", "table1", "--policies", "comb-ucb1,random", "--quick"]
     status, _, complaint = run(capsys, *arguments)
     assert status == 130
@@ -93,5 +93,5 @@ def test_an_interrupted_run_resumes_with_the_same_command(
         complaint.splitlines()[-1]
         == "banditrank: interrupted, jobs done: 1; rerun the same command to resume"
     )
-    monkeypatch.setattr(threads, "replicate", real)
+    monkeypatch.setattr(local, "replicate", real)
     assert run(capsys, *arguments)[0] == 0

@@ -14,7 +14,7 @@ from banditrank.storage.records import Change, Event
 
 ITEMS = ("a", "b", "c", "d", "e")
 TYPES = ("new", "old")
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 
 
 class Clock:
@@ -88,7 +88,7 @@ def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Wait for what other threads bring about; a minute is never needed, and no test passes by it."""
-    end = time.monotonic() + LONGEST_WAIT
+    end = time.monotonic() + MAX_WAIT_SECONDS
     while not holds():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.005)

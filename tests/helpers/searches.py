@@ -1,4 +1,4 @@
-"""Solver method for each utility, and closed forms of utilities."""
+"""The solver for each utility, and utilities in closed form."""
 
 import math
 from collections.abc import Callable
@@ -6,11 +6,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank import NASH, alpha_fair
+from banditrank import NASH, Utility, alpha_fair
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing.solvers import SolverUnderTest
-from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +17,7 @@ SMOOTH = Utility.from_function(
     lambda u: 1 - math.exp(-3 * u), derivative=lambda u: 3 * math.exp(-3 * u), shape="concave", name="smooth"
 )
 CONCAVE = [NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), SMOOTH]
-METHOD_FOR: dict[str, SolverName] = {
+SOLVER_FOR: dict[str, SolverName] = {
     "linear": "assignment",
     "concave": "branch-and-bound",
     "maximin": "branch-and-bound",
@@ -27,12 +26,12 @@ METHOD_FOR: dict[str, SolverName] = {
 
 
 def search(problem: object, utility: Utility, **options: object) -> Solution:
-    """Solve by the method for the utility's shape; ``auto`` would enumerate small problems."""
-    return solve(problem, utility, solver=METHOD_FOR[utility.shape], **options)
+    """Solve with the solver for the utility's shape: ``auto`` would enumerate small problems."""
+    return solve(problem, utility, solver=SOLVER_FOR[utility.shape], **options)
 
 
-def method_for(utility: Utility, target_gap: float = DEFAULT_GAP) -> SolverUnderTest:
-    return SolverUnderTest(METHOD_FOR[utility.shape], (utility,), target_gap)
+def solver_for(utility: Utility, target_gap: float = DEFAULT_GAP) -> SolverUnderTest:
+    return SolverUnderTest(SOLVER_FOR[utility.shape], (utility,), target_gap)
 
 
 def closed_form(utility: Utility, values: Floats) -> Floats:
