@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from banditrank.experiments.formatting import format_duration
 from banditrank.experiments.study import Check, CommitStatus, Table
+from banditrank.extras import requires
 
 if TYPE_CHECKING:
     from banditrank.experiments.report import RenderedFigure, Report, StudyReport
@@ -36,7 +37,8 @@ def write_html_report(
     path
         File to write. Its links to data and figures are relative to its directory.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - `--help` does not need it
+    with requires("reports", "the study"):
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - heavy, and optional
 
     environment = Environment(
         loader=PackageLoader("banditrank.experiments", "templates"),

@@ -10,6 +10,7 @@ from typing import Any
 from banditrank.experiments.html_report import write_html_report
 from banditrank.experiments.results_directory import DATA
 from banditrank.experiments.study import Study, StudyFigure, StudyResult
+from banditrank.extras import requires
 from banditrank.figures import ignore_missing_glyphs, theme
 from banditrank.files import atomic_write
 
@@ -157,7 +158,8 @@ def render_figure(figure: StudyFigure) -> RenderedFigure:
 
 
 def _render(figure: StudyFigure, image_format: str, *, dark: bool) -> bytes:
-    from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
+    with requires("reports", "the study"):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
 
     target = BytesIO()
     with theme(dark=dark), ignore_missing_glyphs():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from banditrank.errors import InvalidInputError
 from banditrank.experiments.job import Job
+from banditrank.extras import requires
 from banditrank.files import atomic_write
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class ResultsDirectory:
 
     def load(self, study: str, job: Job) -> "pd.DataFrame | None":
         """Return a job's data, or None if they are missing, damaged or of other settings."""
-        from pyarrow import ArrowException, BufferReader, parquet  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            from pyarrow import ArrowException, BufferReader, parquet  # noqa: PLC0415 - heavy, and optional
 
         path = self.path(study, job)
         try:
@@ -107,8 +109,9 @@ class ResultsDirectory:
         InvalidInputError
             If the files cannot be written.
         """
-        import pyarrow as pa  # noqa: PLC0415 - heavy
-        from pyarrow import parquet  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
+            from pyarrow import parquet  # noqa: PLC0415 - heavy, and optional
 
         path = self.path(study, job)
         table = pa.Table.from_pandas(frame, preserve_index=False)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from banditrank.experiments.job import Job
+from banditrank.extras import requires
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import BernoulliRewards, Rewards
@@ -88,7 +89,8 @@ class SimulationJob(Job):
 
     def run(self, *, workers: int | None, advance: Advance, backend: Backend | None = None) -> "pd.DataFrame":
         """Return one row per problem, replication and checkpoint."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         frames = []
         for index, problem in enumerate(self.problems):

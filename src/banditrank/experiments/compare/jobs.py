@@ -9,6 +9,7 @@ from banditrank.experiments.compare.suites import Suite
 from banditrank.experiments.job import Job
 from banditrank.experiments.machine_info import describe_machine
 from banditrank.experiments.simulation_job import SimulationJob, checkpoints_with
+from banditrank.extras import requires
 from banditrank.policies.catalog import ORDERED_SUFFIX
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.progress import Advance
@@ -71,7 +72,8 @@ class TimingJob(Job):
         backend: Backend | None = None,  # noqa: ARG002 - as above
     ) -> "pd.DataFrame":
         """Return one row: rounds, seconds and machine."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         timed = self.simulation
         result = simulate(

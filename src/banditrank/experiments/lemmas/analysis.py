@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from banditrank.experiments.formatting import join_words
 from banditrank.experiments.lemmas.sweep import MISS_RATES, WITHOUT_T
 from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.extras import requires
 from banditrank.figures import style_axes
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ ERROR_RATE = 1e-4  # of a false violation, for each estimate
 
 def analyse(frames: Frames) -> StudyResult:
     """Return which lemmas' bounds hold."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    with requires("reports", "the study"):
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
     data = pd.concat(frames, names=["job"]).reset_index(level="job")
     data = data[data["runs"] > 0]  # a lemma whose condition never holds promises nothing

@@ -13,6 +13,7 @@ from banditrank.estimators.estimates import estimate
 from banditrank.experiments import paper_policies
 from banditrank.experiments.job import Job
 from banditrank.experiments.simulation_job import SimulationJob
+from banditrank.extras import requires
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import as_timeline
@@ -45,7 +46,8 @@ class CoverageJob(SimulationJob):
 
     def to_frame(self, result: SimulationResult) -> "pd.DataFrame":
         """Return the number of errors above the radius, one row per lemma, miss rate and estimate."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         counted: dict[tuple[int, float, str], list[int]] = {}
         [problem] = as_timeline(result.problem).problems

@@ -12,6 +12,7 @@ from banditrank.experiments.lock_in.sweep import PROBLEMS, scaled
 from banditrank.experiments.paper_policies import COEFFICIENTS, LABELS
 from banditrank.experiments.regret_order.bounds import initial_phase
 from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.extras import requires
 from banditrank.figures import style_axes
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def analyse(frames: Frames) -> StudyResult:
 
 def _runs(frames: Frames, name: str) -> "pd.DataFrame":
     """Return the runs of a policy with all coefficients, with a column for linear runs."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    with requires("reports", "the study"):
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
     data = pd.concat([frame for job, frame in frames.items() if job.startswith(f"{name}-")])
     growth = np.log2(data["regret"].clip(lower=1e-9) / data["regret_halfway"].clip(lower=1e-9))
@@ -81,7 +83,8 @@ def _runs(frames: Frames, name: str) -> "pd.DataFrame":
 
 def _phases(frames: Frames, problem: str) -> "dict[float, pd.DataFrame]":
     """Return the initial phases of a problem by click rate."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    with requires("reports", "the study"):
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
     found = [frame for job, frame in frames.items() if job.startswith(f"initial-phase-{problem}-")]
     return group_by(pd.concat(found), "rate")
@@ -93,7 +96,8 @@ def _share(condition: "pd.Series[bool]") -> float:
 
 def _causes(runs: "dict[str, pd.DataFrame]") -> tuple[float, dict[str, float]]:
     """Return the share of linear runs with wrong estimates, and of these the share that each remedy helps."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    with requires("reports", "the study"):
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
     everything = pd.concat(runs.values())
     linear = everything[everything["linear"]]

@@ -9,6 +9,7 @@ from banditrank.experiments.lock_in.estimate_losses import losses_by_estimator
 from banditrank.experiments.paper_policies import COEFFICIENT_POLICIES
 from banditrank.experiments.simulation_job import SimulationJob
 from banditrank.experiments.synthetic.sweep import synthetic_problem
+from banditrank.extras import requires
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import as_timeline
@@ -56,7 +57,8 @@ class LockInJob(SimulationJob):
 
     def to_frame(self, result: SimulationResult) -> "pd.DataFrame":
         """Return one row per replication."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         halfway, final = result.regret.T
         equal = self.policy.treatment == "equal"
@@ -82,7 +84,8 @@ class InitialPhaseJob(SimulationJob):
 
     def to_frame(self, result: SimulationResult) -> "pd.DataFrame":
         """Return one row per replication."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         return pd.DataFrame(
             {

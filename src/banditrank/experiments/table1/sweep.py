@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from banditrank.errors import InvalidInputError
 from banditrank.experiments.job import Job
+from banditrank.extras import requires
 from banditrank.logs.duckdb_session import import_duckdb
 from banditrank.logs.kdd2012.estimation import ESTIMATORS, estimated_problem
 from banditrank.logs.kdd2012.extraction import Extraction, extract
@@ -94,7 +95,8 @@ class RawFilesJob(Job):
 
 def _estimates(extraction: Extraction) -> "pd.DataFrame":
     """Return one row per value of Table 1 and estimator, with the number of displays behind it."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    with requires("reports", "the study"):
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
     displays = extraction.counts.displays  # (N, M, K)
     rows: list[tuple[Any, ...]] = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from banditrank.experiments.job import Job
 from banditrank.experiments.machine_info import describe_machine
 from banditrank.experiments.simulation_job import SimulationJob
+from banditrank.extras import requires
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.greedy_rank import GreedyRank
@@ -68,7 +69,8 @@ class RunningTimeJob(Job):
         backend: Backend | None = None,  # noqa: ARG002 - as above
     ) -> "pd.DataFrame":
         """Return one row per run: policy, rounds, seconds and machine."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         records = []
         for run in range(self.runs):

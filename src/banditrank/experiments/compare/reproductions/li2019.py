@@ -13,6 +13,7 @@ from banditrank.experiments.curves import QUANTILE_HEADINGS, at_round, draw_curv
 from banditrank.experiments.job import Job
 from banditrank.experiments.significance import BY_RANK_TEST, rank_test
 from banditrank.experiments.study import Check, Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.extras import requires
 from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.baselines.bubble_rank import BubbleRank
@@ -90,7 +91,8 @@ class SafetyJob(Job):
         backend: Backend | None = None,  # noqa: ARG002 - as above
     ) -> "pd.DataFrame":
         """Return wrong pairs, unsafe rounds and regret so far, one row per replication and checkpoint."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         rows: list[tuple[float, ...]] = []
         for replication, sequence in enumerate(np.random.SeedSequence(self.seed).spawn(self.replications)):
