@@ -184,11 +184,11 @@ class Ranker:
 
     def estimates(self, *, level: float = 0.95) -> EstimatesReport:
         """Return estimates of positions and items with intervals of a confidence level."""
-        return report_estimates(self._runtime, level=level)
+        return report_estimates(self._runtime.counts(), level=level)
 
     def equality(self) -> TreatmentReport:
         """Return the value of personalized and equal treatment for each user type and item."""
-        return report_treatments(self._runtime)
+        return report_treatments(self._runtime.counts())
 
     def explain(self, ranking_id: str) -> Explanation:
         """Return the counts and beliefs behind a ranking, and its outcome.

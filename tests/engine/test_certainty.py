@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, Problem, kdd2012, user_type_values
-from banditrank.dashboard.alternatives import all_rankings, next_best, values_of_rankings
-from banditrank.dashboard.posterior_samples import PosteriorDraws, interval
-from banditrank.dashboard.probability_best import best_of_draws, share_of
+from banditrank.dashboard.alternatives import enumerate_rankings, find_runner_up, ranking_values
+from banditrank.dashboard.posterior_samples import PosteriorSamples, quantile_interval
+from banditrank.dashboard.probability_best import find_sampled_optimum, wilson_interval
 from banditrank.model.values import best_personalized_rankings
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
@@ -45,14 +45,14 @@ def test_intervals_of_values_and_probabilities_of_being_best_are_honest() -> Non
     misses, said, came, variance = 0, 0.0, 0, 0.0
     for _ in range(WORLDS):
         world = random_world(rng)
-        draws = PosteriorDraws(seen(world, rng, 300), seed=1).of_type(0)
-        rankings = all_rankings(world.n_items, world.n_positions)
+        draws = PosteriorSamples(seen(world, rng, 300), seed=1).of_user_type(0)
+        rankings = enumerate_rankings(world.n_items, world.n_positions)
         means = np.array([draws.values(ranking).mean() for ranking in rankings])
         chosen = rankings[means.argmax()]
         truth = user_type_values(world, chosen)[0]
-        low, high = interval(draws.values(chosen), 0.95, holding=means.max())
+        low, high = quantile_interval(draws.values(chosen), 0.95, including=means.max())
         misses += not low <= truth <= high
-        chance = float((draws.values(chosen) >= draws.best_values() - 1e-12).mean())
+        chance = float((draws.values(chosen) >= draws.optimal_values() - 1e-12).mean())
         said, variance = said + chance, variance + chance * (1 - chance)
         came += bool((chosen == best_personalized_rankings(world)[0]).all())
     assert misses <= 24
@@ -64,10 +64,10 @@ def test_intervals_of_values_and_probabilities_of_being_best_are_honest() -> Non
 def test_the_next_best_is_the_best_of_all_others(n: int, m: int, k: int, utility: object) -> None:
     world = random_world(np.random.default_rng([n, m, k]), n, m, k)
     every = np.array(list(itertools.permutations(range(m), k)), dtype=np.intp)
-    totals = utility.collectives(world.arrival_rates, values_of_rankings(world, every))
+    totals = utility.collectives(world.arrival_rates, ranking_values(world, every))
     best, second = every[np.argsort(-totals, kind="stable")[:2]]
-    found = next_best(world, best, utility)
-    value = utility.collectives(world.arrival_rates, values_of_rankings(world, found[None]))[0]
+    found = find_runner_up(world, best, utility)
+    value = utility.collectives(world.arrival_rates, ranking_values(world, found[None]))[0]
     if len(every) <= 1000 or n == 1:
         assert value == pytest.approx(np.sort(totals)[-2], abs=1e-12)
     else:  # the best of those that are one step away
@@ -77,12 +77,12 @@ def test_the_next_best_is_the_best_of_all_others(n: int, m: int, k: int, utility
 
 
 def test_there_may_be_no_other_ranking() -> None:
-    assert next_best(Problem([1], [[1]], [[0.5]]), np.array([0]), UTILITARIAN) is None
+    assert find_runner_up(Problem([1], [[1]], [[0.5]]), np.array([0]), UTILITARIAN) is None
 
 
 def test_types_that_get_nothing_do_not_confuse_the_search_for_the_next_best() -> None:
     nothing = DrawnWorld(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
-    found = next_best(nothing, np.array([0, 1, 2]), NASH)
+    found = find_runner_up(nothing, np.array([0, 1, 2]), NASH)
     assert sorted(set(found.tolist())) == sorted(found.tolist()) != [0, 1, 2]
 
 
@@ -91,42 +91,42 @@ def test_trying_all_rankings_and_solving_agree_on_how_sure_a_ranking_is(
 ) -> None:
     world = kdd2012()
     counts = seen(world, np.random.default_rng(3), ROUNDS)
-    draws = PosteriorDraws(counts, seed=5)
+    draws = PosteriorSamples(counts, seed=5)
     for ranking in ([2, 3], [3, 2]):
-        tried = best_of_draws(draws, np.array(ranking), NASH)
+        tried = find_sampled_optimum(draws, np.array(ranking), NASH)
         with monkeypatch.context() as patched:
-            patched.setattr("banditrank.dashboard.probability_best.all_rankings", lambda *_: None)
-            patched.setattr("banditrank.dashboard.probability_best._SOLVER_SECONDS", 600.0)
-            solved = best_of_draws(draws, np.array(ranking), NASH)
-        assert solved.wins.mean() == pytest.approx(tried.wins.mean(), abs=0.01)
+            patched.setattr("banditrank.dashboard.probability_best.enumerate_rankings", lambda *_: None)
+            patched.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 600.0)
+            solved = find_sampled_optimum(draws, np.array(ranking), NASH)
+        assert solved.is_optimal.mean() == pytest.approx(tried.is_optimal.mean(), abs=0.01)
         assert np.isclose(solved.values, tried.values, rtol=1e-3).all(axis=1).mean() > 0.99
 
 
 def test_a_share_of_draws_claims_no_more_than_their_number_allows() -> None:
     every, most = np.ones(400, dtype=bool), np.arange(400) > 0
     # Wilson, by hand: n / (n + z²) for all of n
-    assert share_of(every, 0.95) == pytest.approx((1.0, 400 / (400 + 1.959964**2), 1.0))
-    assert share_of(every[:50], 0.95).low == pytest.approx(50 / (50 + 1.959964**2))
-    assert share_of(most, 0.95).low < share_of(every, 0.95).low < 1.0
-    assert share_of(~every, 0.95)[:2] == (0.0, 0.0)
+    assert wilson_interval(every, 0.95) == pytest.approx((1.0, 400 / (400 + 1.959964**2), 1.0))
+    assert wilson_interval(every[:50], 0.95).low == pytest.approx(50 / (50 + 1.959964**2))
+    assert wilson_interval(most, 0.95).low < wilson_interval(every, 0.95).low < 1.0
+    assert wilson_interval(~every, 0.95)[:2] == (0.0, 0.0)
 
 
 def test_draws_of_a_type_are_made_once() -> None:
-    draws = PosteriorDraws(seen(kdd2012(), np.random.default_rng(3), 100), seed=5)
-    assert draws.of_type(1) is draws.of_type(1)
+    draws = PosteriorSamples(seen(kdd2012(), np.random.default_rng(3), 100), seed=5)
+    assert draws.of_user_type(1) is draws.of_user_type(1)
 
 
 def test_what_takes_too_long_to_tell_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     world = random_world(np.random.default_rng(1), 2, 12, 4)
-    draws = PosteriorDraws(seen(world, np.random.default_rng(1), 50), seed=5)
-    monkeypatch.setattr("banditrank.dashboard.probability_best._SOLVER_SECONDS", 0.0)
-    assert best_of_draws(draws, np.arange(4), NASH) is None
-    monkeypatch.setattr("banditrank.dashboard.probability_best._MOST_NUMBERS", 100)
-    assert best_of_draws(draws, np.arange(4), NASH) is None
+    draws = PosteriorSamples(seen(world, np.random.default_rng(1), 50), seed=5)
+    monkeypatch.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 0.0)
+    assert find_sampled_optimum(draws, np.arange(4), NASH) is None
+    monkeypatch.setattr("banditrank.dashboard.probability_best.MAX_ELEMENTS", 100)
+    assert find_sampled_optimum(draws, np.arange(4), NASH) is None
 
 
 def test_the_same_counts_give_the_same_draws() -> None:
     counts = seen(kdd2012(), np.random.default_rng(3), 100)
-    one, two = (PosteriorDraws(counts, seed=9) for _ in range(2))
-    assert one.shares.tolist() == two.shares.tolist()
-    assert one.of_type(1).means.tolist() == two.of_type(1).means.tolist()
+    one, two = (PosteriorSamples(counts, seed=9) for _ in range(2))
+    assert one.arrival_rates.tolist() == two.arrival_rates.tolist()
+    assert one.of_user_type(1).item_means.tolist() == two.of_user_type(1).item_means.tolist()

@@ -13,9 +13,8 @@ from live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, w
 from banditrank import Counts, Problem, user_type_values
 from banditrank.dashboard.assessment import assess
 from banditrank.dashboard.document_schemas import DashboardDocument
-from banditrank.dashboard.documents import dashboard_document
+from banditrank.dashboard.documents import dashboard_document, first_bucket_since, series_document
 from banditrank.dashboard.recent_impressions import RecentImpressions
-from banditrank.dashboard.series_document import first_wanted, series_document
 from banditrank.dashboard.surface_problem import SurfaceProblem
 from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.engine.surface import Surface
@@ -41,9 +40,9 @@ def told(ranker: Ranker, truth: Problem | None = None) -> dict[str, Any]:
         assess(live.known()), true, latest, live.last_hour(), [], now=now, counts_age=0.0
     )
     json.dumps(document, allow_nan=False)
-    decode_cells = msgspec.json.decode(msgspec.json.encode(document))
-    assert msgspec.convert(decode_cells, DashboardDocument) == decode_cells
-    return decode_cells
+    decoded = msgspec.json.decode(msgspec.json.encode(document))
+    assert msgspec.convert(decoded, DashboardDocument) == decoded
+    return decoded
 
 
 @pytest.mark.parametrize(
@@ -280,7 +279,7 @@ def test_the_last_hour_goes_up_to_now_however_wide_buckets_are() -> None:
         play(ranker, 5, seed=1)
         clock.now += 40 * 86400
         play(ranker, 30, seed=1)
-        assert ranker._runtime.series()[0].width > 3_600_000
+        assert ranker._runtime.series()[0].width_ms > 3_600_000
         document = told(ranker)
         assert sum(document["last_hour"]["visits"]) == 30
         assert sum(document["last_hour"]["clicks"]) > 0
@@ -295,8 +294,8 @@ def test_the_optimum_may_be_more_than_the_best_known_ranking_where_items_were_ha
     counts[0][0, :, 0], counts[1][0, :, 0] = [2000, 2000, 3, 3, 3], [400, 200, 0, 0, 0]
     for settings in ({}, {"treatment": "equal", "utility": "nash"}):
         assessed = assess(_known(replace(surface, **settings), Counts.from_arrays(*counts, [4009])))
-        (value,), (optimum,) = assessed.treatments[assessed.own].values, assessed.optimum
-        assert assessed.optimum_of_all
+        (value,), (optimum,) = assessed.treatments[assessed.current_treatment].values, assessed.optimal_values
+        assert assessed.is_optimum_exact
         assert optimum.estimate == value.estimate == pytest.approx(0.2)
         assert value.high < 0.23
         assert optimum.high > 0.3  # one of the three may be far better
@@ -304,7 +303,7 @@ def test_the_optimum_may_be_more_than_the_best_known_ranking_where_items_were_ha
 
 
 def test_without_telling_what_is_best_of_all_the_best_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.dashboard.probability_best._MOST_NUMBERS", 10)
+    monkeypatch.setattr("banditrank.dashboard.probability_best.MAX_ELEMENTS", 10)
     with a_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
         play(ranker, 50, seed=1)
         document = told(ranker)
@@ -341,9 +340,9 @@ def test_what_comes_next_is_told_apart_in_the_utility_and_not_in_clicks(
     rates = np.array([[[0.4], [0.9]], [[0.4], [0.05]]])
     shown = np.full((2, 2, 1), displays)
     assessed = assess(_known(surface, Counts.from_arrays(shown, shown * rates, [2 * displays] * 2)))
-    (choice,) = assessed.choices
+    (choice,) = assessed.best_rankings
     assert choice.ranking.tolist() == [0]
-    assert choice.runner_up.by_type == pytest.approx([0.5, -0.35], abs=0.02)
+    assert choice.runner_up.delta_by_user_type == pytest.approx([0.5, -0.35], abs=0.02)
     assert choice.runner_up.delta.estimate == pytest.approx(np.log([0.9 / 0.4, 0.05 / 0.4]).mean(), abs=0.1)
     assert (choice.runner_up.delta.high < 0) == is_told
     assert choice.runner_up.delta.low < 0
@@ -353,7 +352,7 @@ def test_what_comes_next_is_told_apart_in_the_utility_and_not_in_clicks(
 def test_a_type_that_gets_nothing_does_not_make_differences_endless(utility: str) -> None:
     surface = a_surface(treatment="equal", utility=utility)
     counts = Counts.from_arrays(np.full((2, 5, 2), 10), np.zeros((2, 5, 2)), [50, 50])
-    (choice,) = assess(_known(surface, counts)).choices
+    (choice,) = assess(_known(surface, counts)).best_rankings
     assert np.isfinite(choice.runner_up.delta).all()
 
 
@@ -364,14 +363,16 @@ def test_whoever_has_narrower_buckets_is_told_all() -> None:
         clock.now += 601
         start = 999_999_960.0
         buckets, _ = ranker._runtime.series()
-        wanted = [first_wanted(buckets, since) for since in (None, 0, start, start + 60, start + 61, 2e9)]
+        wanted = [
+            first_bucket_since(buckets, since) for since in (None, 0, start, start + 60, start + 61, 2e9)
+        ]
         assert wanted == [0, 0, 0, 1, 2, 10]
         clock.now += 60 * 240
         play(ranker, 1, seed=1)
         buckets, _ = ranker._runtime.series()
-        assert buckets.width == 120_000
-        assert first_wanted(buckets, start + 120 * 120) == 0
-        assert first_wanted(buckets, start + 122 * 120) == 122
+        assert buckets.width_ms == 120_000
+        assert first_bucket_since(buckets, start + 120 * 120) == 0
+        assert first_bucket_since(buckets, start + 122 * 120) == 122
 
 
 def test_types_that_were_added_are_in_the_series() -> None:

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from running_service import Running, running
 
-from banditrank.dashboard.document_schemas import CheckDocument
+from banditrank.dashboard.document_schemas import HealthCheckDocument
+from banditrank.dashboard.duty_cycle import DutyCycle
 from banditrank.engine.api_keys import create_key
-from banditrank.engine.duty_cycle import DutyCycle
 from banditrank.service.shared_documents import SharedDocuments, State
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
@@ -98,7 +98,7 @@ def test_the_document_is_what_other_operations_say(service: Running) -> None:
     assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
 
 
-def check(name: str, figure: str) -> CheckDocument:
+def check(name: str, figure: str) -> HealthCheckDocument:
     return {"n": name, "v": figure, "d": "", "l": "none", "s": "ok", "hour": []}
 
 

@@ -43,14 +43,14 @@ def show_command(
     """List surfaces, or show what one has learned: estimates with their intervals."""
     from dataclasses import asdict
 
-    from banditrank.dashboard.estimates_report import estimates_of
+    from banditrank.dashboard.estimates_report import report_estimates
 
     check_targets(json_file)
     with opened(store, store_file) as kept:
         if surface is None:
             everything = [_known(kept, record) for record in kept.surfaces()]
         else:
-            report = estimates_of(_known(kept, _record(kept, surface)), level=level)
+            report = report_estimates(_known(kept, _record(kept, surface)), level=level)
     if json_file is not None:
         document = (
             {"surfaces": [_summary(known) for known in everything]} if surface is None else asdict(report)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Monitoring, assessment and explanation of surfaces, for people."""

@@ -1,4 +1,4 @@
-"""Rankings that differ a little from one: what comes next if it is not the best."""
+"""Alternatives to a ranking: all rankings, or those in its neighborhood."""
 
 from itertools import islice, permutations
 from math import perm
@@ -10,93 +10,92 @@ from banditrank.model.known import Known
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Rankings = NDArray[np.intp]
 
-MOST_RANKINGS = 1000
-"""If there are no more than these, all of them are looked at."""
+MAX_ENUMERATED = 1000
+"""Maximum number of rankings that are enumerated."""
 
-_MOST_COMPARED = 64  # of those that are one step away, by the whole utility
-_STEP = 1e-6
+_MAX_NEIGHBORS = 64  # that are compared by the utility itself, not its gradient
+_GRADIENT_STEP = 1e-6
 
 
-def all_rankings(n_items: int, n_positions: int) -> Places | None:
-    """Return all rankings, one a row; None if there are too many."""
-    if perm(n_items, n_positions) > MOST_RANKINGS:
+def enumerate_rankings(n_items: int, n_positions: int) -> Rankings | None:
+    """Return all rankings, shape (R, K); None if there are more than `MAX_ENUMERATED`."""
+    if perm(n_items, n_positions) > MAX_ENUMERATED:
         return None
     return np.array(list(permutations(range(n_items), n_positions)), dtype=np.intp)
 
 
-def next_best(known: Known, ranking: Places, utility: Utility) -> Places | None:
-    """Return the best ranking but for one, None if there is no other.
+def find_runner_up(problem: Known, ranking: Rankings, utility: Utility) -> Rankings | None:
+    """Return the best of all other rankings, shape (K,); None if there is no other.
 
-    Where there are too many to look at all of them, it is the best of those that differ by an exchange of
-    two items, or by one item. For a single user type that is the best of all others, too.
+    If there are too many to enumerate, it is the best ranking that swaps two items of the given one, or
+    replaces one. For a single user type that is the best of all others, too.
 
     Parameters
     ----------
-    known
-        The world, of one type or of several.
+    problem
+        The problem, of one user type or several.
     ranking
-        The best one, shape (K,).
+        The best ranking, shape (K,).
     utility
-        What makes a ranking better than another.
+        The utility that rankings are compared by.
 
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
     >>> from banditrank.utilities.utility import NASH
-    >>> next_best(kdd2012(), np.array([2, 3]), NASH)
+    >>> find_runner_up(kdd2012(), np.array([2, 3]), NASH)
     array([3, 2])
     """
-    others = all_rankings(known.item_means.shape[1], ranking.size)
+    others = enumerate_rankings(problem.item_means.shape[1], ranking.size)
     if others is None:
-        others = _one_step_away(known, ranking, utility)
+        others = _neighbors(problem, ranking, utility)
     others = others[(others != ranking).any(axis=1)]
     if not len(others):
         return None
-    totals = utility.collectives(known.arrival_rates, values_of_rankings(known, others))
-    best: Places = others[int(np.argmax(totals))]
+    totals = utility.collectives(problem.arrival_rates, ranking_values(problem, others))
+    best: Rankings = others[int(np.argmax(totals))]
     return best
 
 
-def values_of_rankings(known: Known, rankings: Places) -> Floats:
-    """Return what rankings, shape (C, K), are worth to each type, shape (C, N)."""
-    return np.asarray(np.einsum("ik,ick->ci", known.position_preferences, known.item_means[:, rankings]))
+def ranking_values(problem: Known, rankings: Rankings) -> Floats:
+    """Return the values of rankings, shape (R, K), to each user type, shape (R, N)."""
+    return np.asarray(np.einsum("ik,irk->ri", problem.position_preferences, problem.item_means[:, rankings]))
 
 
-def _one_step_away(known: Known, ranking: Places, utility: Utility) -> Places:
-    """Return the most promising rankings that differ by an exchange, or by one item."""
-    rho, mu = known.position_preferences, known.item_means
+def _neighbors(problem: Known, ranking: Rankings, utility: Utility) -> Rankings:
+    """Return the most promising rankings that swap two items or replace one, shape (R, K)."""
+    rho, mu = problem.position_preferences, problem.item_means
     n_positions, n_items = ranking.size, mu.shape[1]
     values = np.einsum("ik,ik->i", rho, mu[:, ranking])
-    slopes = _slopes(utility, known.arrival_rates, values)
-    weighted = slopes[:, None] * rho  # (N, K)
-    gains = weighted.T @ mu  # (K, M): what an item earns at a position, about
-    present = gains[np.arange(n_positions), ranking]
-    replaced = gains - present[:, None]
-    replaced[:, ranking] = -np.inf
-    exchanged = gains[:, ranking] + gains[:, ranking].T - present[:, None] - present  # (K, K)
-    exchanged[np.tril_indices(n_positions)] = -np.inf
-    both = np.concatenate([replaced.ravel(), exchanged.ravel()])
-    best_first = np.argsort(-both, kind="stable")
-    steps = islice((step for step in best_first.tolist() if both[step] > -np.inf), _MOST_COMPARED)
-    changed = []
-    for step in steps:
-        other = ranking.copy()
-        if step < replaced.size:
-            position, item = divmod(step, n_items)
-            other[position] = item
+    gradient = _utility_gradient(utility, problem.arrival_rates, values)
+    scores = (gradient[:, None] * rho).T @ mu  # (K, M): first-order utility of an item at a position
+    present = scores[np.arange(n_positions), ranking]
+    replace_gains = scores - present[:, None]  # (K, M)
+    replace_gains[:, ranking] = -np.inf
+    swap_gains = scores[:, ranking] + scores[:, ranking].T - present[:, None] - present  # (K, K)
+    swap_gains[np.tril_indices(n_positions)] = -np.inf
+    gains = np.concatenate([replace_gains.ravel(), swap_gains.ravel()])
+    best_first = np.argsort(-gains, kind="stable")
+    moves = islice((move for move in best_first.tolist() if gains[move] > -np.inf), _MAX_NEIGHBORS)
+    neighbors = []
+    for move in moves:
+        neighbor = ranking.copy()
+        if move < replace_gains.size:
+            position, item = divmod(move, n_items)
+            neighbor[position] = item
         else:
-            one, two = divmod(step - replaced.size, n_positions)
-            other[[one, two]] = ranking[[two, one]]
-        changed.append(other)
-    return np.array(changed, dtype=np.intp).reshape(-1, n_positions)
+            one, two = divmod(move - replace_gains.size, n_positions)
+            neighbor[[one, two]] = ranking[[two, one]]
+        neighbors.append(neighbor)
+    return np.array(neighbors, dtype=np.intp).reshape(-1, n_positions)
 
 
-def _slopes(utility: Utility, weights: Floats, values: Floats) -> Floats:
-    """Return by how much the collective utility grows with each type's value; the weights where it cannot."""
-    steps = values + np.eye(values.size) * _STEP
+def _utility_gradient(utility: Utility, weights: Floats, values: Floats) -> Floats:
+    """Return the derivative of the collective utility by each value; the weight where there is none."""
+    steps = values + np.eye(values.size) * _GRADIENT_STEP
     present = utility.collective(weights, values)
-    with np.errstate(invalid="ignore"):  # −∞ less −∞, where a type gets nothing
-        slopes = (utility.collectives(weights, steps) - present) / _STEP
-    return np.where(np.isfinite(slopes), slopes, weights)
+    with np.errstate(invalid="ignore"):  # −∞ less −∞ where the value of a user type is 0
+        gradient = (utility.collectives(weights, steps) - present) / _GRADIENT_STEP
+    return np.where(np.isfinite(gradient), gradient, weights)

@@ -1,15 +1,20 @@
-"""What the counts say of what to show, of its value under each treatment, and of how sure all that is."""
+"""Assessment of a surface from its counts: best rankings, their values, and the uncertainty of both."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.alternatives import next_best
-from banditrank.dashboard.estimated_problem import best_equal, estimated_problem
-from banditrank.dashboard.estimates_report import EstimatesReport, estimates_of
-from banditrank.dashboard.posterior_samples import Interval, PosteriorDraws, interval
-from banditrank.dashboard.probability_best import BestOfDraws, best_of_draws, share_of
+from banditrank.dashboard.alternatives import find_runner_up
+from banditrank.dashboard.estimated_problem import best_equal_rankings, estimated_problem
+from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard.posterior_samples import (
+    Interval,
+    PosteriorSamples,
+    UserTypeSamples,
+    quantile_interval,
+)
+from banditrank.dashboard.probability_best import SampledOptimum, find_sampled_optimum, wilson_interval
 from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
@@ -18,206 +23,255 @@ from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.solvers.equality import equality_report
 from banditrank.utilities.utility import NASH, UTILITARIAN, Utility
 
-LEVEL = 0.95
-_TIE = 1e-12
-_LEAST_VALUE = 1e-6  # of a ranking to a type: a utility may be −∞ at 0
-_MOST_UTILITY = 1e100  # told apart: powers with a large α go beyond all numbers
+CONFIDENCE_LEVEL = 0.95
+_TOLERANCE = 1e-12
+_MIN_VALUE = 1e-6  # of a ranking to a user type: at 0 a utility may be −∞
+_MAX_UTILITY = 1e100  # powers with a large α exceed the largest float
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Rankings = NDArray[np.intp]
+
+_CERTAIN = Interval(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreatmentValue:
-    """What a treatment gives each user type.
+    """Value of a treatment for each user type.
 
     Attributes
     ----------
     treatment, utility
-        Which; the utility is None under personalized treatment.
+        The treatment; the utility is None under personalized treatment.
     rankings
-        Of the items that can be shown, shape (N, K); all rows are the same under equal treatment.
+        The best rankings of the active items, shape (N, K); all rows are equal under equal treatment.
     values
-        One for each type.
+        Click rate of each user type.
     price
-        The share of the personalized total that is given up; None if there is no total yet.
+        Price of equality: the share of the personalized total that the treatment loses. None for
+        personalized treatment, and if the personalized total is 0.
     """
 
     treatment: Treatment
     utility: str | None
-    rankings: Places
+    rankings: Rankings
     values: list[Interval]
     price: Interval | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunnerUp:
-    """The ranking that comes next.
+    """The second-best ranking.
 
     Attributes
     ----------
     ranking
         Shape (K,).
     delta
-        What it is worth more than the best: in the utility under equal treatment, in clicks per visit if not.
-    by_type
-        The same in clicks per visit for each type; only one under personalized treatment.
+        Its value less that of the best ranking: the collective utility under equal treatment, clicks per
+        visit otherwise.
+    delta_by_user_type
+        The same in clicks per visit for each user type; a single one under personalized treatment.
     """
 
-    ranking: Places
+    ranking: Rankings
     delta: Interval
-    by_type: list[float]
+    delta_by_user_type: list[float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """What is best for a user type, or for all of them.
+class AssessedRanking:
+    """The best ranking for a user type, or for all of them.
 
     Attributes
     ----------
     ranking
         Shape (K,).
-    p_best
-        How probably no other is better, with what the number of draws leaves open; None without telling.
+    probability_best
+        Probability that no other ranking is better, with the interval that the number of posterior samples
+        allows; None if it takes too long to compute.
     runner_up
         None if there is no other ranking.
     """
 
-    ranking: Places
-    p_best: Interval | None
+    ranking: Rankings
+    probability_best: Interval | None
     runner_up: RunnerUp | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assessment:
-    """What the counts of a moment say.
+    """Assessment of a surface from the counts of one version.
 
     Attributes
     ----------
-    known
+    surface_counts
         The counts.
     estimates
-        Of positions and items.
-    world
-        What these estimates say, of the items that can be shown.
+        Estimates of position preferences and item means, with intervals.
+    problem
+        The estimated problem, with the active items.
     treatments
-        Personalized; equal and utilitarian; equal by the surface's own utility, or Nash's.
-    own
-        Which of them is in force.
-    choices
-        One for each type, or one for all under equal treatment.
-    optimum
-        What the best ranking of all is worth to each type, whichever it is.
-    optimum_of_all
-        Whether it is of all rankings that there are: finding that out may take too long under equal
-        treatment. Then it is of the best one that is known.
+        Personalized; equal with the utilitarian utility; equal with the surface's own utility, or Nash's
+        if that is the utilitarian one.
+    current_treatment
+        Index of the surface's own treatment in `treatments`.
+    best_rankings
+        One for each user type, or one for all under equal treatment.
+    optimal_values
+        Value of the optimal ranking, whichever it is, to each user type.
+    is_optimum_exact
+        Whether the intervals of `optimal_values` are of the optimum of each posterior sample. Otherwise that
+        takes too long to compute, and they are of the best ranking by the estimates.
     """
 
-    known: SurfaceCounts
+    surface_counts: SurfaceCounts
     estimates: EstimatesReport
-    world: Problem
+    problem: Problem
     treatments: list[TreatmentValue]
-    own: int
-    choices: list[Choice]
-    optimum: list[Interval]
-    optimum_of_all: bool
+    current_treatment: int
+    best_rankings: list[AssessedRanking]
+    optimal_values: list[Interval]
+    is_optimum_exact: bool
 
 
-def assess(known: SurfaceCounts) -> Assessment:
-    """Work out what counts say; the same counts give the same."""
-    surface, counts = known.surface, known.counts
-    world = estimated_problem(surface, counts)
-    own = surface.compiled_policy.utility if surface.treatment == "equal" else UTILITARIAN
-    other = NASH if own == UTILITARIAN else own
-    own_place = 0 if surface.treatment == "personalized" else 1 if own == UTILITARIAN else 2
-    rankings = [best_personalized_rankings(world), best_equal(world, UTILITARIAN), best_equal(world, other)]
-    draws = PosteriorDraws(counts.of_items(surface.active_numbers), seed=known.version)
-    drawn = np.empty((len(rankings), draws.size, world.n_user_types))  # values in each draw
-    best = np.empty(drawn.shape[1:])  # of the ranking that is best in it
-    choices = []
-    for i in range(world.n_user_types):
-        of_type = draws.of_type(i)
-        best[:, i] = of_type.best_values()
-        for place, chosen in enumerate(rankings):
-            drawn[place, :, i] = of_type.values(chosen[i])
-        if own_place == 0:
-            alone = DrawnWorld(np.ones(1), world.position_preferences[i : i + 1], world.item_means[i : i + 1])
-            other_one = next_best(alone, rankings[0][i], UTILITARIAN)
-            runner_up, p_best = None, Interval(1.0, 1.0, 1.0)
-            if other_one is not None:
-                delta = _value(alone, other_one)[0] - _value(alone, rankings[0][i])[0]
-                deltas = of_type.values(other_one) - drawn[0, :, i]
-                runner_up = RunnerUp(other_one, _ends(float(delta), deltas), [float(delta)])
-                p_best = share_of(drawn[0, :, i] >= best[:, i] - _TIE, LEVEL)
-            choices.append(Choice(rankings[0][i], p_best, runner_up))
-    optima: Floats | None = best
-    if own_place > 0:
-        found = best_of_draws(draws, rankings[own_place][0], own)
-        optima = None if found is None else found.values
-        choices.append(_choice_for_all(world, draws, rankings[own_place][0], own, drawn[own_place], found))
-    names = [None, UTILITARIAN.name, str(other)]
-    treatments = [
-        _treatment_value(world, name, chosen, drawn[place], best, draws.shares)
-        for place, (name, chosen) in enumerate(zip(names, rankings, strict=True))
+def assess(surface_counts: SurfaceCounts) -> Assessment:
+    """Return the assessment of a surface; it is a function of the counts."""
+    surface, counts = surface_counts.surface, surface_counts.counts
+    problem = estimated_problem(surface, counts)
+    utility = surface.compiled_policy.utility if surface.treatment == "equal" else UTILITARIAN
+    other_utility = NASH if utility == UTILITARIAN else utility
+    rankings = [
+        best_personalized_rankings(problem),
+        best_equal_rankings(problem, UTILITARIAN),
+        best_equal_rankings(problem, other_utility),
     ]
-    optimum = values = treatments[own_place].values
+    current = 0 if surface.treatment == "personalized" else 1 if utility == UTILITARIAN else 2
+    samples = PosteriorSamples(counts.of_items(surface.active_numbers), seed=surface_counts.version)
+    values = np.empty((len(rankings), samples.n_samples, problem.n_user_types))  # of each treatment
+    personal_optima = np.empty(values.shape[1:])  # (S, N): value of each user type's own best ranking
+    assessed = []
+    for i in range(problem.n_user_types):
+        of_user_type = samples.of_user_type(i)
+        personal_optima[:, i] = of_user_type.optimal_values()
+        for index, best in enumerate(rankings):
+            values[index, :, i] = of_user_type.values(best[i])
+        if current == 0:
+            assessed.append(
+                _assess_personalized(
+                    problem, i, rankings[0][i], of_user_type, values[0, :, i], personal_optima[:, i]
+                )
+            )
+    optima: Floats | None = personal_optima
+    if current > 0:
+        ranking = rankings[current][0]
+        optimum = find_sampled_optimum(samples, ranking, utility)
+        optima = None if optimum is None else optimum.values
+        assessed.append(_assess_equal(problem, samples, ranking, utility, values[current], optimum))
+    treatments = [
+        _treatment_value(problem, name, best, values[index], personal_optima, samples.arrival_rates)
+        for index, (name, best) in enumerate(
+            zip((None, UTILITARIAN.name, str(other_utility)), rankings, strict=True)
+        )
+    ]
+    optimal_values = treatments[current].values
     if optima is not None:
-        optimum = [_ends(value.estimate, optima[:, i]) for i, value in enumerate(values)]
-    estimates = estimates_of(known, level=LEVEL)
+        optimal_values = [
+            _credible_interval(value.estimate, optima[:, i]) for i, value in enumerate(optimal_values)
+        ]
     return Assessment(
-        known, estimates, world, treatments, own_place, choices, optimum, optimum_of_all=optima is not None
+        surface_counts,
+        report_estimates(surface_counts, level=CONFIDENCE_LEVEL),
+        problem,
+        treatments,
+        current,
+        assessed,
+        optimal_values,
+        is_optimum_exact=optima is not None,
     )
 
 
-def _value(world: Problem | DrawnWorld, ranking: Places) -> Floats:
-    return np.asarray((world.position_preferences * world.item_means[:, ranking]).sum(axis=1))
-
-
-def _choice_for_all(
-    world: Problem,
-    draws: PosteriorDraws,
-    ranking: Places,
-    utility: Utility,
-    drawn: Floats,
-    found: BestOfDraws | None,
-) -> Choice:
-    other = next_best(world, ranking, utility)
+def _assess_personalized(
+    problem: Problem,
+    user_type: int,
+    ranking: Rankings,
+    samples: UserTypeSamples,
+    values: Floats,  # (S,)
+    optima: Floats,  # (S,)
+) -> AssessedRanking:
+    row = slice(user_type, user_type + 1)
+    alone = DrawnWorld(np.ones(1), problem.position_preferences[row], problem.item_means[row])
+    other = find_runner_up(alone, ranking, UTILITARIAN)
     if other is None:
-        return Choice(ranking, Interval(1.0, 1.0, 1.0), None)
-    ours, theirs = _value(world, ranking), _value(world, other)
-    delta = utility_gained(utility, world.arrival_rates, ours[None], theirs[None])[0]
-    others = np.stack([draws.of_type(i).values(other) for i in range(world.n_user_types)], axis=1)  # (D, N)
-    deltas = utility_gained(utility, draws.shares, drawn, others)
-    runner_up = RunnerUp(other, _ends(float(delta), deltas), (theirs - ours).tolist())
-    return Choice(ranking, None if found is None else share_of(found.wins, LEVEL), runner_up)
+        return AssessedRanking(ranking, _CERTAIN, None)
+    delta = float(_values(alone, other)[0] - _values(alone, ranking)[0])
+    runner_up = RunnerUp(other, _credible_interval(delta, samples.values(other) - values), [delta])
+    return AssessedRanking(
+        ranking, wilson_interval(values >= optima - _TOLERANCE, CONFIDENCE_LEVEL), runner_up
+    )
 
 
-def utility_gained(utility: Utility, weights: Floats, before: Floats, after: Floats) -> Floats:
-    """Return by how much rows of values, shape (D, N), are worth more than others for all types together."""
-    totals = [utility.collectives(weights, values.clip(_LEAST_VALUE)) for values in (before, after)]
-    bounded = [total.clip(-_MOST_UTILITY, _MOST_UTILITY) for total in totals]
-    return np.asarray(bounded[1] - bounded[0])
+def _assess_equal(
+    problem: Problem,
+    samples: PosteriorSamples,
+    ranking: Rankings,
+    utility: Utility,
+    values: Floats,  # (S, N)
+    optimum: SampledOptimum | None,
+) -> AssessedRanking:
+    other = find_runner_up(problem, ranking, utility)
+    if other is None:
+        return AssessedRanking(ranking, _CERTAIN, None)
+    before, after = _values(problem, ranking), _values(problem, other)
+    delta = float(_utility_difference(utility, problem.arrival_rates, before[None], after[None])[0])
+    other_values = np.stack(
+        [samples.of_user_type(i).values(other) for i in range(problem.n_user_types)], axis=1
+    )  # (S, N)
+    deltas = _utility_difference(utility, samples.arrival_rates, values, other_values)
+    runner_up = RunnerUp(other, _credible_interval(delta, deltas), (after - before).tolist())
+    probability_best = None if optimum is None else wilson_interval(optimum.is_optimal, CONFIDENCE_LEVEL)
+    return AssessedRanking(ranking, probability_best, runner_up)
+
+
+def _values(problem: Problem | DrawnWorld, ranking: Rankings) -> Floats:
+    return np.asarray((problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1))
+
+
+def _utility_difference(utility: Utility, weights: Floats, before: Floats, after: Floats) -> Floats:
+    """Return the increase of the collective utility from values (S, N) to others, shape (S,)."""
+    first, second = (
+        utility.collectives(weights, values.clip(_MIN_VALUE)).clip(-_MAX_UTILITY, _MAX_UTILITY)
+        for values in (before, after)
+    )
+    return np.asarray(second - first)
 
 
 def _treatment_value(
-    world: Problem, utility: str | None, rankings: Places, drawn: Floats, best: Floats, shares: Floats
+    problem: Problem,
+    utility: str | None,
+    rankings: Rankings,
+    values: Floats,  # (S, N)
+    personal_optima: Floats,  # (S, N)
+    arrival_rates: Floats,  # (S, N)
 ) -> TreatmentValue:
-    """Return what a treatment gives.
+    """Return the value of a treatment.
 
-    In each draw its price is set against what is best for each type in that draw: also rankings that look
-    best for each type now may turn out not to be.
+    Its price in a sample is relative to the best personalized rankings of that sample, which may differ from
+    those of the estimates.
     """
-    values = [_ends(float(_value(world, ranking)[i]), drawn[:, i]) for i, ranking in enumerate(rankings)]
-    price = None
+    intervals = [
+        _credible_interval(float(_values(problem, ranking)[i]), values[:, i])
+        for i, ranking in enumerate(rankings)
+    ]
     if utility is None:
-        return TreatmentValue("personalized", None, rankings, values, price)
-    report = equality_report(world, rankings[0])
+        return TreatmentValue("personalized", None, rankings, intervals, price=None)
+    report = equality_report(problem, rankings[0])
+    price = None
     if report.personalized_total > 0:
-        most = np.maximum((best * shares).sum(axis=1), 1e-300)  # (D,)
-        lost = (1.0 - (drawn * shares).sum(axis=1) / most).clip(0.0, 1.0)
-        price = _ends(report.price_of_equality, lost)
-    return TreatmentValue("equal", utility, rankings, values, price)
+        personalized_totals = np.maximum((personal_optima * arrival_rates).sum(axis=1), 1e-300)  # (S,)
+        prices = (1.0 - (values * arrival_rates).sum(axis=1) / personalized_totals).clip(0.0, 1.0)
+        price = _credible_interval(report.price_of_equality, prices)
+    return TreatmentValue("equal", utility, rankings, intervals, price)
 
 
-def _ends(estimate: float, draws: Floats) -> Interval:
-    return Interval(estimate, *interval(draws, LEVEL, holding=estimate))
+def _credible_interval(estimate: float, samples: Floats) -> Interval:
+    return Interval(estimate, *quantile_interval(samples, CONFIDENCE_LEVEL, including=estimate))

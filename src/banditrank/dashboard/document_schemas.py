@@ -1,19 +1,32 @@
-"""What a dashboard is told of a surface: plain values, to be encoded.
+"""Schemas of the dashboard's documents.
 
-Lists over user types are in the order of ``surface.types``, lists over items in that of ``surface.items``,
-which are all there ever were; rankings are numbers of items, first position first. Values are clicks per
-visit. ``t``, ``true`` and ``regret`` are there only if the truth is known: in a demo.
+Lists over user types are in the order of ``surface.types``. Lists over items are in the order of
+``surface.items``, which includes retired ones. Rankings are item numbers in order of positions. Values are
+clicks per visit. Times are formatted by `format_timestamp`. ``t``, ``true`` and ``regret`` are present only
+if the problem is known: in a demo.
 """
 
+from datetime import UTC, datetime
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-Why: TypeAlias = Literal["best", "order", "item"]
+RankingComparison: TypeAlias = Literal["best", "order", "item"]
 FeedbackState: TypeAlias = Literal["waiting", "unreported", "none", "clicked"]
-Status: TypeAlias = Literal["ok", "warn", "bad"]
+HealthStatus: TypeAlias = Literal["ok", "warn", "bad"]
 
 
-class SurfaceFacts(TypedDict):
-    """What the surface is."""
+def format_timestamp(seconds: float) -> str:
+    """Return a time in seconds since 1970 in ISO 8601 format.
+
+    Examples
+    --------
+    >>> format_timestamp(1e9)
+    '2001-09-09T01:46:40.000Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class SurfaceDocument(TypedDict):
+    """Definition of the surface."""
 
     name: str
     treatment: str
@@ -27,7 +40,7 @@ class SurfaceFacts(TypedDict):
 
 
 class IntervalDocument(TypedDict):
-    """An estimate, and the ends of its interval."""
+    """An estimate and the ends of its interval."""
 
     m: float
     lo: float
@@ -35,13 +48,16 @@ class IntervalDocument(TypedDict):
 
 
 class PositionDocument(IntervalDocument):
-    """How probably users of a type look at a position."""
+    """Probability that users of a type look at a position."""
 
     t: NotRequired[float]
 
 
 class ItemDocument(IntervalDocument):
-    """How probably users of a type click an item that they look at; n looks are expected, c clicks came."""
+    """Probability that users of a type click an item that they look at.
+
+    n is the expected number of looks, c the sum of rewards.
+    """
 
     t: NotRequired[float]
     n: float
@@ -49,9 +65,10 @@ class ItemDocument(IntervalDocument):
 
 
 class RunnerUpDocument(TypedDict):
-    """The ranking that comes next; delta is what it is worth more, lo and hi the ends of its interval.
+    """The second-best ranking; delta is its value less that of the best one, lo and hi the interval of delta.
 
-    They are in clicks per visit, and under equal treatment in the utility. by_type is always in clicks.
+    They are in clicks per visit, under equal treatment in the collective utility; by_type is always in clicks
+    per visit.
     """
 
     ranking: list[int]
@@ -61,18 +78,18 @@ class RunnerUpDocument(TypedDict):
     by_type: list[float]
 
 
-class ShownDocument(TypedDict):
-    """The share of a ranking in the latest ones that this process gave out, and how many these are."""
+class ShownShareDocument(TypedDict):
+    """Share of a ranking in the latest impressions of this process, and the number of these."""
 
     share: float
     of: int
 
 
-class NowDocument(TypedDict):
-    """What is best for a user type; under equal treatment for all, and values are lists over types.
+class BestRankingDocument(TypedDict):
+    """The best ranking for a user type; under equal treatment for all, with lists of values over user types.
 
-    p_best is the chance that no ranking is better: a share of worlds that were drawn, and the interval that
-    their number leaves open. shown is of the latest rankings for the same users.
+    p_best is the probability that no ranking is better: the share of posterior samples in which none is, with
+    the interval that their number allows. shown is among the latest impressions of the same user types.
     """
 
     ranking: list[int]
@@ -80,28 +97,29 @@ class NowDocument(TypedDict):
     lo: float | list[float]
     hi: float | list[float]
     p_best: IntervalDocument | None
-    shown: ShownDocument | None
+    shown: ShownShareDocument | None
     runner_up: RunnerUpDocument | None
 
 
-class RecentDocument(TypedDict):
-    """A ranking that was given out by this process; why is how it compares with the best at that time.
+class ImpressionDocument(TypedDict):
+    """An impression that this process issued.
 
-    tried are its items that were not in the best; item is the one that was clicked.
+    why compares it with the best ranking at that time, tried are its items that were not in that one, and
+    item is the clicked one.
     """
 
     id: str
     at: str
     type: int
     ranking: list[int]
-    why: Why
+    why: RankingComparison
     tried: list[int]
     feedback: FeedbackState
     item: int | None
 
 
-class FairDocument(TypedDict):
-    """What each user type gets under a treatment."""
+class TreatmentDocument(TypedDict):
+    """Best rankings under a treatment, and their value to each user type."""
 
     treatment: str
     utility: NotRequired[str]
@@ -113,24 +131,24 @@ class FairDocument(TypedDict):
     price: NotRequired[IntervalDocument | None]
 
 
-class CheckDocument(TypedDict):
-    """Something that may go wrong: its name, value, explanation, limit, status, and the last hour.
+class HealthCheckDocument(TypedDict):
+    """A health check: name, value, description, limit, status, and values over the last hour.
 
-    The last hour is null where there was nothing to measure.
+    Values over the last hour are null where nothing was measured.
     """
 
     n: str
     v: str
     d: str
-    l: str  # noqa: E741 - a word of the document, short like the others
-    s: Status
+    l: str  # noqa: E741 - a key of the document
+    s: HealthStatus
     hour: list[float | None]
 
 
-class HourDocument(TypedDict):
-    """What came within the last hour, or since there was anything, of each type.
+class LastHourDocument(TypedDict):
+    """Visits and clicks of each user type within the last hour.
 
-    other_item and other_order are shares of displays, null if there were none.
+    other_item and other_order are shares of displays, null without displays.
     """
 
     visits: list[int]
@@ -140,14 +158,14 @@ class HourDocument(TypedDict):
 
 
 class DashboardDocument(TypedDict):
-    """All that a dashboard shows of a surface but for the series.
+    """All data of a surface's dashboard except the time series.
 
-    began is when the first visit was counted, about. optimum and random are what the best ranking and a
-    random order give to each type, in truth where that is known; optimum_of_all says whether the best was
-    found among all rankings, or is the best that is known.
+    began is the start of the first bucket of the time series. optimum and random are the values of the best
+    ranking and of a random order to each user type, by the problem where it is known. optimum_of_all is
+    whether the optimum is over all rankings; otherwise it is the value of the best known one.
     """
 
-    surface: SurfaceFacts
+    surface: SurfaceDocument
     as_of: str
     counts_age_s: float
     version: int
@@ -155,33 +173,33 @@ class DashboardDocument(TypedDict):
     level: float
     truth: bool
     began: str | None
-    last_hour: HourDocument
+    last_hour: LastHourDocument
     arrivals: list[float]
     optimum: list[IntervalDocument]
     optimum_of_all: bool
     random: list[float]
-    now: list[NowDocument]
-    recent: list[RecentDocument]
+    now: list[BestRankingDocument]
+    recent: list[ImpressionDocument]
     positions: list[list[PositionDocument]]
     items: list[list[ItemDocument]]
-    fair: list[FairDocument]
+    fair: list[TreatmentDocument]
     displays: list[list[list[int]]]
-    health: list[CheckDocument]
+    health: list[HealthCheckDocument]
 
 
-class NoteDocument(TypedDict):
-    """Something that happened."""
+class AnnotationDocument(TypedDict):
+    """An annotation of the time series."""
 
     at: str
     t: str
 
 
 class SeriesDocument(TypedDict):
-    """How a surface fared over time, in buckets of the same width that are closed, oldest first.
+    """Time series of a surface in closed buckets of equal width, oldest first.
 
-    Clicks are weighed with what they were worth; other_item and other_order are shares of displays, null
-    where there were none to compare; regret is what was given up since the first bucket: clicks, or under
-    equal treatment the utility.
+    Clicks are weighted by their rewards. other_item and other_order are shares of displays, null without
+    compared displays. regret is cumulative since the first bucket: in clicks, under equal treatment in the
+    utility.
     """
 
     start: str
@@ -191,4 +209,4 @@ class SeriesDocument(TypedDict):
     other_item: list[float | None]
     other_order: list[float | None]
     regret: NotRequired[list[float]]
-    events: list[NoteDocument]
+    events: list[AnnotationDocument]

@@ -1,93 +1,164 @@
-"""Makes what a dashboard is told of a surface."""
+"""Documents that the dashboard's pages are rendered from."""
 
-from typing import cast
+from collections.abc import Sequence
+from math import isnan
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.assessment import LEVEL, Assessment, Choice, TreatmentValue
+from banditrank.dashboard.assessment import CONFIDENCE_LEVEL, AssessedRanking, Assessment, TreatmentValue
 from banditrank.dashboard.document_schemas import (
-    CheckDocument,
+    BestRankingDocument,
     DashboardDocument,
-    FairDocument,
-    HourDocument,
+    HealthCheckDocument,
     IntervalDocument,
     ItemDocument,
-    NowDocument,
+    LastHourDocument,
     PositionDocument,
-    SurfaceFacts,
+    RunnerUpDocument,
+    SeriesDocument,
+    SurfaceDocument,
+    TreatmentDocument,
+    format_timestamp,
 )
 from banditrank.dashboard.last_hour import HourTotals
 from banditrank.dashboard.posterior_samples import Interval
-from banditrank.dashboard.recent_impressions import RecentImpressions, format_time
-from banditrank.dashboard.series_document import fitted, known_number
+from banditrank.dashboard.recent_impressions import RecentImpressions
 from banditrank.dashboard.surface_problem import SurfaceProblem
+from banditrank.dashboard.time_buckets import MAX_BUCKETS
+from banditrank.dashboard.time_series import Annotation, ClosedBuckets
 from banditrank.engine.surface import Surface
 
-Numbers = NDArray[np.intp]
+ItemNumbers = NDArray[np.intp]
+Table = TypeVar("Table", NDArray[np.float64], NDArray[np.int64])
 
 
 def dashboard_document(
     assessment: Assessment,
-    truth: SurfaceProblem | None,
-    latest: RecentImpressions,
+    problem: SurfaceProblem | None,
+    recent: RecentImpressions,
     last_hour: tuple[float | None, HourTotals],
-    health: list[CheckDocument],
+    health: list[HealthCheckDocument],
     *,
     now: float,
     counts_age: float,
 ) -> DashboardDocument:
-    """Return what a dashboard shows.
+    """Return the document of a surface, without its time series.
 
     Parameters
     ----------
     assessment
-        What the counts say.
-    truth
-        What is so, if that is known.
-    latest
-        Rankings that were given out.
+        Assessment of the surface.
+    problem
+        The problem that simulated users act by; None for real users.
+    recent
+        The latest impressions.
     last_hour
-        When visits began to come, in seconds since 1970, and which did within the last hour.
+        Start of the time series in seconds since 1970, and totals of the last hour.
     health
-        What may go wrong.
+        Health checks of the service.
     now
         Seconds since 1970.
     counts_age
-        By how many seconds the counts behind rankings are behind those learned.
+        Age in seconds of the counts behind rankings, as `SurfaceRuntime.staleness_seconds`.
     """
-    known = assessment.known
-    counts = known.counts
-    something = counts.rounds > 0
-    optimum, random = assessment.optimum, assessment.world.item_means.mean(axis=1)
-    if truth is not None:
-        optimum, random = [Interval(value, value, value) for value in truth.optimum.tolist()], truth.random
-    began, totals = last_hour
+    surface, _, version, counts = assessment.surface_counts
+    has_counts = counts.rounds > 0
+    optimal_values, random_values = assessment.optimal_values, assessment.problem.item_means.mean(axis=1)
+    if problem is not None:
+        optimal_values = [Interval(value, value, value) for value in problem.optimal_values.tolist()]
+        random_values = problem.random_values
+    start, totals = last_hour
     return {
-        "surface": _facts(known.surface),
-        "as_of": format_time(now),
+        "surface": _surface(surface),
+        "as_of": format_timestamp(now),
         "counts_age_s": round(counts_age, 3),
-        "version": known.version,
+        "version": version,
         "rounds": counts.rounds,
-        "level": LEVEL,
-        "truth": truth is not None,
-        "began": None if began is None else format_time(began),
-        "last_hour": _hour(totals, len(known.surface.user_types)),
-        "optimum": [_interval(ends) for ends in optimum],
-        "optimum_of_all": truth is not None or assessment.optimum_of_all,
-        "random": random.tolist(),
+        "level": CONFIDENCE_LEVEL,
+        "truth": problem is not None,
+        "began": None if start is None else format_timestamp(start),
+        "last_hour": _last_hour(totals, len(surface.user_types)),
+        "optimum": [_interval(value) for value in optimal_values],
+        "optimum_of_all": problem is not None or assessment.is_optimum_exact,
+        "random": random_values.tolist(),
         "arrivals": [one.share for one in assessment.estimates.user_types],
-        "now": _now(assessment, latest) if something else [],
-        "recent": latest.documents(now),
-        "positions": _positions(assessment, truth),
-        "items": _items(assessment, truth),
-        "fair": _fair(assessment, truth) if something else [],
+        "now": _best_rankings(assessment, recent) if has_counts else [],
+        "recent": recent.documents(now),
+        "positions": _positions(assessment, problem),
+        "items": _items(assessment, problem),
+        "fair": _treatments(assessment, problem) if has_counts else [],
         "displays": counts.displays_by_position.astype(np.int64).tolist(),
         "health": health,
     }
 
 
-def _facts(surface: Surface) -> SurfaceFacts:
+def series_document(
+    buckets: ClosedBuckets,
+    annotations: Sequence[Annotation],
+    *,
+    n_user_types: int,
+    with_regret: bool,
+    first: int = 0,
+) -> SeriesDocument:
+    """Return the document of a time series.
+
+    Parameters
+    ----------
+    buckets, annotations
+        The time series.
+    n_user_types
+        Number of user types of the surface.
+    with_regret
+        Whether the problem is known.
+    first
+        Index of the first bucket to include.
+    """
+    visits = _fit_user_types(buckets.visits[first:], n_user_types)
+    start_ms = buckets.start_ms + first * buckets.width_ms
+    document: SeriesDocument = {
+        "start": format_timestamp(start_ms / 1000),
+        "bucket_s": buckets.width_ms / 1000,
+        "visits": visits.tolist(),
+        "clicks": _fit_user_types(buckets.clicks[first:], n_user_types).tolist(),
+        "other_item": [_nan_to_none(share) for share in buckets.other_item[first:].tolist()],
+        "other_order": [_nan_to_none(share) for share in buckets.other_order[first:].tolist()],
+        "events": [
+            {"at": format_timestamp(one.at_ms / 1000), "t": one.text}
+            for one in annotations
+            if one.at_ms >= start_ms
+        ],
+    }
+    if with_regret:
+        regret = buckets.cumulative_regret
+        document["regret"] = (np.zeros(len(visits)) if regret is None else regret[first:]).tolist()
+    return document
+
+
+def first_bucket_since(buckets: ClosedBuckets, since: float | None) -> int:
+    """Return the index of the first bucket that a reader lacks.
+
+    It is 0 if the reader stopped before the buckets were last widened: its buckets are narrower.
+
+    Parameters
+    ----------
+    buckets
+        The buckets.
+    since
+        The reader has all buckets that started before, in seconds since 1970; None if it has none.
+    """
+    if since is None:
+        return 0
+    since_ms = round(since * 1000)
+    widened_at_ms = buckets.start_ms + MAX_BUCKETS // 2 * buckets.width_ms
+    if buckets.is_widened and since_ms <= widened_at_ms:
+        return 0
+    n_known = -(-(since_ms - buckets.start_ms) // buckets.width_ms)  # rounded up
+    return min(max(0, n_known), len(buckets.visits))
+
+
+def _surface(surface: Surface) -> SurfaceDocument:
     return {
         "name": surface.name,
         "treatment": surface.treatment,
@@ -101,111 +172,120 @@ def _facts(surface: Surface) -> SurfaceFacts:
     }
 
 
-def _hour(totals: HourTotals, n_user_types: int) -> HourDocument:
+def _last_hour(totals: HourTotals, n_user_types: int) -> LastHourDocument:
     return {
-        "visits": fitted(totals.visits, n_user_types).tolist(),
-        "clicks": fitted(totals.clicks, n_user_types).tolist(),
-        "other_item": known_number(totals.other_item),
-        "other_order": known_number(totals.other_order),
+        "visits": _fit_user_types(totals.visits, n_user_types).tolist(),
+        "clicks": _fit_user_types(totals.clicks, n_user_types).tolist(),
+        "other_item": _nan_to_none(totals.other_item),
+        "other_order": _nan_to_none(totals.other_order),
     }
 
 
-def _now(assessment: Assessment, latest: RecentImpressions) -> list[NowDocument]:
-    equal = assessment.own > 0
-    numbers = _numbers(assessment)
-    rankings = [numbers[choice.ranking].tolist() for choice in assessment.choices]
-    shares = latest.shares_shown([tuple(ranking) for ranking in rankings], equal=equal)
-    values = assessment.treatments[assessment.own].values
-    documents = []
-    for place, (choice, ranking, share) in enumerate(zip(assessment.choices, rankings, shares, strict=True)):
-        worth = values if equal else values[place : place + 1]
-        estimate, low, high = ([end[part] for end in worth] for part in range(3))
-        document: NowDocument = {
-            "ranking": ranking,
-            "value": estimate if equal else estimate[0],
-            "lo": low if equal else low[0],
-            "hi": high if equal else high[0],
-            "p_best": None if choice.p_best is None else _interval(choice.p_best),
-            "shown": share,
-            "runner_up": None,
-        }
-        _add_runner_up(document, choice, numbers)
-        documents.append(document)
+def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[BestRankingDocument]:
+    is_equal = assessment.current_treatment > 0
+    numbers = _active_numbers(assessment)
+    rankings = [numbers[best.ranking].tolist() for best in assessment.best_rankings]
+    shares = recent.shares_shown([tuple(ranking) for ranking in rankings], is_equal=is_equal)
+    values = assessment.treatments[assessment.current_treatment].values
+    documents: list[BestRankingDocument] = []
+    for i, (best, ranking, share) in enumerate(zip(assessment.best_rankings, rankings, shares, strict=True)):
+        documents.append(
+            {
+                "ranking": ranking,
+                "value": [value.estimate for value in values] if is_equal else values[i].estimate,
+                "lo": [value.low for value in values] if is_equal else values[i].low,
+                "hi": [value.high for value in values] if is_equal else values[i].high,
+                "p_best": None if best.probability_best is None else _interval(best.probability_best),
+                "shown": share,
+                "runner_up": _runner_up(best, numbers),
+            }
+        )
     return documents
 
 
-def _add_runner_up(document: NowDocument, choice: Choice, numbers: Numbers) -> None:
-    if choice.runner_up is not None:
-        delta, low, high = choice.runner_up.delta
-        document["runner_up"] = {
-            "ranking": numbers[choice.runner_up.ranking].tolist(),
-            "delta": delta,
-            "lo": low,
-            "hi": high,
-            "by_type": choice.runner_up.by_type,
-        }
+def _runner_up(best: AssessedRanking, numbers: ItemNumbers) -> RunnerUpDocument | None:
+    if best.runner_up is None:
+        return None
+    delta, low, high = best.runner_up.delta
+    return {
+        "ranking": numbers[best.runner_up.ranking].tolist(),
+        "delta": delta,
+        "lo": low,
+        "hi": high,
+        "by_type": best.runner_up.delta_by_user_type,
+    }
 
 
-def _positions(assessment: Assessment, truth: SurfaceProblem | None) -> list[list[PositionDocument]]:
+def _positions(assessment: Assessment, problem: SurfaceProblem | None) -> list[list[PositionDocument]]:
     documents: list[list[PositionDocument]] = [
-        [{"m": one.estimate, "lo": one.low, "hi": one.high} for one in told.positions]
-        for told in assessment.estimates.user_types
+        [{"m": one.estimate, "lo": one.low, "hi": one.high} for one in estimates.positions]
+        for estimates in assessment.estimates.user_types
     ]
-    if truth is not None:
-        for row, true in zip(documents, truth.position_preferences.tolist(), strict=True):
-            for document, value in zip(row, true, strict=True):
-                document["t"] = value
+    if problem is not None:
+        for row, preferences in zip(documents, problem.position_preferences.tolist(), strict=True):
+            for document, preference in zip(row, preferences, strict=True):
+                document["t"] = preference
     return documents
 
 
-def _items(assessment: Assessment, truth: SurfaceProblem | None) -> list[list[ItemDocument]]:
-    displays = assessment.known.counts.displays_by_position  # (N, K, M)
-    looks = np.einsum(
-        "ikm,ik->im",
-        displays,
-        np.array([[one.estimate for one in told.positions] for told in assessment.estimates.user_types]),
-    ).tolist()
+def _items(assessment: Assessment, problem: SurfaceProblem | None) -> list[list[ItemDocument]]:
+    user_types = assessment.estimates.user_types
+    displays = assessment.surface_counts.counts.displays_by_position  # (N, K, M)
+    preferences = np.array([[one.estimate for one in estimates.positions] for estimates in user_types])
+    exposure = np.einsum("ikm,ik->im", displays, preferences).tolist()
     documents: list[list[ItemDocument]] = [
         [
-            {"m": one.estimate, "lo": one.low, "hi": one.high, "n": expected, "c": one.rewards}
-            for one, expected in zip(told.items, row, strict=True)
+            {"m": one.estimate, "lo": one.low, "hi": one.high, "n": looks, "c": one.rewards}
+            for one, looks in zip(estimates.items, row, strict=True)
         ]
-        for told, row in zip(assessment.estimates.user_types, looks, strict=True)
+        for estimates, row in zip(user_types, exposure, strict=True)
     ]
-    if truth is not None:
-        for items, true in zip(documents, truth.item_means.tolist(), strict=True):
-            for document, value in zip(items, true, strict=True):
-                document["t"] = value
+    if problem is not None:
+        for items, means in zip(documents, problem.item_means.tolist(), strict=True):
+            for document, mean in zip(items, means, strict=True):
+                document["t"] = mean
     return documents
 
 
-def _fair(assessment: Assessment, truth: SurfaceProblem | None) -> list[FairDocument]:
-    numbers = _numbers(assessment)
-    return [_treatment(treatment, numbers, truth) for treatment in assessment.treatments]
+def _treatments(assessment: Assessment, problem: SurfaceProblem | None) -> list[TreatmentDocument]:
+    numbers = _active_numbers(assessment)
+    return [_treatment(treatment, numbers, problem) for treatment in assessment.treatments]
 
 
-def _treatment(treatment: TreatmentValue, numbers: Numbers, truth: SurfaceProblem | None) -> FairDocument:
+def _treatment(
+    treatment: TreatmentValue, numbers: ItemNumbers, problem: SurfaceProblem | None
+) -> TreatmentDocument:
     rankings = numbers[treatment.rankings]  # (N, K)
-    told = rankings if treatment.utility is None else rankings[:1]
-    document: FairDocument = {
+    document: TreatmentDocument = {
         "treatment": treatment.treatment,
-        "rankings": told.tolist(),
-        "value": [ends.estimate for ends in treatment.values],
-        "lo": [ends.low for ends in treatment.values],
-        "hi": [ends.high for ends in treatment.values],
+        "rankings": (rankings if treatment.utility is None else rankings[:1]).tolist(),
+        "value": [value.estimate for value in treatment.values],
+        "lo": [value.low for value in treatment.values],
+        "hi": [value.high for value in treatment.values],
     }
     if treatment.utility is not None:
         document["utility"] = treatment.utility
         document["price"] = None if treatment.price is None else _interval(treatment.price)
-    if truth is not None:
-        document["true"] = [float(truth.values(ranking)[i]) for i, ranking in enumerate(rankings)]
+    if problem is not None:
+        document["true"] = [float(problem.values(ranking)[i]) for i, ranking in enumerate(rankings)]
     return document
 
 
-def _numbers(assessment: Assessment) -> Numbers:
-    """Return the numbers of the items that can be shown, which rankings are places in."""
-    return np.asarray(assessment.known.surface.active_numbers, dtype=np.intp)
+def _active_numbers(assessment: Assessment) -> ItemNumbers:
+    """Return the numbers of the active items, which the assessment's rankings are indices of."""
+    return np.asarray(assessment.surface_counts.surface.active_numbers, dtype=np.intp)
 
 
-def _interval(ends: Interval) -> IntervalDocument:
-    return cast("IntervalDocument", dict(zip(("m", "lo", "hi"), ends, strict=True)))
+def _interval(interval: Interval) -> IntervalDocument:
+    return {"m": interval.estimate, "lo": interval.low, "hi": interval.high}
+
+
+def _fit_user_types(table: Table, n_user_types: int) -> Table:
+    """Return a table with one column for each user type: zeros for those without counts yet."""
+    n_missing = max(0, n_user_types - table.shape[-1])
+    padding = np.array([(0, 0)] * (table.ndim - 1) + [(0, n_missing)])
+    return cast("Table", np.pad(table[..., :n_user_types], padding))
+
+
+def _nan_to_none(number: float) -> float | None:
+    return None if isnan(number) else number

@@ -1,4 +1,4 @@
-"""The world that counts speak for, and what is best in it."""
+"""The problem that counts estimate, and its best rankings."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,26 +11,25 @@ from banditrank.solvers.solve import solve
 from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility
 
-SOLVER_SECONDS = 0.5
-"""After which the best equal ranking so far is taken for the best."""
+_SOLVER_TIMEOUT_SECONDS = 0.5  # after which the best equal ranking so far is used
 
-Places = NDArray[np.intp]
+Rankings = NDArray[np.intp]
 
 
 def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_000) -> Problem:
-    """Return the world that counts of all items speak for, with the items that can be shown.
+    """Return the maximum likelihood estimate of the problem, with the active items.
 
-    Chances are at most 1, and a type that has not come yet is expected now and then: each is taken to have
-    come once more than it did.
+    Item means are at most 1. Arrivals are smoothed by adding one for each user type, so that user types
+    without any arrival have a positive rate.
 
     Parameters
     ----------
     surface
-        Its definition.
+        The definition.
     counts
-        Of all items there ever were.
+        Counts of all items of the surface, retired ones included.
     max_passes
-        Of the estimator; few are enough to tell which items are best.
+        Maximum number of passes of the estimator; a few are enough to find the best items.
     """
     estimates = likelihood_estimate(counts, max_passes=max_passes)
     arrivals = counts.arrivals + 1.0
@@ -42,14 +41,14 @@ def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_
     )
 
 
-def best_rankings(surface: Surface, world: Problem) -> Places:
-    """Return the best ranking for each type under the surface's treatment, shape (N, K)."""
+def best_rankings(surface: Surface, problem: Problem) -> Rankings:
+    """Return the best ranking for each user type under the surface's treatment, shape (N, K)."""
     if surface.treatment == "personalized":
-        return best_personalized_rankings(world)
-    return best_equal(world, surface.compiled_policy.utility)
+        return best_personalized_rankings(problem)
+    return best_equal_rankings(problem, surface.compiled_policy.utility)
 
 
-def best_equal(world: Problem, utility: Utility) -> Places:
-    """Return the best ranking for all types, shape (N, K), all rows the same."""
-    ranking = solve(world, utility, time_limit=SOLVER_SECONDS).ranking
-    return np.tile(np.asarray(ranking, dtype=np.intp), (world.n_user_types, 1))
+def best_equal_rankings(problem: Problem, utility: Utility) -> Rankings:
+    """Return the best ranking for all user types as equal rows, shape (N, K)."""
+    ranking = solve(problem, utility, time_limit=_SOLVER_TIMEOUT_SECONDS).ranking
+    return np.tile(np.asarray(ranking, dtype=np.intp), (problem.n_user_types, 1))

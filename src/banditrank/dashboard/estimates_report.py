@@ -1,4 +1,4 @@
-"""What was learned: how much positions and items are worth to each user type, and how sure that is."""
+"""Report of the estimated position preferences and item means of each user type, with intervals."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.engine.counts_replica import SurfaceCounts
-from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.estimators.estimates import arrival_rates
 from banditrank.estimators.intervals import likelihood_intervals
 from banditrank.estimators.likelihood import likelihood_estimate
@@ -14,7 +13,7 @@ from banditrank.estimators.likelihood import likelihood_estimate
 
 @dataclass(frozen=True, slots=True)
 class PositionEstimate:
-    """How probably users of a type look at a position."""
+    """Probability that users of a type look at a position."""
 
     position: int  # 1 is the first
     estimate: float
@@ -24,7 +23,7 @@ class PositionEstimate:
 
 @dataclass(frozen=True, slots=True)
 class ItemEstimate:
-    """How probably users of a type click an item that they look at."""
+    """Probability that users of a type click an item that they look at."""
 
     item: str
     retired: bool
@@ -32,12 +31,12 @@ class ItemEstimate:
     low: float
     high: float
     displays: int
-    rewards: float  # clicks, each weighed with what it was worth
+    rewards: float  # sum over clicks
 
 
 @dataclass(frozen=True, slots=True)
-class TypeEstimates:
-    """What was learned of a user type."""
+class UserTypeEstimates:
+    """Estimates of a user type."""
 
     user_type: str
     arrivals: int
@@ -48,43 +47,43 @@ class TypeEstimates:
 
 @dataclass(frozen=True, slots=True)
 class EstimatesReport:
-    """What was learned on a surface.
+    """Estimates of a surface.
 
     Attributes
     ----------
     surface
-        Its name.
+        Name of the surface.
     version, rounds
-        Of the counts that all this follows from, and how many rankings were counted.
+        Version of the counts, and number of rankings counted in them.
     level
-        How probably each interval holds the truth, about, once there are some tens of clicks.
+        Confidence level of the intervals; approximate, and reliable from some tens of clicks on.
     user_types
-        Each type's estimates, in the surface's order. Items include those that were retired.
+        Estimates of each user type, in the surface's order. Items include retired ones.
     """
 
     surface: str
     version: int
     rounds: int
     level: float
-    user_types: list[TypeEstimates]
+    user_types: list[UserTypeEstimates]
 
 
-def report_estimates(live: SurfaceRuntime, *, level: float = 0.95) -> EstimatesReport:
-    """Return the estimates of largest likelihood and their intervals, by the latest counts.
+def report_estimates(surface_counts: SurfaceCounts, *, level: float = 0.95) -> EstimatesReport:
+    """Return the maximum likelihood estimates of a surface with their intervals.
 
     Parameters
     ----------
-    live
-        The surface.
+    surface_counts
+        The counts.
     level
-        Of the intervals.
+        Confidence level of the intervals.
+
+    Raises
+    ------
+    InvalidInputError
+        If the level is out of range.
     """
-    return estimates_of(live.counts(), level=level)
-
-
-def estimates_of(known: SurfaceCounts, *, level: float = 0.95) -> EstimatesReport:
-    """Return the estimates and intervals by what is known of a surface."""
-    surface, counts = known.surface, known.counts
+    surface, counts = surface_counts.surface, surface_counts.counts
     intervals = likelihood_intervals(counts, level=level)
     estimates = likelihood_estimate(counts)
     shares = arrival_rates(counts).tolist()
@@ -93,27 +92,22 @@ def estimates_of(known: SurfaceCounts, *, level: float = 0.95) -> EstimatesRepor
     rewards = counts.rewards.sum(axis=2).tolist()
     user_types = []
     for i, name in enumerate(surface.user_types):
-        positions = [
-            PositionEstimate(k, *ends)
-            for k, ends in enumerate(
-                _with_ends(estimates.position_preferences[i], intervals.position_preferences[i]), start=1
-            )
-        ]
-        means = _with_ends(estimates.item_means[i], intervals.item_means[i])
+        preferences = _with_intervals(estimates.position_preferences[i], intervals.position_preferences[i])
+        means = _with_intervals(estimates.item_means[i], intervals.item_means[i])
+        positions = [PositionEstimate(k, *estimate) for k, estimate in enumerate(preferences, start=1)]
         items = [
             ItemEstimate(item, item in retired, *means[j], int(displays[i][j]), rewards[i][j])
             for j, item in enumerate(surface.items)
         ]
-        user_types.append(TypeEstimates(name, int(counts.arrivals[i]), shares[i], positions, items))
-    return EstimatesReport(surface.name, known.version, counts.rounds, intervals.level, user_types)
+        user_types.append(UserTypeEstimates(name, int(counts.arrivals[i]), shares[i], positions, items))
+    return EstimatesReport(surface.name, surface_counts.version, counts.rounds, intervals.level, user_types)
 
 
-def _with_ends(
+def _with_intervals(
     estimates: NDArray[np.float64], intervals: NDArray[np.float64]
 ) -> list[tuple[float, float, float]]:
-    """Return estimates, each with the ends of its interval; chances are at most 1, and within their own."""
-    chances = estimates.clip(0.0, 1.0).tolist()
+    """Return (estimate, low, high) of probabilities; estimates are at most 1, and in their intervals."""
     return [
-        (chance, min(low, chance), max(high, chance))
-        for chance, (low, high) in zip(chances, intervals.tolist(), strict=True)
+        (estimate, min(low, estimate), max(high, estimate))
+        for estimate, (low, high) in zip(estimates.clip(0.0, 1.0).tolist(), intervals.tolist(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Explanation of a single ranking: recomputed from the counts that it was computed from."""
+"""Explanation of a single ranking, recomputed from the counts that it was computed from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,59 +20,61 @@ from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.storage.records import DISCARDED, REWARD_UNITS
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
-_MAX_LEFT_OUT = 5
+_MAX_OMITTED = 5
+_MAX_DESCRIBED_POSITIONS = 3
 
-Places = NDArray[np.intp]
+ItemIndices = NDArray[np.intp]  # in the active items
 
-State: TypeAlias = Literal["open", "clicked", "not-clicked", "discarded", "forgotten"]
+OutcomeState: TypeAlias = Literal["open", "clicked", "not-clicked", "discarded", "forgotten"]
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeSoFar:
-    """What became of a ranking.
+class RankingOutcome:
+    """Outcome of a ranking.
 
     Attributes
     ----------
     state
-        ``open`` while feedback is awaited; ``discarded`` if its window closed and it counts for nothing;
-        ``forgotten`` if it is so old that it is only known as part of the counts.
+        ``open`` while feedback is awaited; ``discarded`` if the attribution window closed without feedback
+        and the ranking was not counted; ``forgotten`` if the outcome was pruned, and is only part of the
+        counts.
     item, reward
-        What was clicked, and what that was worth; None without a click.
+        The clicked item and the reward of the click; None without a click.
     """
 
-    state: State
+    state: OutcomeState
     item: str | None = None
     reward: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TypeBelief:
-    """What was taken for true of a user type when the ranking was chosen."""
+class UserTypeBelief:
+    """Parameters of a user type that the ranking was chosen by: a posterior sample or estimates."""
 
     user_type: str
-    weight: float  # its share of arrivals under equal treatment; 1 if it alone counts
-    position_preferences: list[float]  # first position first
-    value: float  # of the ranking to users of this type
+    weight: float  # its arrival rate under equal treatment, 1 under personalized treatment
+    position_preferences: list[float]  # in order of positions
+    value: float  # of the ranking
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedItem:
-    """An item that was shown.
+class ShownItem:
+    """An item of the ranking.
 
     Attributes
     ----------
     position
         1 is the first.
     item
-        Its name.
+        Name of the item.
     look
-        How probably the position is looked at.
+        Probability that a user looks at the position.
     mean
-        How probably the item is clicked by who looks at it.
+        Probability that a user who looks at the item clicks it.
     value
-        What it adds to the click rate there.
+        Contribution to the click rate of the ranking.
 
-    All of them are weighed over the user types that count.
+    The last three are weighted means over the user types of `Explanation.beliefs`.
     """
 
     position: int
@@ -83,19 +85,19 @@ class PlacedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutItem:
-    """An item that could have been shown.
+class OmittedItem:
+    """An active item that is not in the ranking.
 
     Attributes
     ----------
     item
-        Its name.
+        Name of the item.
     mean
-        As for items that were shown.
+        As in `ShownItem`.
     instead_of
-        The item in whose place it would have done least harm, or most good.
+        The item that it would best replace.
     gain
-        What that would have added to what is maximised; None if there is no telling.
+        Increase of the maximized utility by that; None if it is not finite.
     """
 
     item: str
@@ -106,33 +108,33 @@ class LeftOutItem:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What one ranking was made of, and why it came out as it did.
+    """Explanation of a ranking.
 
     Attributes
     ----------
     id, surface, user_type, items
-        What was shown to whom, where.
+        The ranking id, and the names of the surface, the user type and the items in order of positions.
     issued, expires
-        When it was made, and when feedback was or will be no longer accepted, in seconds since 1970.
+        When the ranking was issued, and when its attribution window closes, in seconds since 1970.
     revision, version, rounds
-        Of the surface's definition, of the counts, and how many rankings these held.
+        Versions of the surface's definition and of its counts, and number of rankings counted in them.
     policy, treatment, utility
         As defined at the time; the utility is None under personalized treatment.
     reproduced
-        Whether the same ranking comes out when it is made again from the same counts.
+        Whether recomputing the ranking from the same counts gives the same ranking.
     outcome
-        What became of it.
+        Its outcome.
     basis
-        ``draw``: the policy drew the world below, and this ranking was best in it. ``estimates``: the policy
-        has rules of its own, and the world below is what the counts said at the time.
+        ``draw``: the ranking is optimal for the posterior sample below, which the policy drew.
+        ``estimates``: the policy does not sample; below are the estimates from the counts.
     type_entered
-        Whether it mattered who asked; never under equal treatment.
+        Whether the ranking depends on the user type; never under equal treatment.
     beliefs
-        Of the user types that count: who asked, or everybody under equal treatment.
+        Parameters of the user type, or of all user types under equal treatment.
     shown, left_out
-        Why these items, and not those that came nearest.
+        The items of the ranking, and the best of the other active items.
     reason
-        The same in a sentence.
+        The explanation in a sentence.
     """
 
     id: str
@@ -148,59 +150,41 @@ class Explanation:
     treatment: str
     utility: str | None
     reproduced: bool
-    outcome: OutcomeSoFar
+    outcome: RankingOutcome
     basis: Literal["draw", "estimates"]
     type_entered: bool
-    beliefs: list[TypeBelief]
-    shown: list[PlacedItem]
-    left_out: list[LeftOutItem]
+    beliefs: list[UserTypeBelief]
+    shown: list[ShownItem]
+    left_out: list[OmittedItem]
     reason: str
 
 
 def explain(engine: Engine, ranking_id: str) -> Explanation:
-    """Return what a ranking was made of and why it came out as it did.
+    """Return the explanation of a ranking.
 
-    Raises `UnknownRankingError` for an id that was not given out here, and `PrunedError` for a ranking
-    whose counts were thrown away since (see `Surface.keep_seconds`).
+    Raises
+    ------
+    UnknownRankingError
+        If the ranking was not issued from this store.
+    PrunedError
+        If the counts or the definition that it was computed from were pruned; see `Surface.keep_seconds`.
     """
     runtime, issued = engine.issued_ranking(ranking_id)
-    snapshot = _policy_snapshot(engine, runtime, issued)
+    snapshot = _restore_snapshot(engine, runtime, issued)
     surface, impression = snapshot.surface, issued.impression
-    user_type, numbers = impression.user_type, impression.items
-    again = snapshot.recompute(user_type, nonce_of(impression.key))
-    drawn = snapshot.drawn_world(user_type, nonce_of(impression.key))
-    equal = surface.treatment == "equal"
-    utility = snapshot.surface.compiled_policy.utility if equal else UTILITARIAN
-    world = _estimated(snapshot, None if equal else user_type) if drawn is None else drawn
-    place_of = {number: place for place, number in enumerate(snapshot.numbers)}
-    places = np.array([place_of[number] for number in numbers], dtype=np.intp)
-    types = list(surface.user_types) if equal else [surface.user_types[user_type]]
-    placed, left_out = _placed(surface, world, places), _left_out(surface, world, places, utility)
-    values = (world.position_preferences * world.item_means[:, places]).sum(axis=1)
-    beliefs = [
-        TypeBelief(name, *numbers_of)
-        for name, *numbers_of in zip(
-            types,
-            world.arrival_rates.tolist(),
-            world.position_preferences.tolist(),
-            values.tolist(),
-            strict=True,
-        )
-    ]
-    reproduced, type_entered = (
-        again == numbers,
-        not equal and surface.compiled_policy.distinguishes_user_types,
-    )
-    reason = reason_for(
-        policy=surface.compiled_policy.name,
-        utility=str(utility) if equal else None,
-        user_type=types[0] if type_entered else None,
-        version=snapshot.version,
-        drawn=drawn is not None,
-        reproduced=reproduced,
-        shown=placed,
-        left_out=left_out,
-    )
+    user_type, numbers, nonce = impression.user_type, impression.items, nonce_of(impression.key)
+    is_equal = surface.treatment == "equal"
+    policy = surface.compiled_policy
+    utility = policy.utility if is_equal else UTILITARIAN
+    is_reproduced = snapshot.recompute(user_type, nonce) == numbers
+    is_type_used = not is_equal and policy.distinguishes_user_types
+    sample = snapshot.drawn_world(user_type, nonce)
+    beliefs = _estimates(snapshot, None if is_equal else user_type) if sample is None else sample
+    index_of = {number: index for index, number in enumerate(snapshot.numbers)}
+    ranking = np.array([index_of[number] for number in numbers], dtype=np.intp)
+    user_types = list(surface.user_types) if is_equal else [surface.user_types[user_type]]
+    shown = _shown_items(surface, beliefs, ranking)
+    omitted = _omitted_items(surface, beliefs, ranking, utility)
     return Explanation(
         id=ranking_id,
         surface=surface.name,
@@ -211,41 +195,58 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
         revision=snapshot.revision,
         version=snapshot.version,
         rounds=snapshot.counts.rounds,
-        policy=surface.compiled_policy.name,
+        policy=policy.name,
         treatment=surface.treatment,
-        utility=str(utility) if equal else None,
-        reproduced=reproduced,
+        utility=str(utility) if is_equal else None,
+        reproduced=is_reproduced,
         outcome=_outcome(engine, runtime, issued),
-        basis="estimates" if drawn is None else "draw",
-        type_entered=type_entered,
-        beliefs=beliefs,
-        shown=placed,
-        left_out=left_out,
-        reason=reason,
+        basis="estimates" if sample is None else "draw",
+        type_entered=is_type_used,
+        beliefs=[
+            UserTypeBelief(name, *parameters)
+            for name, *parameters in zip(
+                user_types,
+                beliefs.arrival_rates.tolist(),
+                beliefs.position_preferences.tolist(),
+                _values(beliefs, ranking).tolist(),
+                strict=True,
+            )
+        ],
+        shown=shown,
+        left_out=omitted,
+        reason=_reason(
+            policy=policy.name,
+            utility=str(utility) if is_equal else None,
+            user_type=user_types[0] if is_type_used else None,
+            version=snapshot.version,
+            is_sampled=sample is not None,
+            is_reproduced=is_reproduced,
+            shown=shown,
+            omitted=omitted,
+        ),
     )
 
 
-def _policy_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> PolicySnapshot:
-    """Return what the ranking was made from."""
+def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> PolicySnapshot:
+    """Return the snapshot that the ranking was computed from."""
+    name = runtime.surface.name
     definition = engine.store.definition(runtime.surface_id, revision=issued.revision)
     if definition is None:
-        raise PrunedError(
-            f"revision {issued.revision} of surface {runtime.surface.name} is not kept any more"
-        )
+        raise PrunedError(f"revision {issued.revision} of surface {name} was pruned")
     surface = Surface.from_definition(definition)
     try:
         replica = CountsReplica(engine.store, runtime.surface_id, surface, up_to=issued.version)
     except PrunedError as error:
         days = runtime.surface.keep_seconds / 86_400
         raise PrunedError(
-            f"the ranking cannot be explained any more: {error} (keep_seconds is {days:g} days)"
+            f"the ranking cannot be explained: {error} (keep_seconds is {days:g} days)"
         ) from None
     version, counts = replica.counts(surface, surface.active_numbers)
     return PolicySnapshot(surface, issued.revision, version, counts)
 
 
-def _estimated(snapshot: PolicySnapshot, user_type: int | None) -> DrawnWorld:
-    """Return what the counts said: of one type, or of all if there is none."""
+def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> DrawnWorld:
+    """Return the estimates from the counts, of one user type or of all."""
     estimates = likelihood_estimate(snapshot.counts)
     means = estimates.item_means.clip(0.0, 1.0)
     if user_type is None:
@@ -254,129 +255,136 @@ def _estimated(snapshot: PolicySnapshot, user_type: int | None) -> DrawnWorld:
     return DrawnWorld(np.ones(1), estimates.position_preferences[row], means[row])
 
 
-def _placed(surface: Surface, world: DrawnWorld, places: Places) -> list[PlacedItem]:
-    names, weights = surface.active_items, world.arrival_rates
-    looks = weights @ world.position_preferences  # (K,)
-    means = weights @ world.item_means[:, places]
-    values = weights @ (world.position_preferences * world.item_means[:, places])
+def _values(beliefs: DrawnWorld, ranking: ItemIndices) -> NDArray[np.float64]:
+    """Return the value of a ranking to each user type, shape (n,)."""
+    return np.asarray((beliefs.position_preferences * beliefs.item_means[:, ranking]).sum(axis=1))
+
+
+def _shown_items(surface: Surface, beliefs: DrawnWorld, ranking: ItemIndices) -> list[ShownItem]:
+    names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
+    means = beliefs.item_means[:, ranking]  # (n, K)
+    rows = zip(weights @ preferences, weights @ means, weights @ (preferences * means), strict=True)
     return [
-        PlacedItem(k + 1, names[place], float(looks[k]), float(means[k]), float(values[k]))
-        for k, place in enumerate(places.tolist())
+        ShownItem(k, names[index], float(look), float(mean), float(value))
+        for k, (index, (look, mean, value)) in enumerate(zip(ranking.tolist(), rows, strict=True), start=1)
     ]
 
 
-def _left_out(surface: Surface, world: DrawnWorld, places: Places, utility: Utility) -> list[LeftOutItem]:
-    """Return the best items that were not shown, and what each would have added where it fits best."""
-    names, weights, preferences = surface.active_items, world.arrival_rates, world.position_preferences
-    means = weights @ world.item_means  # (M,)
+def _omitted_items(
+    surface: Surface, beliefs: DrawnWorld, ranking: ItemIndices, utility: Utility
+) -> list[OmittedItem]:
+    """Return the items of largest mean that are not shown, each with its best replacement of a shown one."""
+    names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
+    means = weights @ beliefs.item_means  # (M,)
     best_first = np.argsort(-means, kind="stable").tolist()
-    taken = set(places.tolist())
-    candidates = [place for place in best_first if place not in taken][:_MAX_LEFT_OUT]
-    values = (preferences * world.item_means[:, places]).sum(axis=1)  # (n,)
+    shown = set(ranking.tolist())
+    candidates = [index for index in best_first if index not in shown][:_MAX_OMITTED]
+    values = _values(beliefs, ranking)
     present = utility.collective(weights, values)
-    left_out = []
-    for place in candidates:
+    omitted = []
+    for index in candidates:
         changed = values[:, None] + preferences * (
-            world.item_means[:, [place]] - world.item_means[:, places]
-        )  # (n, K): with the item in each position
-        gains = [utility.collective(weights, changed[:, k].clip(0.0)) - present for k in range(len(places))]
+            beliefs.item_means[:, [index]] - beliefs.item_means[:, ranking]
+        )  # (n, K): values with the item at each position
+        gains = [utility.collective(weights, changed[:, k].clip(0.0)) - present for k in range(len(ranking))]
         gains = [gain if isfinite(gain) else -np.inf for gain in gains]
         k = int(np.argmax(gains))
         gain = float(gains[k]) if isfinite(gains[k]) else None
-        left_out.append(LeftOutItem(names[place], float(means[place]), names[places[k]], gain))
-    return left_out
+        omitted.append(OmittedItem(names[index], float(means[index]), names[ranking[k]], gain))
+    return omitted
 
 
-def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> OutcomeSoFar:
+def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> RankingOutcome:
     impression = issued.impression
     outcome = engine.store.outcome(runtime.surface_id, impression.key)
     if outcome is None:
         if not runtime.has_expired(issued):
-            return OutcomeSoFar("open")
+            return RankingOutcome("open")
         if runtime.is_pruned(issued):
-            return OutcomeSoFar("forgotten")
-        return OutcomeSoFar("discarded" if runtime.surface.unreported == "discarded" else "open")
+            return RankingOutcome("forgotten")
+        return RankingOutcome("discarded" if runtime.surface.unreported == "discarded" else "open")
     if outcome == DISCARDED:
-        return OutcomeSoFar("discarded")
+        return RankingOutcome("discarded")
     if outcome.position < 0:
-        return OutcomeSoFar("not-clicked")
+        return RankingOutcome("not-clicked")
     item = runtime.surface.items[impression.items[outcome.position]]
-    return OutcomeSoFar("clicked", item, outcome.reward / REWARD_UNITS)
+    return RankingOutcome("clicked", item, outcome.reward / REWARD_UNITS)
 
 
-def reason_for(
+def _reason(
     *,
     policy: str,
     utility: str | None,
     user_type: str | None,
     version: int,
-    drawn: bool,
-    reproduced: bool,
-    shown: Sequence[PlacedItem],
-    left_out: Sequence[LeftOutItem],
+    is_sampled: bool,
+    is_reproduced: bool,
+    shown: Sequence[ShownItem],
+    omitted: Sequence[OmittedItem],
 ) -> str:
-    """Return the sentence.
+    """Return the explanation in a sentence.
 
     Parameters
     ----------
     policy
-        Its name.
+        Name of the policy.
     utility
-        What equal treatment maximises; None under personalized treatment.
+        The utility that equal treatment maximizes; None under personalized treatment.
     user_type
-        Who asked; None if that did not enter.
+        Name of the user type; None if the ranking does not depend on it.
     version
-        Of the counts.
-    drawn
-        Whether the figures are those of a world that the policy drew, or estimates.
-    reproduced
-        Whether the ranking was found again.
-    shown, left_out
-        The items, with these figures.
+        Version of the counts.
+    is_sampled
+        Whether the values are those of a posterior sample; they are estimates otherwise.
+    is_reproduced
+        Whether recomputing gives the same ranking.
+    shown, omitted
+        The items.
 
     Examples
     --------
-    >>> shown = [PlacedItem(1, "a", 0.3, 0.5, 0.15), PlacedItem(2, "b", 0.7, 0.9, 0.63)]
-    >>> print(reason_for(policy="thompson-rank", utility=None, user_type="new", version=7, drawn=True,
-    ...                  reproduced=True, shown=shown, left_out=[LeftOutItem("c", 0.4, "a", -0.03)]))
+    >>> shown = [ShownItem(1, "a", 0.3, 0.5, 0.15), ShownItem(2, "b", 0.7, 0.9, 0.63)]
+    >>> print(_reason(policy="thompson-rank", utility=None, user_type="new", version=7, is_sampled=True,
+    ...               is_reproduced=True, shown=shown, omitted=[OmittedItem("c", 0.4, "a", -0.03)]))
     in the world that thompson-rank drew from counts 7 for this ranking, users of type new look most at
     position 2 (0.70), where b stands (mean 0.90), then at position 1 (0.30): a (0.50); of the items left
     out c came nearest (0.40).
     """
-    if not reproduced:
+    if not is_reproduced:
         return (
             "made again from the same counts another ranking comes out: it was made by another version of "
             "banditrank, and the figures are this version's."
         )
+    details = _describe_shown(shown) + _describe_omitted(omitted)
     if utility is not None:
-        everybody = f"everybody who asks under counts {version} is shown this, and who asked did not enter"
+        audience = f"everybody who asks under counts {version} is shown this, and who asked did not enter"
         chosen = (
             f"it is best by the {utility} utility in the world that {policy} drew from these counts"
-            if drawn
+            if is_sampled
             else f"{policy} chose it by rules of its own and the {utility} utility; by these counts"
         )
-        link = ", where" if drawn else ""
-        return f"{everybody}: {chosen}{link} users look most at {_places(shown)}{_nearest(left_out)}."
+        link = ", where" if is_sampled else ""
+        return f"{audience}: {chosen}{link} users look most at {details}."
     source = (
         f"in the world that {policy} drew from counts {version} for this ranking,"
-        if drawn
+        if is_sampled
         else f"{policy} chose it by rules of its own; by counts {version}"
     )
     who = "users" if user_type is None else f"users of type {user_type}"
-    return f"{source} {who} look most at {_places(shown)}{_nearest(left_out)}."
+    return f"{source} {who} look most at {details}."
 
 
-def _places(shown: Sequence[PlacedItem]) -> str:
-    """Return up to three positions, the one that is looked at most first."""
-    first, *others = sorted(shown, key=lambda placed: -placed.look)[:3]
-    told = f"position {first.position} ({first.look:.2f}), where {first.item} stands (mean {first.mean:.2f})"
+def _describe_shown(shown: Sequence[ShownItem]) -> str:
+    """Return the positions that users look at most, in decreasing order."""
+    first, *others = sorted(shown, key=lambda item: -item.look)[:_MAX_DESCRIBED_POSITIONS]
+    text = f"position {first.position} ({first.look:.2f}), where {first.item} stands (mean {first.mean:.2f})"
     for other in others:
-        told += f", then at position {other.position} ({other.look:.2f}): {other.item} ({other.mean:.2f})"
-    return told
+        text += f", then at position {other.position} ({other.look:.2f}): {other.item} ({other.mean:.2f})"
+    return text
 
 
-def _nearest(left_out: Sequence[LeftOutItem]) -> str:
-    if not left_out:
+def _describe_omitted(omitted: Sequence[OmittedItem]) -> str:
+    if not omitted:
         return "; no item was left out"
-    nearest = max(left_out, key=lambda item: float("-inf") if item.gain is None else item.gain)
+    nearest = max(omitted, key=lambda item: float("-inf") if item.gain is None else item.gain)
     return f"; of the items left out {nearest.item} came nearest ({nearest.mean:.2f})"

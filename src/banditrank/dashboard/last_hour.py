@@ -1,6 +1,6 @@
-"""What came within the last hour, minute by minute.
+"""Visits, clicks and exploration of the last hour.
 
-The buckets of a series that is old are wider than an hour. What happens now is seen here.
+The buckets of an old time series are wider than an hour, so the last hour has buckets of its own.
 """
 
 from typing import NamedTuple
@@ -8,62 +8,62 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.bucket_table import BucketTable, Kinds, Numbers, shares_explored
+from banditrank.dashboard.time_buckets import BucketTable, DisplayKinds, Ints, exploration_shares
 from banditrank.storage.cells import Cells
 from banditrank.storage.records import REWARD_UNITS
 
-MINUTES = 60
-_MINUTE = 60_000  # milliseconds
+N_MINUTES = 60
+_MINUTE_MS = 60_000
 
 
 class HourTotals(NamedTuple):
-    """What came in 60 minutes, of which the last is not over.
+    """Totals of 60 minutes, the present one included.
 
     Attributes
     ----------
     visits, clicks
-        Of each type, shape (N,).
+        By user type, shape (N,). Clicks are weighted by their rewards.
     other_item, other_order
-        Shares of displays; NaN if there were none.
+        Shares of displays, as `exploration_shares` returns them.
     """
 
-    visits: Numbers
+    visits: Ints
     clicks: NDArray[np.float64]
     other_item: float
     other_order: float
 
 
 class LastHour:
-    """A ring of minutes.
+    """Ring buffer with a row of counts for each minute.
 
     Parameters
     ----------
     table
-        With a row for each minute.
+        Counts, one row for each minute.
     minutes
-        Which minute since 1970 each row is of.
+        Minute since 1970 that each row is of.
     """
 
     def __init__(self, table: BucketTable, minutes: list[int] | None = None) -> None:
         self.table = table
-        self.minutes = np.array([0] * MINUTES if minutes is None else minutes, dtype=np.int64)
+        self.minutes = np.array([0] * N_MINUTES if minutes is None else minutes, dtype=np.int64)
 
-    def add(self, at: Numbers, cells: Cells, kinds: Kinds | None) -> None:
-        """Take in cells of some times, in milliseconds since 1970."""
-        minutes = at // _MINUTE
-        recent = minutes > minutes.max() - MINUTES
-        minutes = minutes[recent]
-        rows = minutes % MINUTES
-        begun = rows[self.minutes[rows] != minutes]  # whatever stood there is of another hour
-        for table in self.table.tables:
-            table[begun] = 0
+    def add(self, at_ms: Ints, cells: Cells, kinds: DisplayKinds | None) -> None:
+        """Add each cell at a time, in milliseconds since 1970."""
+        minutes = at_ms // _MINUTE_MS
+        is_recent = minutes > minutes.max() - N_MINUTES
+        minutes = minutes[is_recent]
+        rows = minutes % N_MINUTES
+        outdated = rows[self.minutes[rows] != minutes]
+        for array in self.table.arrays:
+            array[outdated] = 0
         self.minutes[rows] = minutes
-        self.table.add(rows, cells[recent], None if kinds is None else kinds[recent])
+        self.table.add(rows, cells[is_recent], None if kinds is None else kinds[is_recent])
 
-    def totals(self, now: int) -> HourTotals:
-        """Return what came in the hour up to a time, in milliseconds since 1970."""
-        ago = now // _MINUTE - self.minutes
-        visits, rewards, kinds = (table[(ago >= 0) & (ago < MINUTES)] for table in self.table.tables)
-        other_item, other_order = shares_explored(kinds.sum(axis=0, keepdims=True))
-        clicks = rewards.sum(axis=0) / REWARD_UNITS
-        return HourTotals(visits.sum(axis=0), clicks, float(other_item[0]), float(other_order[0]))
+    def totals(self, now_ms: int) -> HourTotals:
+        """Return the totals of the hour up to a time, in milliseconds since 1970."""
+        age_minutes = now_ms // _MINUTE_MS - self.minutes
+        is_recent = (age_minutes >= 0) & (age_minutes < N_MINUTES)
+        visits, rewards, displays = (array[is_recent].sum(axis=0) for array in self.table.arrays)
+        other_item, other_order = exploration_shares(displays[None])
+        return HourTotals(visits, rewards / REWARD_UNITS, float(other_item[0]), float(other_order[0]))

@@ -1,8 +1,9 @@
-"""Worlds that the counts allow, each as often as it is probable: how sure a value or a choice is.
+"""Samples from the posterior of a surface's problem, and intervals of them.
 
-The posterior is that of ThompsonRank (`banditrank.policies.posterior`), whatever policy serves: preferences
-from its normal approximation, and means given these. Unlike ThompsonRank's own draws these are not raised
-towards exploring, so that shares of them are probabilities, and quantiles ends of intervals.
+The posterior is that of `ThompsonRank` (`banditrank.policies.posterior`), whichever policy ranks the surface:
+a normal approximation for the logits of position preferences, and gamma distributions of item means given
+these. Unlike the samples of `ThompsonRank`, these are not inflated for exploration, so that their shares
+estimate probabilities, and their quantiles bound credible intervals.
 """
 
 from dataclasses import dataclass
@@ -15,16 +16,19 @@ from banditrank.policies.posterior import start_posterior
 from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 
-_MOST_DRAWS = 400
-_FEWEST_DRAWS = 50
-_MOST_NUMBERS = 4_000_000  # that are drawn, unless the fewest draws need more
-_LARGEST_REWARD = 1.0
+MIN_SAMPLES = 50
+"""Minimum number of samples that a probability is estimated from."""
+
+MAX_ELEMENTS = 4_000_000
+"""Maximum size of arrays of samples, unless `MIN_SAMPLES` need more."""
+
+_MAX_SAMPLES = 400
+_MAX_REWARD = 1.0
 
 
 class Interval(NamedTuple):
-    """An estimate and its interval."""
+    """An estimate and the ends of its interval."""
 
     estimate: float
     low: float
@@ -32,88 +36,99 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TypeDraws:
-    """Draws of one user type's world.
+class UserTypeSamples:
+    """Posterior samples of one user type.
 
     Attributes
     ----------
-    preferences
-        Shape (D, K).
-    means
-        Shape (D, M).
+    position_preferences
+        Shape (S, K).
+    item_means
+        Shape (S, M).
     """
 
-    preferences: Floats
-    means: Floats
+    position_preferences: Floats
+    item_means: Floats
 
-    def values(self, ranking: Places) -> Floats:
-        """Return what a ranking is worth in each draw, shape (D,)."""
-        return np.asarray(np.einsum("dk,dk->d", self.preferences, self.means[:, ranking]))
+    def values(self, ranking: NDArray[np.intp]) -> Floats:
+        """Return the value of a ranking in each sample, shape (S,)."""
+        return np.asarray(np.einsum("sk,sk->s", self.position_preferences, self.item_means[:, ranking]))
 
-    def best_values(self) -> Floats:
-        """Return what the best ranking of each draw is worth in it, shape (D,)."""
-        n_positions, n_items = self.preferences.shape[1], self.means.shape[1]
-        best = np.partition(self.means, n_items - n_positions, axis=1)[:, n_items - n_positions :]
-        return np.asarray(np.einsum("dk,dk->d", np.sort(self.preferences, axis=1), np.sort(best, axis=1)))
+    def optimal_values(self) -> Floats:
+        """Return the value of each sample's own best ranking, shape (S,)."""
+        n_positions, n_items = self.position_preferences.shape[1], self.item_means.shape[1]
+        best = np.partition(self.item_means, n_items - n_positions, axis=1)[:, n_items - n_positions :]
+        preferences = np.sort(self.position_preferences, axis=1)
+        return np.asarray(np.einsum("sk,sk->s", preferences, np.sort(best, axis=1)))
 
 
-class PosteriorDraws:
-    """Draws of all user types.
+class PosteriorSamples:
+    """Posterior samples of all user types, drawn on demand.
 
     Parameters
     ----------
     counts
-        Of the items that can be shown.
+        Counts of the active items.
     seed
-        The same counts with the same seed give the same draws.
+        Seed of the samples.
 
     Attributes
     ----------
-    shares
-        Of arrivals, shape (D, N).
+    n_samples, n_items
+        Numbers S of samples and M of items.
+    arrival_rates
+        Sampled arrival rates, shape (S, N).
 
     Examples
     --------
     >>> counts = Counts.from_arrays([[[900], [900]]], [[[450], [90]]], [1800])
-    >>> draws = PosteriorDraws(counts, seed=1).of_type(0)
-    >>> draws.values(np.array([0])).mean().round(2)
+    >>> samples = PosteriorSamples(counts, seed=1).of_user_type(0)
+    >>> samples.values(np.array([0])).mean().round(2)
     np.float64(0.5)
-    >>> bool((draws.values(np.array([0])) == draws.best_values()).all())
+    >>> bool((samples.values(np.array([0])) == samples.optimal_values()).all())
     True
     """
 
     def __init__(self, counts: Counts, *, seed: int) -> None:
-        numbers = counts.n_user_types * counts.n_items
-        self.size = int(np.clip(_MOST_NUMBERS // numbers, _FEWEST_DRAWS, _MOST_DRAWS))
+        n_means = counts.n_user_types * counts.n_items
+        self.n_samples = int(np.clip(MAX_ELEMENTS // n_means, MIN_SAMPLES, _MAX_SAMPLES))
         self.n_items = counts.n_items
         self._seed = seed
-        self._kept: dict[int, TypeDraws] | None = {} if numbers * self.size <= _MOST_NUMBERS else None
-        self._posterior = start_posterior(counts, _LARGEST_REWARD)
-        self.shares = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.size)
+        self._cache: dict[int, UserTypeSamples] | None = {}
+        if n_means * self.n_samples > MAX_ELEMENTS:
+            self._cache = None
+        self._posterior = start_posterior(counts, _MAX_REWARD)
+        self.arrival_rates = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.n_samples)
 
-    def of_type(self, user_type: int) -> TypeDraws:
-        """Return the draws of one type; they are kept unless they are too many."""
-        if self._kept is None:
-            return self._drawn(user_type)
-        if user_type not in self._kept:
-            self._kept[user_type] = self._drawn(user_type)
-        return self._kept[user_type]
+    def of_user_type(self, user_type: int) -> UserTypeSamples:
+        """Return the samples of one user type; they are cached unless all together are too large."""
+        if self._cache is None:
+            return self._sample(user_type)
+        if user_type not in self._cache:
+            self._cache[user_type] = self._sample(user_type)
+        return self._cache[user_type]
 
-    def _drawn(self, user_type: int) -> TypeDraws:
+    def _sample(self, user_type: int) -> UserTypeSamples:
         i, posterior = user_type, self._posterior
         rng = np.random.default_rng([self._seed, i])
-        normals = rng.standard_normal((posterior.logits.shape[1], self.size))
+        normals = rng.standard_normal((posterior.logits.shape[1], self.n_samples))
         factor = np.tril(posterior.factors[i])
-        logits = posterior.logits[i] + np.linalg.solve(factor.T, normals).T  # (D, K)
+        logits = posterior.logits[i] + np.linalg.solve(factor.T, normals).T  # (S, K)
         preferences = np.exp(logits - logits.max(axis=1, keepdims=True))
         preferences /= preferences.sum(axis=1, keepdims=True)
         shape = posterior.prior.shape[0]
-        looks = shape / posterior.prior.means[i] + preferences @ posterior.weighted_displays[i]  # (D, M)
-        means = rng.standard_gamma(shape + posterior.weighted_rewards[i], looks.shape) / looks
-        return TypeDraws(preferences, means.clip(0.0, _LARGEST_REWARD))
+        exposure = shape / posterior.prior.means[i] + preferences @ posterior.weighted_displays[i]  # (S, M)
+        means = rng.standard_gamma(shape + posterior.weighted_rewards[i], exposure.shape) / exposure
+        return UserTypeSamples(preferences, means.clip(0.0, _MAX_REWARD))
 
 
-def interval(draws: Floats, level: float, *, holding: float) -> tuple[float, float]:
-    """Return the ends between which a share of the draws lies, wide enough to hold an estimate, too."""
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return min(low, holding), max(high, holding)
+def quantile_interval(samples: Floats, level: float, *, including: float) -> tuple[float, float]:
+    """Return the central interval that contains a share of the samples, extended to include a value.
+
+    Examples
+    --------
+    >>> quantile_interval(np.linspace(0.0, 1.0, 101), 0.5, including=0.8)
+    (0.25, 0.8)
+    """
+    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return min(low, including), max(high, including)

@@ -1,4 +1,4 @@
-"""How probable it is that a ranking is the best one for everybody: over worlds drawn from the posterior."""
+"""The probability that a ranking is the best one for all user types, from posterior samples."""
 
 import time
 from dataclasses import dataclass
@@ -8,113 +8,123 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.alternatives import all_rankings
-from banditrank.dashboard.posterior_samples import Interval, PosteriorDraws
+from banditrank.dashboard.alternatives import enumerate_rankings
+from banditrank.dashboard.posterior_samples import MAX_ELEMENTS, MIN_SAMPLES, Interval, PosteriorSamples
 from banditrank.policies.drawn_world import DrawnWorld
 from banditrank.solvers.instance import as_instance, total_value
 from banditrank.solvers.solve import solve
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Rankings = NDArray[np.intp]
 
-FEWEST_DRAWS = 50
-"""Fewer say too little: then there is no telling."""
-
-_MOST_NUMBERS = 4_000_000  # to work with at a time
-_SOLVER_SECONDS = 0.05  # for all draws together, if rankings are too many to try them all
-_GAP = 1e-4
-_TIE = 1e-9
+_SOLVER_TIMEOUT_SECONDS = 0.05  # for all samples together
+_TARGET_GAP = 1e-4
+_RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BestOfDraws:
-    """What is best for everybody in worlds that were drawn.
+class SampledOptimum:
+    """The optimum for all user types in each posterior sample.
 
     Attributes
     ----------
-    wins
-        Whether no ranking is better than the one that was asked for, shape (D,).
+    is_optimal
+        Whether the given ranking is optimal, shape (S,).
     values
-        What the best one is worth to each type, shape (D, N).
+        Values of the optimal ranking to each user type, shape (S, N).
     """
 
-    wins: NDArray[np.bool_]
+    is_optimal: NDArray[np.bool_]
     values: Floats
 
 
-def share_of(wins: NDArray[np.bool_], level: float) -> Interval:
-    """Return the share of draws that were won, and Wilson's interval of the chance behind it.
+def wilson_interval(successes: NDArray[np.bool_], level: float) -> Interval:
+    """Return the share of successes, and Wilson's score interval of their probability.
 
     Examples
     --------
-    >>> round(share_of(np.ones(400, dtype=bool), 0.95).low, 4)
+    >>> round(wilson_interval(np.ones(400, dtype=bool), 0.95).low, 4)
     0.9905
     """
-    size, share = wins.size, float(wins.mean())
-    square = NormalDist().inv_cdf((1 + level) / 2) ** 2
-    middle = share + square / (2 * size)
-    half = sqrt(square * (share * (1 - share) / size + square / (4 * size**2)))
-    low, high = ((middle + end) / (1 + square / size) for end in (-half, half))
+    n, share = successes.size, float(successes.mean())
+    z_squared = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    center = share + z_squared / (2 * n)
+    margin = sqrt(z_squared * (share * (1 - share) / n + z_squared / (4 * n**2)))
+    low, high = ((center + end) / (1 + z_squared / n) for end in (-margin, margin))
     return Interval(share, max(low, 0.0), min(high, 1.0))
 
 
-def best_of_draws(draws: PosteriorDraws, ranking: Places, utility: Utility) -> BestOfDraws | None:
-    """Return what is best for all user types in each draw, and whether a ranking is; None without telling.
+def find_sampled_optimum(
+    samples: PosteriorSamples, ranking: Rankings, utility: Utility
+) -> SampledOptimum | None:
+    """Return the optimum of each sample, and whether a ranking attains it; None if that takes too long.
 
     Parameters
     ----------
-    draws
-        Of all types.
+    samples
+        Posterior samples of all user types. Fewer are used where memory or time is short, but at least
+        `MIN_SAMPLES`.
     ranking
-        Shape (K,).
+        The ranking, shape (K,).
     utility
-        What makes a ranking better than another.
+        The utility that rankings are compared by.
     """
-    n_user_types, n_items = draws.shares.shape[1], draws.n_items
-    if n_user_types * n_items * FEWEST_DRAWS > _MOST_NUMBERS:
+    n_user_types, n_items = samples.arrival_rates.shape[1], samples.n_items
+    if n_user_types * n_items * MIN_SAMPLES > MAX_ELEMENTS:
         return None
-    rankings = all_rankings(n_items, ranking.size)
-    size = draws.size
+    rankings = enumerate_rankings(n_items, ranking.size)
+    n_samples = samples.n_samples
     if rankings is not None:
-        size = min(size, _MOST_NUMBERS // (rankings.size * n_user_types))
-        if size < FEWEST_DRAWS:
+        n_samples = min(n_samples, MAX_ELEMENTS // (rankings.size * n_user_types))
+        if n_samples < MIN_SAMPLES:
             return None
-    drawn = [draws.of_type(i) for i in range(n_user_types)]
-    preferences = np.stack([one.preferences[:size] for one in drawn], axis=1)  # (D, N, K)
-    means = np.stack([one.means[:size] for one in drawn], axis=1)  # (D, N, M)
+    by_user_type = [samples.of_user_type(i) for i in range(n_user_types)]
+    preferences = np.stack([one.position_preferences[:n_samples] for one in by_user_type], axis=1)
+    means = np.stack([one.item_means[:n_samples] for one in by_user_type], axis=1)
     if rankings is None:
-        return _by_solving(draws.shares, preferences, means, ranking, utility)
-    return _by_trying(draws.shares[:size], preferences, means, rankings, ranking, utility)
+        return _solve_samples(samples.arrival_rates, preferences, means, ranking, utility)
+    return _enumerate_samples(
+        samples.arrival_rates[:n_samples], preferences, means, rankings, ranking, utility
+    )
 
 
-def _by_trying(
-    shares: Floats, preferences: Floats, means: Floats, rankings: Places, ranking: Places, utility: Utility
-) -> BestOfDraws:
-    values = np.einsum("dik,dirk->dri", preferences, means[:, :, rankings])  # (D, R, N)
-    weights = np.repeat(shares, len(rankings), axis=0)
-    totals = utility.collectives(weights, values.reshape(-1, values.shape[2])).reshape(len(shares), -1)
-    ours = totals[:, (rankings == ranking).all(axis=1)]  # (D, 1)
-    each, best = np.arange(len(shares)), totals.argmax(axis=1)
-    return BestOfDraws(_no_worse(ours[:, 0], totals[each, best]), values[each, best])
+def _enumerate_samples(
+    arrival_rates: Floats,  # (S, N)
+    preferences: Floats,  # (S, N, K)
+    means: Floats,  # (S, N, M)
+    rankings: Rankings,  # (R, K)
+    ranking: Rankings,
+    utility: Utility,
+) -> SampledOptimum:
+    values = np.einsum("sik,sirk->sri", preferences, means[:, :, rankings])  # (S, R, N)
+    weights = np.repeat(arrival_rates, len(rankings), axis=0)
+    totals = utility.collectives(weights, values.reshape(-1, values.shape[2])).reshape(len(values), -1)
+    actual = totals[:, (rankings == ranking).all(axis=1)]  # (S, 1)
+    each, best = np.arange(len(values)), totals.argmax(axis=1)
+    return SampledOptimum(_attains(actual[:, 0], totals[each, best]), values[each, best])
 
 
-def _by_solving(
-    shares: Floats, preferences: Floats, means: Floats, ranking: Places, utility: Utility
-) -> BestOfDraws | None:
-    end = time.monotonic() + _SOLVER_SECONDS
-    wins, values = [], []
-    for weights, rho, mu in zip(shares, preferences, means, strict=True):
-        world = DrawnWorld(weights, rho, mu)
-        ours = total_value(as_instance(world), utility.compiled(), ranking)
-        left = max(end - time.monotonic(), 0.0)
-        found = solve(world, utility, time_limit=left, target_gap=_GAP, warm_start=ranking)
-        if not found.certified or time.monotonic() > end:
+def _solve_samples(
+    arrival_rates: Floats, preferences: Floats, means: Floats, ranking: Rankings, utility: Utility
+) -> SampledOptimum | None:
+    """Solve sample by sample, until one is not solved in time."""
+    deadline = time.monotonic() + _SOLVER_TIMEOUT_SECONDS
+    is_optimal, values = [], []
+    for weights, rho, mu in zip(arrival_rates, preferences, means, strict=True):
+        problem = DrawnWorld(weights, rho, mu)
+        actual = total_value(as_instance(problem), utility.compiled(), ranking)
+        time_limit = max(deadline - time.monotonic(), 0.0)
+        solution = solve(problem, utility, time_limit=time_limit, target_gap=_TARGET_GAP, warm_start=ranking)
+        if not solution.certified or time.monotonic() > deadline:
             break
-        wins.append(bool(_no_worse(np.float64(ours), np.float64(found.value))))
-        values.append(found.user_type_values)
-    return BestOfDraws(np.array(wins), np.array(values)) if len(wins) >= FEWEST_DRAWS else None
+        is_optimal.append(bool(_attains(np.float64(actual), np.float64(solution.value))))
+        values.append(solution.user_type_values)
+    if len(is_optimal) < MIN_SAMPLES:
+        return None
+    return SampledOptimum(np.array(is_optimal), np.array(values))
 
 
-def _no_worse(ours: Floats | np.float64, best: Floats | np.float64) -> NDArray[np.bool_]:
-    return np.asarray((ours == best) | (ours >= best - _TIE * np.abs(best)))
+def _attains(actual: Floats | np.float64, optimal: Floats | np.float64) -> NDArray[np.bool_]:
+    """Return whether values equal the optimum but for rounding; both may be infinite."""
+    return np.asarray((actual == optimal) | (actual >= optimal - _RELATIVE_TOLERANCE * np.abs(optimal)))

@@ -1,17 +1,24 @@
-"""The latest rankings that were given out here, and what became of them."""
+"""The latest impressions of a surface with their outcomes."""
 
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
 
-from banditrank.dashboard.document_schemas import FeedbackState, RecentDocument, ShownDocument, Why
+from banditrank.dashboard.document_schemas import (
+    FeedbackState,
+    ImpressionDocument,
+    RankingComparison,
+    ShownShareDocument,
+    format_timestamp,
+)
 from banditrank.dashboard.surface_monitor import RecentImpression, SurfaceMonitor
 from banditrank.errors import StoreError
 from banditrank.storage.records import DISCARDED, Outcome, pack_ranking
 
 
 class RecentImpressions:
-    """Tells of a surface's latest rankings; asks the store for each outcome until there is one.
+    """Documents of the latest impressions that this process issued. Not thread-safe.
+
+    Outcomes are read from the store until they are known, and cached from then on.
 
     Parameters
     ----------
@@ -22,82 +29,72 @@ class RecentImpressions:
     def __init__(self, monitor: SurfaceMonitor) -> None:
         self._monitor = monitor
         self._runtime = monitor.runtime
-        self._outcomes: dict[bytes, Outcome] = {}
+        self._outcomes: dict[bytes, Outcome] = {}  # by key of the impression
 
-    def documents(self, now: float) -> list[RecentDocument]:
-        """Return the latest rankings, the latest first, as of a time in seconds since 1970."""
+    def documents(self, now: float) -> list[ImpressionDocument]:
+        """Return the latest impressions at a time in seconds since 1970, latest first."""
         latest = list(reversed(self._monitor.recent.copy()))
         keys = [one.impression.key for one in latest]
-        known = {key: self._outcomes[key] for key in keys if key in self._outcomes}
-        store = self._runtime.store
-        with suppress(StoreError):  # then they wait; that the store is down is told elsewhere
+        outcomes = {key: self._outcomes[key] for key in keys if key in self._outcomes}
+        with suppress(StoreError):  # a health check reports it
             for key in keys:
-                if key not in known and (outcome := store.outcome(self._runtime.surface_id, key)) is not None:
-                    known[key] = outcome
-        self._outcomes = known
-        return [_document(one, known.get(one.impression.key), now) for one in latest]
+                if key not in outcomes:
+                    outcome = self._runtime.store.outcome(self._runtime.surface_id, key)
+                    if outcome is not None:
+                        outcomes[key] = outcome
+        self._outcomes = outcomes
+        return [_document(one, outcomes.get(one.impression.key), now) for one in latest]
 
-    def shares_shown(self, choices: list[tuple[int, ...]], *, equal: bool) -> list[ShownDocument | None]:
-        """Return the share of each choice among the latest rankings of its type; None if there are none.
-
-        The latest are of all types together, so there may be few or none of one.
+    def shares_shown(
+        self, rankings: list[tuple[int, ...]], *, is_equal: bool
+    ) -> list[ShownShareDocument | None]:
+        """Return the share of each ranking in the latest impressions of its user type; None without any.
 
         Parameters
         ----------
-        choices
-            A ranking for each type, or one for all types under equal treatment.
-        equal
-            Whether it is for all types.
+        rankings
+            Item numbers of a ranking for each user type, or of one for all under equal treatment.
+        is_equal
+            Whether the treatment is equal.
         """
         shown = Counter(self._monitor.shown.copy())
         n_user_types = len(self._runtime.surface.user_types)
-        by_type: Counter[int] = Counter()
-        for ranking, number in shown.items():
-            by_type[int.from_bytes(ranking[:2], "little")] += number
-        shares: list[ShownDocument | None] = []
-        for place, choice in enumerate(choices):
-            types = range(n_user_types) if equal else [place]
-            total = sum(by_type[i] for i in types)
-            ours = sum(shown[pack_ranking(i, choice)] for i in types)
-            shares.append({"share": ours / total, "of": total} if total else None)
+        totals: Counter[int] = Counter()  # by user type
+        for packed, n_impressions in shown.items():
+            totals[int.from_bytes(packed[:2], "little")] += n_impressions
+        shares: list[ShownShareDocument | None] = []
+        for index, ranking in enumerate(rankings):
+            user_types = range(n_user_types) if is_equal else [index]
+            total = sum(totals[i] for i in user_types)
+            n_shown = sum(shown[pack_ranking(i, ranking)] for i in user_types)
+            shares.append({"share": n_shown / total, "of": total} if total else None)
         return shares
 
 
-def _document(latest: RecentImpression, outcome: Outcome | None, now: float) -> RecentDocument:
-    user_type, *items = latest.impression.numbers
-    best = None if latest.best is None or user_type >= len(latest.best) else latest.best[user_type]
-    feedback = _feedback(outcome, lapsed=now * 1000 >= latest.impression.expires_at_ms)
+def _document(recent: RecentImpression, outcome: Outcome | None, now: float) -> ImpressionDocument:
+    user_type, *items = recent.impression.numbers
+    best = None if recent.best is None or user_type >= len(recent.best) else recent.best[user_type]
+    feedback = _feedback_state(outcome, has_expired=now * 1000 >= recent.impression.expires_at_ms)
     return {
-        "id": latest.ranking_id,
-        "at": format_time(latest.issued_at),
+        "id": recent.ranking_id,
+        "at": format_timestamp(recent.issued_at),
         "type": user_type,
         "ranking": items,
-        "why": _why(tuple(items), best),
+        "why": _compare(tuple(items), best),
         "tried": [] if best is None else [item for item in items if item not in best],
         "feedback": feedback,
         "item": items[outcome.position] if outcome is not None and feedback == "clicked" else None,
     }
 
 
-def _feedback(outcome: Outcome | None, *, lapsed: bool) -> FeedbackState:
+def _feedback_state(outcome: Outcome | None, *, has_expired: bool) -> FeedbackState:
     if outcome is None or outcome == DISCARDED:
-        return "unreported" if lapsed or outcome == DISCARDED else "waiting"
+        return "unreported" if has_expired or outcome == DISCARDED else "waiting"
     return "none" if outcome.position < 0 else "clicked"
 
 
-def _why(items: tuple[int, ...], best: tuple[int, ...] | None) -> Why:
-    """Return how a ranking compares with what was best; before anything was, it tries items."""
+def _compare(items: tuple[int, ...], best: tuple[int, ...] | None) -> RankingComparison:
+    """Return how a ranking differs from the best one; in its items as long as that is unknown."""
     if items == best:
         return "best"
     return "order" if best is not None and set(items) == set(best) else "item"
-
-
-def format_time(seconds: float) -> str:
-    """Return a time in seconds since 1970 as it is told.
-
-    Examples
-    --------
-    >>> format_time(1e9)
-    '2001-09-09T01:46:40.000Z'
-    """
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

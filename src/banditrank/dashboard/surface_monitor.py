@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from banditrank.dashboard.bucket_table import Standard
 from banditrank.dashboard.duty_cycle import DutyCycle
 from banditrank.dashboard.estimated_problem import best_rankings, estimated_problem
 from banditrank.dashboard.last_hour import HourTotals
 from banditrank.dashboard.surface_problem import SurfaceProblem
-from banditrank.dashboard.time_series import Buckets, Note, TimeSeries
+from banditrank.dashboard.time_buckets import ReferenceRankings
+from banditrank.dashboard.time_series import Annotation, ClosedBuckets, TimeSeries
 from banditrank.engine.due_queue import DueQueue
 from banditrank.engine.observers import IssuedImpression, SurfaceObserver
 from banditrank.engine.periodic_task import PeriodicTask
@@ -27,7 +27,7 @@ from banditrank.storage.records import Change, Impression, SavedTimeSeries
 MAX_RECENT = 20
 MAX_SHOWN = 1000
 _MAX_PASSES = 200  # of the estimator
-_MAX_NAMES_LISTED = 3  # in a note, which is saved with the time series
+_MAX_NAMES_LISTED = 3  # in an annotation, which is saved with the time series
 _MAX_SHARE_OF_TIME = 0.02  # that finding the best rankings may take
 _GATHERING_SECONDS = 0.25  # batch window for changes of surfaces
 _COMMIT_GRACE_SECONDS = 1.0  # after the end of a bucket, for commits of other processes
@@ -104,7 +104,7 @@ class SurfaceMonitor(SurfaceObserver):
         self._restore(runtime.store.time_series(runtime.surface_id))
         self._catch_up()
         if runtime.version > 0:
-            self._add_note("service started")
+            self._annotate("service started")
         on_due(self)
 
     # Events of the surface
@@ -127,8 +127,8 @@ class SurfaceMonitor(SurfaceObserver):
         self._on_due(self)
 
     def on_definition(self, before: Surface, after: Surface) -> None:
-        """Note what was changed."""
-        self._add_note(_difference(before, after))
+        """Annotate the time series with what was changed."""
+        self._annotate(_difference(before, after))
         with self._lock:
             self._series.fold()  # earlier changes are compared with the earlier problem
             self._set_surface(after)
@@ -144,20 +144,24 @@ class SurfaceMonitor(SurfaceObserver):
 
     # Time series
 
-    def series(self) -> tuple[Buckets, list[Note]]:
-        """Return the closed buckets of the time series, and the notes."""
+    def series(self) -> tuple[ClosedBuckets, list[Annotation]]:
+        """Return the closed buckets of the time series, and the annotations."""
         self._catch_up()
         now = self._clock()
         with self._lock:
-            notes = [note for note in self._series.notes if note.at <= now * 1000]  # a clock may be ahead
-            return self._series.closed(int((now - _COMMIT_GRACE_SECONDS) * 1000)), notes
+            annotations = [
+                one
+                for one in self._series.annotations
+                if one.at_ms <= now * 1000  # a clock may be ahead
+            ]
+            return self._series.closed_buckets(int((now - _COMMIT_GRACE_SECONDS) * 1000)), annotations
 
     def last_hour(self) -> tuple[float | None, HourTotals]:
         """Return the start of the time series in seconds since 1970, and the totals of the last hour."""
         self._catch_up()
         with self._lock:
-            totals = self._series.last_hour(int(self._clock() * 1000))
-            return None if self._series.began is None else self._series.began / 1000, totals
+            start_ms, totals = self._series.start_ms, self._series.last_hour(int(self._clock() * 1000))
+            return None if start_ms is None else start_ms / 1000, totals
 
     def _add(self, change: Change) -> None:
         """Add a change if it is the next one; the caller holds the lock."""
@@ -190,9 +194,9 @@ class SurfaceMonitor(SurfaceObserver):
             self._series_version = self._saved_version = saved.version
         return True
 
-    def _add_note(self, text: str) -> None:
+    def _annotate(self, text: str) -> None:
         with self._lock:
-            self._series.note(int(self._clock() * 1000), text)
+            self._series.annotate(int(self._clock() * 1000), text)
 
     # Best rankings
 
@@ -208,9 +212,9 @@ class SurfaceMonitor(SurfaceObserver):
             problem = estimated_problem(surface, latest.counts, max_passes=_MAX_PASSES)
             rankings = best_rankings(surface, problem)
             numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]
-            standard = Standard(numbers, len(surface.items))
+            reference = ReferenceRankings(numbers, len(surface.items))
         with self._lock:
-            self._series.compare_with(standard)
+            self._series.set_reference(reference)
         self.best = tuple(map(tuple, numbers.tolist()))
         self._compared = latest.revision, latest.version
 
@@ -231,7 +235,7 @@ class SurfaceMonitor(SurfaceObserver):
     def _set_surface(self, surface: Surface) -> None:
         if self._problem is not None:
             self._surface_problem = SurfaceProblem(self._problem, surface)
-            self._series.given_up = self._surface_problem.given_up
+            self._series.regret_of = self._surface_problem.regret
 
 
 class SurfaceMonitors:
@@ -273,7 +277,13 @@ class SurfaceMonitors:
         )
 
     def of(self, runtime: SurfaceRuntime) -> SurfaceMonitor:
-        """Return the monitor of a surface."""
+        """Return the monitor of a surface.
+
+        Raises
+        ------
+        TypeError
+            If the engine was created without these monitors.
+        """
         observer = runtime.observer
         if not isinstance(observer, SurfaceMonitor):
             raise TypeError(f"surface {runtime.surface.name} is not monitored")

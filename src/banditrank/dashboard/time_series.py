@@ -1,16 +1,16 @@
-"""How a surface fared over time: a series of buckets, folded from its changes.
+"""Time series of a surface, in a bounded number of buckets.
 
-There are never more than `MAX_BUCKETS`. When time goes on beyond the last, buckets become twice as wide,
-each the sum of two. So the series covers all the time since the first change, at any age, in bounded room.
+At most `MAX_BUCKETS` buckets cover all the time since the first change. When time passes the end of the last
+one, adjacent buckets are merged, and all become twice as wide.
 
-A change that lies beyond the last bucket may be of a clock that is ahead. It is held in buckets of its own,
-and the series becomes wider only when time has gone on from there for a trial of an hour, or further ahead.
-If an earlier time comes before that, the clock was set right: what was held is counted at that time. So are
-the first changes of all, if an earlier time comes within an hour. Being asked by a clock that is ahead
-changes nothing.
+The clock of a process may be ahead. A change after the last bucket is therefore counted in provisional
+buckets. They are merged into the series once later changes confirm them: a change an hour after the first
+provisional one, or beyond the last provisional bucket. An earlier change shows instead that the clock was
+ahead; the provisional counts are then added at the time of that change. The first changes of a series are
+provisional, too. Reading the series at a wrong time changes nothing.
 
-The fold depends on the changes alone, whoever folds them, but for what displays are compared with
-(`Standard`): whatever was best when a change came in, by the estimates of the process that looked.
+Processes that fold the same changes get the same series, except for the comparison of displays with the best
+rankings: each process compares with the `ReferenceRankings` that it has when it folds a change.
 """
 
 import json
@@ -23,287 +23,298 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard.bucket_table import BucketTable, Standard, shares_explored, table_size
-from banditrank.dashboard.last_hour import MINUTES, HourTotals, LastHour
-from banditrank.dashboard.time_buckets import MAX_BUCKETS, TimeBuckets
+from banditrank.dashboard.last_hour import N_MINUTES, HourTotals, LastHour
+from banditrank.dashboard.time_buckets import (
+    MAX_BUCKETS,
+    BucketTable,
+    Ints,
+    ReferenceRankings,
+    TimeBuckets,
+    exploration_shares,
+)
 from banditrank.storage.cells import CELL, Cells, decode_cells
 from banditrank.storage.records import REWARD_UNITS
 
-MAX_NOTES = 50
+MAX_ANNOTATIONS = 50
 
-_WITHOUT_LAST_HOUR, _WITHOUT_AHEAD, _FORMAT = _FORMATS = (1, 2, 3)  # all can be read
-_TRIAL = 3_600_000  # milliseconds, at most: half of the buckets
-_SKEW = 60_000  # milliseconds by which clocks of replicas differ
-_PENDING = 256  # changes that are folded at once: one at a time would take as long each
+_BUCKETS_ONLY, _WITH_LAST_HOUR, _WITH_PROVISIONAL = _FORMATS = (1, 2, 3)  # of saved series
+_MAX_TRIAL_MS = 3_600_000  # for which buckets are provisional; less if buckets are narrow
+_CLOCK_SKEW_MS = 60_000  # by which clocks of processes normally differ
+_MAX_PENDING = 256  # changes; folding many at once takes little longer than folding one
 
 Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-GivenUp: TypeAlias = Callable[[Cells], float]
+RegretFunction: TypeAlias = Callable[[Cells], float]
 
 
-class Note(NamedTuple):
-    """Something that happened to a surface."""
+class Annotation(NamedTuple):
+    """An event in the history of a surface, for charts."""
 
-    at: int  # milliseconds since 1970
+    at_ms: int  # since 1970
     text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Buckets:
-    """Buckets that are closed, oldest first.
+class ClosedBuckets:
+    """Buckets that have ended, oldest first.
 
     Attributes
     ----------
-    start, width
-        Of the first, in milliseconds since 1970, and of each.
-    doubled
-        Whether buckets were narrower once.
+    start_ms, width_ms
+        Start of the first bucket in milliseconds since 1970, and width of each.
+    is_widened
+        Whether buckets were narrower before.
     visits, clicks
-        Of each type, shape (B, N); clicks are weighed with what they were worth.
+        By user type, shape (B, N). Clicks are weighted by their rewards.
     other_item, other_order
-        Shares of displays that showed an item that is not in the best ranking, or one of its items at
-        another position, shape (B,); NaN where there were none to compare.
-    regret
-        What was given up since the first bucket, shape (B,); None if the truth is not known.
+        Shares of displays of an item that is not in the best ranking, and of one of its items at another
+        position, shape (B,); NaN for buckets without compared displays.
+    cumulative_regret
+        Regret since the first bucket, shape (B,); None if the problem is unknown.
     """
 
-    start: int
-    width: int
-    doubled: bool
-    visits: Numbers
+    start_ms: int
+    width_ms: int
+    is_widened: bool
+    visits: Ints
     clicks: Floats
     other_item: Floats
     other_order: Floats
-    regret: Floats | None
+    cumulative_regret: Floats | None
 
 
 class TimeSeries:
-    """The series of one surface. Whoever uses it sees to it that nobody else does at the same time.
+    """Time series of one surface. Not thread-safe.
 
     Parameters
     ----------
-    width
-        Of the first buckets, in milliseconds.
+    width_ms
+        Initial width of the buckets.
     n_user_types
-        To begin with; more may come.
+        Initial number of user types.
 
     Attributes
     ----------
-    given_up
-        Returns what a change gave up by not showing what is best, where the truth is known.
-    notes
-        What happened, oldest first.
+    regret_of
+        Returns the regret of a change, if the problem is known.
+    annotations
+        The latest annotations, oldest first.
 
     Examples
     --------
     >>> from banditrank.storage.cells import encode_cells
     >>> from banditrank.storage.records import Event, Outcome, Impression, pack_ranking
-    >>> shown = Impression(1, b"", pack_ranking(0, (4, 2)))
+    >>> impression = Impression(1, b"", pack_ranking(0, (4, 2)))
     >>> time_series = TimeSeries(1000, n_user_types=1)
-    >>> time_series.add(5000, encode_cells([Event(shown, Outcome(1, REWARD_UNITS))]))
-    >>> time_series.add(6500, encode_cells([Event(shown, Outcome(-1, 0))]))
-    >>> closed = time_series.closed(7000)
-    >>> closed.start, closed.visits.tolist(), closed.clicks.tolist()
+    >>> time_series.add(5000, encode_cells([Event(impression, Outcome(1, REWARD_UNITS))]))
+    >>> time_series.add(6500, encode_cells([Event(impression, Outcome(-1, 0))]))
+    >>> closed = time_series.closed_buckets(7000)
+    >>> closed.start_ms, closed.visits.tolist(), closed.clicks.tolist()
     (5000, [[1], [1]], [[1.0], [0.0]])
     """
 
-    def __init__(self, width: int, *, n_user_types: int) -> None:
-        self._first_width = width
+    def __init__(self, width_ms: int, *, n_user_types: int) -> None:
+        self._initial_width_ms = width_ms
         self._n_user_types = n_user_types
         self._buckets: TimeBuckets | None = None
-        self._ahead: TimeBuckets | None = None
-        self._last_hour = LastHour(BucketTable.empty(MINUTES, n_user_types))
-        self._regret_known = False
-        self._standard: Standard | None = None
+        self._provisional: TimeBuckets | None = None
+        self._last_hour = LastHour(BucketTable.empty(N_MINUTES, n_user_types))
+        self._has_regret = False
+        self._reference: ReferenceRankings | None = None
         self._pending: list[tuple[int, bytes]] = []
-        self.given_up: GivenUp | None = None
-        self.notes: list[Note] = []
+        self.regret_of: RegretFunction | None = None
+        self.annotations: list[Annotation] = []
 
-    def add(self, at: int, cells: bytes) -> None:
-        """Take in a change that was committed at a time: milliseconds since 1970, 0 if that is not known."""
-        if at > 0 and cells:
-            self._pending.append((at, cells))
-            if len(self._pending) >= _PENDING:
+    def add(self, committed_at_ms: int, cells: bytes) -> None:
+        """Add a change of the counts; it is ignored if its time is unknown (0)."""
+        if committed_at_ms > 0 and cells:
+            self._pending.append((committed_at_ms, cells))
+            if len(self._pending) >= _MAX_PENDING:
                 self.fold()
 
-    def compare_with(self, standard: Standard) -> None:
-        """Compare displays with this from now on."""
+    def set_reference(self, reference: ReferenceRankings) -> None:
+        """Compare the displays of later changes with these rankings."""
         self.fold()
-        self._standard = standard
+        self._reference = reference
 
-    def note(self, at: int, text: str) -> None:
-        """Remember what happened."""
-        self.notes = [*self.notes, Note(at, text)][-MAX_NOTES:]
+    def annotate(self, at_ms: int, text: str) -> None:
+        """Add an annotation."""
+        self.annotations = [*self.annotations, Annotation(at_ms, text)][-MAX_ANNOTATIONS:]
 
     @property
-    def rankings(self) -> NDArray[np.intp] | None:
-        """The best rankings that displays are compared with, if there are any."""
-        return None if self._standard is None else self._standard.rankings
-
-    def closed(self, now: int) -> Buckets:
-        """Return the buckets that ended at a time, in milliseconds since 1970, or before."""
+    def start_ms(self) -> int | None:
+        """Start of the first bucket, in milliseconds since 1970; None without any change."""
         self.fold()
-        buckets, ahead = self._buckets, self._ahead
+        return None if self._buckets is None else self._buckets.start_ms
+
+    def closed_buckets(self, now_ms: int) -> ClosedBuckets:
+        """Return the buckets that have ended at a time, in milliseconds since 1970."""
+        self.fold()
+        buckets, provisional = self._buckets, self._provisional
         if buckets is None:
-            buckets = TimeBuckets.empty(now, self._first_width, n_user_types=self._n_user_types)
-            buckets.start = now
-        elif now > buckets.end or (ahead is not None and now >= ahead.start):
-            buckets = buckets.copy()  # the time of asking may be wrong, too: it changes nothing
-            if ahead is not None and now >= ahead.start:
-                buckets.absorb(ahead)
-            buckets.widen(now - 1)  # the last that ended lies before
-        number = max(0, (now - buckets.start) // buckets.width)
+            buckets = TimeBuckets.empty(now_ms, self._initial_width_ms, n_user_types=self._n_user_types)
+            buckets.start_ms = now_ms
+        elif now_ms > buckets.end_ms or (provisional is not None and now_ms >= provisional.start_ms):
+            buckets = buckets.copy()  # the reader's clock may be ahead, too
+            if provisional is not None and now_ms >= provisional.start_ms:
+                buckets.merge(provisional)
+            buckets.widen(now_ms - 1)  # a bucket that ends now has ended
+        n_closed = max(0, (now_ms - buckets.start_ms) // buckets.width_ms)
         table = buckets.table
-        other_item, other_order = shares_explored(table.kinds[:number])
-        return Buckets(
-            start=buckets.start,
-            width=buckets.width,
-            doubled=buckets.width > self._first_width,
-            visits=table.visits[:number].copy(),
-            clicks=table.rewards[:number] / REWARD_UNITS,
+        other_item, other_order = exploration_shares(table.displays[:n_closed])
+        return ClosedBuckets(
+            start_ms=buckets.start_ms,
+            width_ms=buckets.width_ms,
+            is_widened=buckets.width_ms > self._initial_width_ms,
+            visits=table.visits[:n_closed].copy(),
+            clicks=table.rewards[:n_closed] / REWARD_UNITS,
             other_item=other_item,
             other_order=other_order,
-            regret=np.cumsum(buckets.regret[:number]) if self._regret_known else None,
+            cumulative_regret=np.cumsum(buckets.regret[:n_closed]) if self._has_regret else None,
         )
 
-    def last_hour(self, now: int) -> HourTotals:
-        """Return what came in the hour up to a time, in milliseconds since 1970."""
+    def last_hour(self, now_ms: int) -> HourTotals:
+        """Return the totals of the hour up to a time, in milliseconds since 1970."""
         self.fold()
-        return self._last_hour.totals(now)
-
-    @property
-    def began(self) -> int | None:
-        """When the first bucket begins, in milliseconds since 1970; None if nothing came yet."""
-        self.fold()
-        return None if self._buckets is None else self._buckets.start
+        return self._last_hour.totals(now_ms)
 
     # Folding
 
     def fold(self) -> None:
-        """Fold the changes that are waiting."""
+        """Add the pending changes to the buckets."""
         if not self._pending:
             return
         pending, self._pending = self._pending, []
         begin = 0
-        for place, (at, _) in enumerate(pending):
-            if not self._takes(at):
-                self._fold_into_current(pending[begin:place])
-                begin = place
-                if not self._takes(at):  # which may depend on what was folded just now
-                    self._move_to(at)
-        self._fold_into_current(pending[begin:])
+        for index, (at_ms, _) in enumerate(pending):
+            if not self._accepts(at_ms):
+                self._add_to_current(pending[begin:index])
+                begin = index
+                if not self._accepts(at_ms):  # which may depend on the changes added just now
+                    self._switch_buckets(at_ms)
+        self._add_to_current(pending[begin:])
 
     @property
     def _current(self) -> TimeBuckets | None:
-        return self._buckets if self._ahead is None else self._ahead
+        return self._buckets if self._provisional is None else self._provisional
 
-    def _takes(self, at: int) -> bool:
+    def _accepts(self, at_ms: int) -> bool:
         """Return whether a change at a time belongs to the current buckets as they are."""
         current = self._current
-        if current is None or at >= current.end:
+        if current is None or at_ms >= current.end_ms:
             return False
-        if at < current.opened - _SKEW:
-            return current.latest - current.opened >= self._trial(current)
-        return current is self._buckets or at - current.opened < self._trial(current)
+        if at_ms < current.first_change_ms - _CLOCK_SKEW_MS:
+            return current.last_visit_ms - current.first_change_ms >= self._trial_ms(current)
+        return current is self._buckets or at_ms - current.first_change_ms < self._trial_ms(current)
 
-    def _move_to(self, at: int) -> None:
-        """Have current buckets that take a change at a time."""
-        wrong: TimeBuckets | None = None
+    def _switch_buckets(self, at_ms: int) -> None:
+        """Make those buckets the current ones that a change at a time belongs to."""
+        misdated: TimeBuckets | None = None
         current = self._current
-        if current is not None and at < current.opened - _SKEW:  # the clock was ahead till now
-            wrong = current
-            if self._ahead is None:
+        if current is not None and at_ms < current.first_change_ms - _CLOCK_SKEW_MS:
+            misdated = current  # by a clock that was ahead
+            if self._provisional is None:
                 self._buckets = None
-        elif self._buckets is not None and self._ahead is not None:  # time went on from there
-            self._buckets.absorb(self._ahead)
-        self._ahead = None
+        elif self._buckets is not None and self._provisional is not None:
+            self._buckets.merge(self._provisional)  # later changes confirm them
+        self._provisional = None
         if self._buckets is None:
-            self._buckets = self._new_buckets(at)
-        elif at >= self._buckets.end:
-            self._ahead = self._new_buckets(at)
-        if wrong is not None and self._current is not None:
-            self._current.absorb_at(wrong, at)
+            self._buckets = self._new_buckets(at_ms)
+        elif at_ms >= self._buckets.end_ms:
+            self._provisional = self._new_buckets(at_ms)
+        if misdated is not None and self._current is not None:
+            self._current.merge_at(misdated, at_ms)
 
-    def _new_buckets(self, at: int) -> TimeBuckets:
-        width, origin = self._first_width, 0
+    def _new_buckets(self, at_ms: int) -> TimeBuckets:
+        width_ms, origin_ms = self._initial_width_ms, 0
         if self._buckets is not None:
-            width, origin = self._buckets.width, self._buckets.start
-        return TimeBuckets.empty(at, width, n_user_types=self._n_user_types, origin=origin)
+            width_ms, origin_ms = self._buckets.width_ms, self._buckets.start_ms
+        return TimeBuckets.empty(at_ms, width_ms, n_user_types=self._n_user_types, origin_ms=origin_ms)
 
     @staticmethod
-    def _trial(buckets: TimeBuckets) -> int:
-        return min(_TRIAL, MAX_BUCKETS // 2 * buckets.width)
+    def _trial_ms(buckets: TimeBuckets) -> int:
+        return min(_MAX_TRIAL_MS, MAX_BUCKETS // 2 * buckets.width_ms)
 
-    def _fold_into_current(self, changes: list[tuple[int, bytes]]) -> None:
+    def _add_to_current(self, changes: list[tuple[int, bytes]]) -> None:
         if not changes or self._current is None:
             return
         times, parts = zip(*changes, strict=True)
         cells = decode_cells(b"".join(parts))
-        at = np.repeat(np.array(times, dtype=np.int64), [len(part) // CELL.itemsize for part in parts])
-        kinds = None if self._standard is None else self._standard.kinds_of(cells)
-        self._current.add(at, cells, kinds)
-        self._last_hour.add(at, cells, kinds)
-        if self.given_up is not None:
-            self._regret_known = True
+        at_ms = np.repeat(np.array(times, dtype=np.int64), [len(part) // CELL.itemsize for part in parts])
+        kinds = None if self._reference is None else self._reference.classify(cells)
+        self._current.add(at_ms, cells, kinds)
+        self._last_hour.add(at_ms, cells, kinds)
+        if self.regret_of is not None:
+            self._has_regret = True
             for time, part in zip(times, parts, strict=True):
-                self._current.add_regret(time, self.given_up(decode_cells(part)))
+                self._current.add_regret(time, self.regret_of(decode_cells(part)))
 
-    # Keeping
+    # Encoding
 
     def to_bytes(self) -> bytes:
-        """Return all of it, to be kept beside the counts."""
+        """Return the series encoded, to be saved."""
         self.fold()
-        rankings = self.rankings
-        series = [one for one in (self._buckets, self._ahead) if one is not None]
-        head = {
-            "format": _WITHOUT_AHEAD if self._ahead is None else _FORMAT,  # earlier versions read the one
-            "start": None if self._buckets is None else self._buckets.start,
-            "width": self._first_width if self._buckets is None else self._buckets.width,
-            "first_width": self._first_width,
-            "n_user_types": self._n_user_types if self._buckets is None else self._buckets.n_user_types,
-            "n_user_types_last_hour": self._last_hour.table.visits.shape[1],
+        buckets, provisional, reference = self._buckets, self._provisional, self._reference
+        header = {
+            # Earlier releases read series without provisional buckets.
+            "format": _WITH_LAST_HOUR if provisional is None else _WITH_PROVISIONAL,
+            "start": None if buckets is None else buckets.start_ms,
+            "width": self._initial_width_ms if buckets is None else buckets.width_ms,
+            "first_width": self._initial_width_ms,
+            "n_user_types": self._n_user_types if buckets is None else buckets.table.n_user_types,
+            "n_user_types_last_hour": self._last_hour.table.n_user_types,
             "minutes": self._last_hour.minutes.tolist(),
-            "regret_known": self._regret_known,
-            "rankings": None if rankings is None else rankings.tolist(),
-            "n_items": None if self._standard is None else self._standard.n_items,
-            "notes": self.notes,
-            "opened": [one.opened for one in series],
+            "regret_known": self._has_regret,
+            "rankings": None if reference is None else reference.rankings.tolist(),
+            "n_items": None if reference is None else reference.n_items,
+            "notes": self.annotations,
+            "opened": [one.first_change_ms for one in (buckets, provisional) if one is not None],
         }
-        raw = self._last_hour.table.to_bytes()
-        raw = (self._buckets or self._new_buckets(0)).to_bytes() + raw
-        if self._ahead is not None:
-            head |= {"ahead_start": self._ahead.start, "n_user_types_ahead": self._ahead.n_user_types}
-            raw += self._ahead.to_bytes()
-        text = json.dumps(head).encode()
-        return zlib.compress(struct.pack("<I", len(text)) + text + raw, level=1)
+        values = (buckets or self._new_buckets(0)).to_bytes() + self._last_hour.table.to_bytes()
+        if provisional is not None:
+            header["ahead_start"] = provisional.start_ms
+            header["n_user_types_ahead"] = provisional.table.n_user_types
+            values += provisional.to_bytes()
+        text = json.dumps(header).encode()
+        return zlib.compress(struct.pack("<I", len(text)) + text + values, level=1)
 
-    def restore(self, kept: bytes) -> None:
-        """Go on from what was kept, unless this version cannot read it."""
-        raw = zlib.decompress(kept)
+    def restore(self, data: bytes) -> None:
+        """Continue from a saved series; one of a later, unknown format is ignored."""
+        raw = zlib.decompress(data)
         (size,) = struct.unpack_from("<I", raw)
-        head = json.loads(raw[4 : 4 + size])
-        if head["format"] not in _FORMATS:
+        header = json.loads(raw[4 : 4 + size])
+        if header["format"] not in _FORMATS:
             return
         self._pending = []
-        self._first_width, self._n_user_types = head["first_width"], head["n_user_types"]
-        self._regret_known = head["regret_known"]
-        self.notes = [Note(*note) for note in head["notes"]]
-        if head["rankings"] is not None:
-            self._standard = Standard(np.array(head["rankings"], dtype=np.intp), head["n_items"])
-        start, width = head["start"], head["width"]
-        opened = head.get("opened", [start])
-        numbers = np.frombuffer(raw[4 + size :], dtype="<i8")
-        end = TimeBuckets.size(self._n_user_types)
-        buckets, numbers = numbers[:end], numbers[end:]
-        self._buckets = self._ahead = None
-        if start is not None:
-            self._buckets = TimeBuckets.from_numbers(opened[0], start, width, buckets, self._n_user_types)
-        if head["format"] != _WITHOUT_LAST_HOUR:
-            n = head["n_user_types_last_hour"]
-            end = table_size(MINUTES, n)
-            self._last_hour = LastHour(BucketTable.from_numbers(numbers[:end], MINUTES, n), head["minutes"])
-            numbers = numbers[end:]
-        if head["format"] == _FORMAT:
-            self._ahead = TimeBuckets.from_numbers(
-                opened[1], head["ahead_start"], width, numbers, head["n_user_types_ahead"]
+        self._initial_width_ms, self._n_user_types = header["first_width"], header["n_user_types"]
+        self._has_regret = header["regret_known"]
+        self.annotations = [Annotation(*annotation) for annotation in header["notes"]]
+        if header["rankings"] is not None:
+            rankings = np.array(header["rankings"], dtype=np.intp)
+            self._reference = ReferenceRankings(rankings, header["n_items"])
+        start_ms, width_ms = header["start"], header["width"]
+        first_changes_ms = header.get("opened", [start_ms])
+        values = np.frombuffer(raw[4 + size :], dtype="<i8")
+        end = TimeBuckets.n_values(self._n_user_types)
+        buckets, values = values[:end], values[end:]
+        self._buckets = self._provisional = None
+        if start_ms is not None:
+            self._buckets = TimeBuckets.from_values(
+                buckets,
+                first_change_ms=first_changes_ms[0],
+                start_ms=start_ms,
+                width_ms=width_ms,
+                n_user_types=self._n_user_types,
+            )
+        if header["format"] != _BUCKETS_ONLY:
+            n_user_types = header["n_user_types_last_hour"]
+            end = BucketTable.n_values(N_MINUTES, n_user_types)
+            table = BucketTable.from_values(values[:end], N_MINUTES, n_user_types)
+            self._last_hour, values = LastHour(table, header["minutes"]), values[end:]
+        if header["format"] == _WITH_PROVISIONAL:
+            self._provisional = TimeBuckets.from_values(
+                values,
+                first_change_ms=first_changes_ms[1],
+                start_ms=header["ahead_start"],
+                width_ms=width_ms,
+                n_user_types=header["n_user_types_ahead"],
             )

@@ -1,4 +1,4 @@
-"""What personalized and equal treatment give each user type and each item, by what was learned so far."""
+"""Report of the values and exposures under personalized and equal treatment, by the estimates."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -7,27 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.dashboard.estimated_problem import estimated_problem
+from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.engine.surface import Surface
-from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.equality import equality_report
 from banditrank.solvers.solve import solve
 from banditrank.statistics.counts import Counts
 
-SOLVER_SECONDS = 2.0
+SOLVER_TIMEOUT_SECONDS = 2.0
 """After which the best equal ranking so far is reported, with its gap."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class TypeTreatment:
-    """What both treatments give a user type: values are estimated click rates."""
+class UserTypeTreatment:
+    """Values of both treatments to a user type; values are estimated click rates."""
 
     user_type: str
     arrival_rate: float
-    personalized_ranking: list[str]  # first position first
+    personalized_ranking: list[str]  # in order of positions
     personalized_value: float
     equal_value: float
     share_lost: float  # by equal treatment
@@ -35,7 +35,7 @@ class TypeTreatment:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How much of all displays, and of all looks, an item gets."""
+    """An item's shares of all displays, and of all looks."""
 
     displays: float
     looks: float
@@ -43,7 +43,7 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class ItemTreatment:
-    """How much an item is shown and looked at: so far, and if users were treated as estimates say is best."""
+    """Exposure of an item: so far, and with the best rankings of either treatment."""
 
     item: str
     retired: bool
@@ -54,28 +54,31 @@ class ItemTreatment:
 
 @dataclass(frozen=True, slots=True)
 class TreatmentReport:
-    """What equality costs, and whom.
+    """Values of both treatments, and the price of equality.
 
     Attributes
     ----------
-    surface, version, rounds
-        Whose, and of which counts it follows.
+    surface
+        Name of the surface.
+    version, rounds
+        Version of the counts, and number of rankings counted in them.
     treatment
-        The one in force.
+        The surface's own treatment.
     utility
-        What the equal ranking maximises: the surface's utility, utilitarian if its treatment is personalized.
+        The utility that the equal ranking maximizes: the surface's own, or the utilitarian one if its
+        treatment is personalized.
     personalized_total, equal_total
-        The estimated click rates over all users.
+        Estimated click rates over all users.
     price_of_equality
-        The share of the personalized total that equal treatment does not give.
+        Share of the personalized total that equal treatment loses.
     equal_ranking
-        First position first.
+        Item names, in order of positions.
     certified
-        Whether no ranking is better, by the estimates.
+        Whether the ranking is proven optimal for the estimates.
     gap
-        By how much another ranking could be better at most, as a share; None if that is not known.
+        Upper bound of the relative improvement by any other ranking; None if there is none.
     user_types, items
-        In the surface's order; items include those that were retired.
+        In the surface's order; items include retired ones.
     """
 
     surface: str
@@ -89,86 +92,102 @@ class TreatmentReport:
     equal_ranking: list[str]
     certified: bool
     gap: float | None
-    user_types: list[TypeTreatment]
+    user_types: list[UserTypeTreatment]
     items: list[ItemTreatment]
 
 
-def report_treatments(live: SurfaceRuntime, *, time_limit: float = SOLVER_SECONDS) -> TreatmentReport:
-    """Return what both treatments give, by the latest counts.
+def report_treatments(
+    surface_counts: SurfaceCounts, *, time_limit: float = SOLVER_TIMEOUT_SECONDS
+) -> TreatmentReport:
+    """Return the values of both treatments by the estimates of a surface.
 
     Parameters
     ----------
-    live
-        The surface.
+    surface_counts
+        The counts.
     time_limit
         Seconds for finding the best equal ranking.
+
+    Raises
+    ------
+    InvalidInputError
+        If the time limit is negative.
     """
-    known = live.counts()
-    surface, counts = known.surface, known.counts
-    world = estimated_problem(surface, counts)
+    surface, counts = surface_counts.surface, surface_counts.counts
+    problem = estimated_problem(surface, counts)
     utility = surface.utility if surface.treatment == "equal" else "utilitarian"
-    solution = solve(world, utility, time_limit=time_limit)
-    report = equality_report(world, solution.ranking)
-    own = best_personalized_rankings(world)  # (N, K)
+    solution = solve(problem, utility, time_limit=time_limit)
+    report = equality_report(problem, solution.ranking)
+    personalized = best_personalized_rankings(problem)  # (N, K)
     user_types = [
-        TypeTreatment(name, *numbers)
-        for name, *numbers in zip(
+        UserTypeTreatment(name, *values)
+        for name, *values in zip(
             surface.user_types,
             report.arrival_rates.tolist(),
-            [_named(surface, ranking) for ranking in own],
+            [_item_names(surface, ranking) for ranking in personalized],
             report.personalized_values.tolist(),
             report.user_type_values.tolist(),
             report.shares_lost.tolist(),
             strict=True,
         )
     ]
+    equal = np.broadcast_to(solution.ranking, personalized.shape)
     return TreatmentReport(
         surface=surface.name,
-        version=known.version,
+        version=surface_counts.version,
         rounds=counts.rounds,
         treatment=surface.treatment,
         utility=utility,
         personalized_total=report.personalized_total,
         equal_total=report.total,
         price_of_equality=report.price_of_equality,
-        equal_ranking=_named(surface, solution.ranking),
+        equal_ranking=_item_names(surface, solution.ranking),
         certified=bool(solution.certified),
         gap=float(solution.gap) if isfinite(solution.gap) else None,
         user_types=user_types,
-        items=_items(surface, counts, world, own, np.broadcast_to(solution.ranking, own.shape)),
+        items=_item_treatments(surface, counts, problem, personalized, equal),
     )
 
 
-def _items(
-    surface: Surface, counts: Counts, world: Problem, own: NDArray[np.intp], equal: NDArray[np.intp]
+def _item_treatments(
+    surface: Surface,
+    counts: Counts,
+    problem: Problem,
+    personalized_rankings: NDArray[np.intp],
+    equal_rankings: NDArray[np.intp],
 ) -> list[ItemTreatment]:
-    looks = np.einsum("ijk,ik->j", counts.displays, world.position_preferences)
-    so_far = zip(_shares(counts.displays.sum(axis=(0, 2))), _shares(looks), strict=True)
-    personalized, alike = _given(surface, world, own), _given(surface, world, equal)
+    looks = np.einsum("ijk,ik->j", counts.displays, problem.position_preferences)
+    so_far = _exposures(counts.displays.sum(axis=(0, 2)), looks)
+    personalized = _expected_exposures(surface, problem, personalized_rankings)
+    equal = _expected_exposures(surface, problem, equal_rankings)
     retired = set(surface.retired)
     return [
-        ItemTreatment(item, item in retired, Exposure(*given), personalized[j], alike[j])
-        for j, (item, given) in enumerate(zip(surface.items, so_far, strict=True))
+        ItemTreatment(item, item in retired, so_far[j], personalized[j], equal[j])
+        for j, item in enumerate(surface.items)
     ]
 
 
-def _given(surface: Surface, world: Problem, rankings: NDArray[np.intp]) -> list[Exposure]:
-    """Return what each item of the surface gets if each type is shown its row of rankings."""
+def _expected_exposures(surface: Surface, problem: Problem, rankings: NDArray[np.intp]) -> list[Exposure]:
+    """Return the exposure of each item if every user type is shown its row of rankings, shape (N, K)."""
     numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]  # (N, K)
-    weights = np.repeat(world.arrival_rates[:, None], numbers.shape[1], axis=1)
+    weights = np.repeat(problem.arrival_rates[:, None], numbers.shape[1], axis=1)
     displays, looks = np.zeros(len(surface.items)), np.zeros(len(surface.items))
     np.add.at(displays, numbers, weights)
-    np.add.at(looks, numbers, weights * world.position_preferences)
+    np.add.at(looks, numbers, weights * problem.position_preferences)
+    return _exposures(displays, looks)
+
+
+def _exposures(displays: Floats, looks: Floats) -> list[Exposure]:
     return [Exposure(*shares) for shares in zip(_shares(displays), _shares(looks), strict=True)]
 
 
 def _shares(amounts: Floats) -> list[float]:
-    """Return shares of the sum; zeros if there is nothing to share."""
+    """Return the shares of a sum; zeros if the sum is 0."""
     total = amounts.sum()
     shares: list[float] = (amounts / total if total > 0 else np.zeros_like(amounts)).tolist()
     return shares
 
 
-def _named(surface: Surface, ranking: NDArray[np.integer]) -> list[str]:
-    numbers = surface.active_numbers
-    return [surface.items[numbers[place]] for place in ranking]
+def _item_names(surface: Surface, ranking: NDArray[np.integer]) -> list[str]:
+    items = surface.active_items
+    return [items[index] for index in ranking]

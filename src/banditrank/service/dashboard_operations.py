@@ -111,7 +111,7 @@ def _may_read(application: "Application", live: SurfaceRuntime, request: Request
 async def _grid(application: "Application", live: SurfaceRuntime) -> tuple[int, int, int]:
     """Return where the series' buckets begin, how wide they are, and how many are closed."""
     buckets = await application.documents.closed(live)
-    return buckets.start, buckets.width, len(buckets.visits)
+    return buckets.start_ms, buckets.width_ms, len(buckets.visits)
 
 
 def _event(name: bytes, document: bytes) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from banditrank.dashboard.document_schemas import CheckDocument, Status
+from banditrank.dashboard.document_schemas import HealthCheckDocument, HealthStatus
 from banditrank.engine.engine import Engine
 from banditrank.engine.feedback_tracker import Pending
 from banditrank.engine.group_commit import MAX_QUEUED
@@ -66,7 +66,7 @@ class Check:
     limit: str = "no limit"
     idle: str | None = None
 
-    def document(self, readings: list[Reading], before: Reading) -> CheckDocument:
+    def document(self, readings: list[Reading], before: Reading) -> HealthCheckDocument:
         """Return what is told of it, by readings of the last hour of which the last is of now."""
         figure = self.measure(before, readings[-1])
         return {
@@ -78,7 +78,7 @@ class Check:
             "hour": [_rounded(self.measure(*two)) for two in pairwise(readings)],
         }
 
-    def _status(self, figure: float) -> Status:
+    def _status(self, figure: float) -> HealthStatus:
         if self.fails is not None and figure > self.fails:
             return "bad"
         return "warn" if self.warns is not None and figure > self.warns else "ok"

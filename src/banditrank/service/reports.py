@@ -34,12 +34,12 @@ def _level(request: Request) -> float:
 
 async def _estimates(application: "Application", request: Request) -> Response:
     live, level = await application.surface(request), _level(request)
-    return await _report(application, lambda: report_estimates(live, level=level))
+    return await _report(application, lambda: report_estimates(live.counts(), level=level))
 
 
 async def _equality(application: "Application", request: Request) -> Response:
     live = await application.surface(request)
-    return await _report(application, lambda: report_treatments(live))
+    return await _report(application, lambda: report_treatments(live.counts()))
 
 
 async def _explain(application: "Application", request: Request) -> Response:

@@ -13,12 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from banditrank.dashboard.assessment import Assessment, assess
-from banditrank.dashboard.documents import dashboard_document
+from banditrank.dashboard.documents import dashboard_document, first_bucket_since, series_document
 from banditrank.dashboard.duty_cycle import DutyCycle
 from banditrank.dashboard.recent_impressions import RecentImpressions
-from banditrank.dashboard.series_document import first_wanted, series_document
 from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
-from banditrank.dashboard.time_series import Buckets, Note
+from banditrank.dashboard.time_series import Annotation, ClosedBuckets
 from banditrank.engine.engine import Engine
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.health_checks import AGES
@@ -49,13 +48,13 @@ class _Desk:
     assessment: Assessment | None = None
     pace: DutyCycle = field(default_factory=lambda: DutyCycle(_SHARE_OF_TIME))
     state: State | None = None
-    series: tuple[Buckets, list[Note]] | None = None
+    series: tuple[ClosedBuckets, list[Annotation]] | None = None
     series_made: float = 0.0
 
     @property
     def is_due(self) -> bool:
         """Whether a state is to be made: at once if the surface was changed, to show nothing that is gone."""
-        made_of = None if self.assessment is None else self.assessment.known.revision
+        made_of = None if self.assessment is None else self.assessment.surface_counts.revision
         return self.pace.is_due or made_of != self.live.revision
 
 
@@ -89,7 +88,7 @@ class SharedDocuments:
                 desk.state = await self._pool.run(self._make_state, desk)
             return desk.state
 
-    async def closed(self, live: SurfaceRuntime) -> Buckets:
+    async def closed(self, live: SurfaceRuntime) -> ClosedBuckets:
         """Return the buckets of a surface's series."""
         desk = self._desk(live)
         async with desk.lock:
@@ -110,7 +109,7 @@ class SharedDocuments:
         desk = self._desk(live)
         async with desk.lock:
             buckets, notes = await self._closed(desk)
-            wanted = max(first, first_wanted(buckets, since))
+            wanted = max(first, first_bucket_since(buckets, since))
             return await self._pool.run(_made_series, desk.monitor, buckets, notes, wanted)
 
     def _desk(self, live: SurfaceRuntime) -> _Desk:
@@ -122,7 +121,7 @@ class SharedDocuments:
             desk = self._desks[live.surface_id] = _Desk(live, monitor, RecentImpressions(monitor))
         return desk
 
-    async def _closed(self, desk: _Desk) -> tuple[Buckets, list[Note]]:
+    async def _closed(self, desk: _Desk) -> tuple[ClosedBuckets, list[Annotation]]:
         if desk.series is None or time.monotonic() - desk.series_made >= _FRESH_SECONDS:
             desk.series = await self._pool.run(desk.monitor.series)
             desk.series_made = time.monotonic()
@@ -135,7 +134,7 @@ class SharedDocuments:
     def _made_state(self, desk: _Desk) -> State:
         live = desk.live
         assessment = self._assessed(desk)
-        truth = desk.monitor.problem_of(assessment.known.surface)
+        truth = desk.monitor.problem_of(assessment.surface_counts.surface)
         document = dashboard_document(
             assessment,
             truth,
@@ -155,12 +154,14 @@ class SharedDocuments:
         """Return what the latest counts say."""
         live, before = desk.live, desk.assessment
         latest = live.revision, live.version
-        if before is None or (before.known.revision, before.known.version) != latest:
+        if before is None or (before.surface_counts.revision, before.surface_counts.version) != latest:
             desk.assessment = before = assess(live.counts())
         return before
 
 
-def _made_series(monitor: SurfaceMonitor, buckets: Buckets, notes: list[Note], first: int) -> bytes:
+def _made_series(
+    monitor: SurfaceMonitor, buckets: ClosedBuckets, notes: list[Annotation], first: int
+) -> bytes:
     types, has_truth = monitor.runtime.surface.user_types, monitor.has_problem
     return _encode(
         series_document(buckets, notes, n_user_types=len(types), with_regret=has_truth, first=first)

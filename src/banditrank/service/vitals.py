@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from banditrank.dashboard.document_schemas import CheckDocument
+from banditrank.dashboard.document_schemas import HealthCheckDocument
 from banditrank.engine.engine import Engine
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.service.health_checks import Reading, checks_of
@@ -67,7 +67,7 @@ class Vitals:
             histories[live.surface_id] = history
         self._histories = histories
 
-    def checks(self, live: SurfaceRuntime) -> list[CheckDocument]:
+    def checks(self, live: SurfaceRuntime) -> list[HealthCheckDocument]:
         """Return whether all is well with a surface and with what all of them share."""
         now = self._reading(live)
         readings = [*self._history(live).readings, now]
