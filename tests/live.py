@@ -2,11 +2,15 @@
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
+from banditrank.engine.engine import Engine
 from banditrank.engine.surface import Surface
 from banditrank.errors import StoreUnavailableError
+from banditrank.model.problem import Problem
 from banditrank.ranker import Ranker
 from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.memory import MemoryStore
@@ -73,6 +77,47 @@ def a_ranker(surface: Surface | None = None, store: Store | None = None, **setti
     )
 
 
+class MonitoredRanker(Ranker):
+    """Ranker whose engine polls and is monitored, as the service's is."""
+
+    def __init__(
+        self,
+        surface: Surface,
+        store: Store | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        problems: Mapping[str, Problem] = MappingProxyType({}),
+        **settings: Any,
+    ) -> None:
+        self.monitors = SurfaceMonitors(clock=clock, problems=problems)
+        self._engine = Engine(
+            MemoryStore() if store is None else store,
+            clock=clock,
+            observe=self.monitors.observe,
+            **settings,
+        )
+        self._runtime = self._open(surface)
+
+    @property
+    def monitor(self) -> SurfaceMonitor:
+        """Monitor of the surface."""
+        return self.monitors.of(self._runtime)
+
+    def close(self) -> None:
+        """Close the engine, then stop the monitors."""
+        super().close()
+        self.monitors.close()
+
+
+def a_monitored_ranker(
+    surface: Surface | None = None, store: Store | None = None, **settings: Any
+) -> MonitoredRanker:
+    """Return a monitored ranker with seeded ids."""
+    return MonitoredRanker(
+        a_surface() if surface is None else surface, store, **{"random_bytes": seeded(1), **settings}
+    )
+
+
 def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
     """Show rankings to random users who click at random; return the rankings' ids."""
     rng = random.Random(seed)  # noqa: S311
@@ -92,3 +137,8 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.005)
+
+
+def wait_for_tasks(ranker: Ranker) -> None:
+    """Wait until no task of the ranker's surface is due."""
+    wait_until(lambda: ranker._runtime.due_in() > 0.0)

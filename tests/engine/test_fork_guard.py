@@ -1,4 +1,4 @@
-"""A ranker that was copied by a fork says so, instead of waiting for threads that are not there."""
+"""A ranker in a forked process refuses to work, instead of waiting for threads that do not exist."""
 
 import os
 import warnings
@@ -9,47 +9,46 @@ from live import a_ranker, play, seeded
 
 from banditrank.errors import InvalidInputError
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 
 
-def in_a_fork(do: Callable[[], str]) -> str:
-    """Return what a forked process makes of something."""
+def in_a_fork(call: Callable[[], str]) -> str:
+    """Return the result of a call in a forked process."""
     theirs, ours = os.pipe()
-    with warnings.catch_warnings(
-        action="ignore", category=DeprecationWarning
-    ):  # there are threads: the point
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the process has threads
         child = os.fork()
     if child == 0:
         try:
-            os.write(ours, do().encode())
+            os.write(ours, call().encode())
         finally:
             os._exit(0)
     os.close(ours)
-    with os.fdopen(theirs) as told:
-        said = told.read()
+    with os.fdopen(theirs) as pipe:
+        result = pipe.read()
     os.waitpid(child, 0)
-    return said
+    return result
 
 
-def refusal(do: Callable[[], object]) -> str:
+def refusal(call: Callable[[], object]) -> str:
+    """Return the error of a call."""
     try:
-        return f"done: {do()}"
+        return f"no error: {call()}"
     except InvalidInputError as error:
         return str(error)
 
 
-def test_a_copy_refuses_to_rank_and_to_count() -> None:
+def test_a_forked_ranker_refuses_rankings_and_feedback() -> None:
     with a_ranker() as ranker:
         shown = ranker.rank("new")
-        rule = "must be used in the process that made it, not in a fork of it: make another there"
+        rule = "must be used in the process that created it, not in a fork of it: create another there"
         assert in_a_fork(lambda: refusal(lambda: ranker.rank("new"))) == f"surface {rule}, got 'home'"
-        said = in_a_fork(lambda: refusal(lambda: ranker.feedback(shown.id)))
-        assert said.startswith(f"engine {rule}, got 'process ")
-        assert in_a_fork(lambda: refusal(ranker.close)) == "done: None"
+        error = in_a_fork(lambda: refusal(lambda: ranker.feedback(shown.id)))
+        assert error.startswith(f"engine {rule}, got 'process ")
+        assert in_a_fork(lambda: refusal(ranker.close)) == "no error: None"
         assert ranker.feedback(shown.id) == "counted"
 
 
-def test_a_forked_process_has_rankers_of_its_own() -> None:
+def test_a_forked_process_can_create_rankers() -> None:
     def play_there() -> str:
         with a_ranker(random_bytes=seeded(2)) as another:
             play(another, 2, seed=1)
@@ -57,6 +56,6 @@ def test_a_forked_process_has_rankers_of_its_own() -> None:
 
     with a_ranker() as ranker:
         play(ranker, 2, seed=1)
-        said = in_a_fork(play_there)
-    assert said.startswith("surface must be used in the process")
-    assert said.endswith(" 2")
+        result = in_a_fork(play_there)
+    assert result.startswith("surface must be used in the process")
+    assert result.endswith(" 2")
