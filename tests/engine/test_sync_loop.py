@@ -1,16 +1,17 @@
-"""An idle engine does nothing for surfaces without changes, and one surface's work delays no other."""
+"""Synchronization: polling or on demand, without work for unchanged surfaces or delay by slow ones."""
 
 import contextlib
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, seeded, wait_until
+from live import Clock, FailingStore, a_ranker, a_surface, play, seeded, wait_for_tasks, wait_until
 
 from banditrank.engine.due_queue import DueQueue
 from banditrank.engine.engine import Engine
@@ -39,35 +40,37 @@ class CountingStore(MemoryStore):
 
 
 @pytest.fixture
-def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test takes so long that it is time to look for what other processes left."""
+def _no_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scan periodically for impressions of other processes less often than any test takes."""
     monkeypatch.setattr("banditrank.engine.impression_expiry.SCAN_SECONDS", 10_000.0)
 
 
-@pytest.mark.usefixtures("_no_looks")
-def test_an_idle_engine_asks_for_versions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("_no_scans")
+def test_an_idle_engine_reads_versions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("banditrank.engine.impression_expiry._EXPIRY_TRIAL_SECONDS", 10_000.0)
     store = CountingStore()
     for number in range(N_SURFACES):
         store.create_surface(f"s{number}", replace(a_surface(), name=f"s{number}").definition)
-    looks: list[SurfaceRuntime] = []
+    evaluated: list[SurfaceRuntime] = []
     due_in = SurfaceRuntime.due_in
-    monkeypatch.setattr(SurfaceRuntime, "due_in", lambda live: looks.append(live) or due_in(live))
+    monkeypatch.setattr(
+        SurfaceRuntime, "due_in", lambda runtime: evaluated.append(runtime) or due_in(runtime)
+    )
     with contextlib.closing(Engine(store, sync_seconds=0.01)) as engine:
-        sync_loop, schedule = engine._sync_loop, engine._queue
-        wait_until(lambda: not (sync_loop._running or schedule._marked))
-        wait_until(lambda: not any(due_in(live) <= 0.0 for live in engine.surfaces()))
-        wait_until(lambda: not (sync_loop._running or schedule._marked))
+        sync_loop, queue = engine._sync_loop, engine._queue
+        wait_until(lambda: not (sync_loop._running or queue._marked))
+        wait_until(lambda: not any(due_in(runtime) <= 0.0 for runtime in engine.surfaces()))
+        wait_until(lambda: not (sync_loop._running or queue._marked))
         store.calls.clear()
-        looks.clear()
+        evaluated.clear()
         wait_until(lambda: store.calls["versions"] >= N_SYNCS)
         calls = dict(store.calls)
         assert calls.keys() == {"versions"}
-        assert looks == []
+        assert evaluated == []
         engine.surface("s7").rank("new")
         assert engine.feedback(engine.surface("s7").rank("new").id) == "counted"
         wait_until(lambda: engine.surface("s7").staleness_seconds == 0.0)
-        assert {live.surface.name for live in looks} == {"s7"}
+        assert {runtime.surface.name for runtime in evaluated} == {"s7"}
 
 
 def test_an_idle_ranker_has_no_thread_that_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +87,13 @@ def test_an_idle_ranker_has_no_thread_that_wakes_up(tmp_path: Path, monkeypatch:
     with SqliteStore(tmp_path / "store.db") as store, Ranker(a_surface(), store, sync_seconds=0.01) as ranker:
         for _ in range(3):
             assert ranker.feedback(ranker.rank("new").id) == "counted"
-        wait_until(lambda: waits[-1] == (None, False))  # neither a timeout nor a task that is scheduled
+
+        def is_asleep() -> bool:
+            n_waits = len(waits)
+            time.sleep(0.3)  # any duration works: it does nothing meanwhile
+            return waits[-1:] == [(None, False)] and len(waits) == n_waits  # no timeout, no scheduled task
+
+        wait_until(is_asleep)
         threads = {thread.name for thread in threading.enumerate() if thread.name.startswith("banditrank")}
         assert not {name for name in threads if "monitor" in name}
         with Ranker(a_surface(), store, sync_seconds=0.01) as other:
@@ -94,16 +103,132 @@ def test_an_idle_ranker_has_no_thread_that_wakes_up(tmp_path: Path, monkeypatch:
         wait_until(lambda: ranker._runtime.version == 4)
 
 
-def test_a_slow_adoption_delays_no_other_surface(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, may_go_on, adopt = threading.Event(), threading.Event(), SurfaceRuntime.redefine
+def on_demand(store: Store, **settings: Any) -> Engine:
+    """Return an engine that synchronizes on demand, after its first synchronization."""
+    engine = Engine(store, polls=False, **{"sync_seconds": 0.01, **settings})
+    wait_until(lambda: engine._sync_loop._is_in_sync)
+    return engine
 
-    def adopt_slowly(live: SurfaceRuntime, record: SurfaceRecord) -> None:
+
+def n_syncs(store: CountingStore) -> int:
+    """Return the number of synchronizations, once there are no more: an engine that polls never stops."""
+    n_before = -1
+    while n_before != (n_now := store.calls["versions"]):
+        n_before = n_now
+        time.sleep(0.5)  # 50 periods
+    return n_now
+
+
+def test_an_engine_on_demand_synchronizes_once_it_is_used() -> None:
+    store = CountingStore()
+    store.create_surface("home", a_surface().definition)
+    with contextlib.closing(on_demand(store)) as engine:
+        before = n_syncs(store)
+        last_sync = engine.last_sync
+        engine.touch()
+        wait_until(lambda: engine.last_sync > last_sync)
+        assert n_syncs(store) > before
+        with a_ranker(store=store) as other:
+            play(other, 3, seed=1)
+        assert n_syncs(store) > before
+        assert engine.surface("home").version == 0
+        engine.touch()
+        wait_until(lambda: engine.surface("home").version == 3)
+
+
+def test_an_engine_on_demand_synchronizes_once_per_period() -> None:
+    store = CountingStore()
+    store.create_surface("home", a_surface().definition)
+    with contextlib.closing(on_demand(store, sync_seconds=1000.0)) as engine:
+        before = n_syncs(store)
+        for _ in range(100):
+            engine.touch()
+        assert n_syncs(store) == before
+
+
+def test_an_engine_that_polls_synchronizes_without_use() -> None:
+    store = MemoryStore()
+    store.create_surface("home", a_surface().definition)
+    with contextlib.closing(Engine(store, sync_seconds=0.01)) as engine, a_ranker(store=store) as other:
+        play(other, 3, seed=1)
+        wait_until(lambda: engine.surface("home").version == 3)
+
+
+def test_the_first_use_after_a_pause_scans_for_impressions_of_other_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("banditrank.engine.sync_loop.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("banditrank.engine.impression_expiry._EXPIRY_TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.engine.impression_expiry._MIN_SCAN_SECONDS", 0.0)
+    store = CountingStore()
+    store.create_surface("home", a_surface().definition)
+    with contextlib.closing(on_demand(store)) as engine:
+        sync_loop, runtime = engine._sync_loop, engine.surface("home")
+        wait_until(lambda: sync_loop.is_idle and runtime.due_in() > 0.0)
+        runtime._expirer._next_scan = 0.0  # as if the latest scan was long ago
+        runtime.run_due_tasks()
+        assert runtime.due_in() == inf, "an idle surface is not scanned"
+        n_scans = store.calls["pending_impressions"]
+        engine.touch()
+        assert not sync_loop.is_idle
+        wait_until(lambda: store.calls["pending_impressions"] > n_scans)
+
+
+def test_an_engine_on_demand_retries_after_an_outage_without_use() -> None:
+    store = FailingStore()
+    store.create_surface("home", a_surface().definition)
+    with contextlib.closing(on_demand(store)) as engine:
+        store.down = True
+        before = engine.last_sync
+        time.sleep(0.02)
+        engine.touch()
+        time.sleep(0.1)
+        assert engine.last_sync == before
+        store.down = False
+        wait_until(lambda: engine.last_sync > before)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ranker: ranker.surface,
+        lambda ranker: ranker.rank("new"),
+        lambda ranker: ranker.rank_batch(["new", "old"]),
+        lambda ranker: ranker.feedback(ranker._runtime.rank("new").id),
+        lambda ranker: ranker.counts(),
+        lambda ranker: ranker.estimates(),
+        lambda ranker: ranker.equality(),
+        lambda ranker: ranker.explain(ranker._runtime.rank("new").id),
+    ],
+    ids=["surface", "rank", "rank_batch", "feedback", "counts", "estimates", "equality", "explain"],
+)
+def test_every_use_of_a_ranker_synchronizes(
+    use: Callable[[Ranker], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touched: list[bool] = []
+    with a_ranker() as ranker:
+        monkeypatch.setattr(ranker._engine, "touch", lambda: touched.append(True))
+        use(ranker)
+    assert touched == [True]
+
+
+def test_a_ranker_with_a_clock_of_its_own_polls() -> None:
+    store = MemoryStore()
+    with a_ranker(store=store, clock=Clock(), sync_seconds=0.01) as ranker, a_ranker(store=store) as other:
+        play(other, 3, seed=1)
+        wait_until(lambda: ranker._runtime.version == 3)
+
+
+def test_a_slow_update_delays_no_other_surface(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, may_continue, redefine = threading.Event(), threading.Event(), SurfaceRuntime.redefine
+
+    def redefine_slowly(runtime: SurfaceRuntime, record: SurfaceRecord) -> None:
         if record.name == "slow" and threading.current_thread() is not threading.main_thread():
-            begun.set()
-            assert may_go_on.wait(60)
-        adopt(live, record)
+            started.set()
+            assert may_continue.wait(60)
+        redefine(runtime, record)
 
-    monkeypatch.setattr(SurfaceRuntime, "redefine", adopt_slowly)
+    monkeypatch.setattr(SurfaceRuntime, "redefine", redefine_slowly)
     store = MemoryStore()
     one, two = Engine(store, sync_seconds=0.01), Engine(store, sync_seconds=0.01)
     with contextlib.closing(one), contextlib.closing(two):
@@ -112,7 +237,7 @@ def test_a_slow_adoption_delays_no_other_surface(monkeypatch: pytest.MonkeyPatch
                 one.create_surface(replace(a_surface(), name=name))
                 two.surface(name)
             one.update_surface("slow", lambda surface: surface.with_items(["late"]))
-            assert begun.wait(60)
+            assert started.wait(60)
             one.update_surface("quick", lambda surface: surface.with_items(["late"]))
             one.feedback(one.surface("quick").rank("new").id)
             before = two.last_sync
@@ -121,16 +246,16 @@ def test_a_slow_adoption_delays_no_other_surface(monkeypatch: pytest.MonkeyPatch
             wait_until(lambda: two.last_sync > before)
             assert two.surface("slow").revision == 1
         finally:
-            may_go_on.set()
+            may_continue.set()
         wait_until(lambda: two.surface("slow").revision == 2)
 
 
-@pytest.mark.usefixtures("_no_looks")
-def test_short_windows_are_settled_without_waiting_for_a_look() -> None:
+@pytest.mark.usefixtures("_no_scans")
+def test_impressions_with_short_windows_expire_between_scans() -> None:
     store, clock = MemoryStore(), Clock()
     with a_ranker(a_surface(attribution_seconds=2.0), store, clock=clock) as ranker:
-        clock.now += 100.0  # the clock is believed
-        wait_until(lambda: ranker._runtime.due_in() > 0.0)
+        clock.now += 100.0  # the clock is trusted
+        wait_for_tasks(ranker)
         play(ranker, 1, seed=1)
         ranker.rank("new")
         wait_until(lambda: len(store.pending_impressions(1, since_ms=0, until_ms=2**47)) == 1)
@@ -139,58 +264,47 @@ def test_short_windows_are_settled_without_waiting_for_a_look() -> None:
         wait_until(lambda: ranker.counts().rounds == 2)
 
 
-def test_rankings_of_a_process_that_ended_are_settled_by_another() -> None:
+def test_impressions_of_a_process_that_ended_expire_in_another() -> None:
     store, clock = MemoryStore(), Clock()
     surface = a_surface(attribution_seconds=300.0)
     with a_ranker(surface, store, clock=clock, random_bytes=seeded(2)) as survivor:
-        clock.now += 100.0  # its clock is believed
-        wait_until(lambda: survivor._runtime.due_in() > 0.0)
+        clock.now += 100.0  # its clock is trusted
+        wait_for_tasks(survivor)
         with a_ranker(surface, store, clock=clock) as other:
             for _ in range(3):
                 other.rank("new")
                 clock.now += 20.0
         assert survivor.counts().rounds == 0
         for expected in (1, 2, 3):
-            settled = 1e9 + 100.0 + 300.0 + 20.0 * (expected - 1) + 5.1  # a little after the grace period
-            while clock.now < settled:
-                clock.now = min(clock.now + 30.0, settled)
-                wait_until(lambda: survivor._runtime.due_in() > 0.0)
+            expired = 1e9 + 100.0 + 300.0 + 20.0 * (expected - 1) + 5.1  # a little after the grace period
+            while clock.now < expired:
+                clock.now = min(clock.now + 30.0, expired)
+                wait_for_tasks(survivor)
             wait_until(lambda expected=expected: survivor.counts().rounds == expected)
 
 
-def test_a_key_is_due_at_its_own_time_and_when_it_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(1000.0)
-    monkeypatch.setattr("banditrank.engine.due_queue.time.monotonic", clock)
-    due_in = {"a": 10.0, "b": 5.0, "c": inf}
-    asked: list[str] = []
-    schedule = DueQueue[str](lambda key: asked.append(key) or due_in[key])
-    for key in due_in:
-        schedule.mark(key)
-    assert schedule.take_due() == []
-    clock.now += 5.0
-    due_in["b"] = 0.0
-    asked.clear()
-    assert (schedule.take_due(), asked) == (["b"], ["b"])
-    due_in["a"] = 2.0  # earlier than it was
-    schedule.mark("a")
-    assert schedule.take_due() == []
-    clock.now += 2.0
-    due_in["a"] = inf
-    asked.clear()
-    assert (schedule.take_due(), asked) == ([], ["a"])
-    clock.now += 100.0
-    assert (schedule.take_due(), asked) == ([], ["a"]), "its first time is outdated"
+def test_the_data_of_a_deleted_surface_is_purged(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.db") as store:
+        with a_ranker(store=store) as ranker:
+            play(ranker, 5, seed=1)
+            assert store.changes(1, after=0)
+        assert store.delete_surface("home")
+        assert store.changes(1, after=0), "it may be too much to be removed at once"
+        with a_ranker(store=store, sync_seconds=0.01) as ranker:
+            play(ranker, 5, seed=2)
+            wait_until(lambda: store.changes(1, after=0) == [])
+            wait_until(lambda: not store.purge_deleted())
+            assert ranker.estimates().rounds == 5
 
 
-def test_a_wait_ends_when_a_key_is_marked_or_it_is_interrupted() -> None:
-    schedule = DueQueue[str](lambda _: inf)
-    assert not schedule.wait(0.0)
-    marker = threading.Timer(0.01, schedule.mark, ["a"])
-    marker.start()
-    assert schedule.wait(60.0)
-    marker.join()
-    assert schedule.take_due() == []
-    schedule.interrupt()
-    begun = time.monotonic()
-    assert not schedule.wait(1000.0)
-    assert time.monotonic() - begun < 500.0
+def test_an_engine_on_demand_purges_all_data_without_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("banditrank.storage.sql._MAX_DELETED_ROWS", 2)
+    with SqliteStore(tmp_path / "store.db") as store:
+        with a_ranker(store=store) as ranker:
+            play(ranker, 20, seed=1)
+        assert store.delete_surface("home")
+        with contextlib.closing(on_demand(store)):
+            wait_until(lambda: store.changes(1, after=0) == [])
+            wait_until(lambda: not store.purge_deleted())
