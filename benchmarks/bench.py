@@ -30,7 +30,7 @@ from solvers import measure_search_loops, measure_solvers
 from worlds import gentle_world
 
 from banditrank import Counts, UCBRank, __version__, kdd2012, simulate
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "output" / "bench.json"
@@ -98,9 +98,9 @@ def measure_loops() -> dict[str, float]:
     times = interleave(
         {
             "c": lambda: 1e9 * seconds(lambda: run_c(horizon)) / horizon,
-            "personalized": nanoseconds(UCBRank(COEFFICIENT), horizon),
+            "personalized": nanoseconds(UCBRank(coefficient=COEFFICIENT), horizon),
             "numpy personalized": numpy_nanoseconds(2_000, equal=False),
-            "equal": nanoseconds(UCBRank(COEFFICIENT, treatment="equal"), horizon),
+            "equal": nanoseconds(UCBRank(coefficient=COEFFICIENT, treatment="equal"), horizon),
             "numpy equal": numpy_nanoseconds(6, equal=True),
         }
     )
@@ -120,7 +120,9 @@ def measure_workers() -> dict[str, float]:
     """Compare two workers with one."""
 
     def run(workers: int) -> Callable[[], float]:
-        return lambda: simulate(UCBRank(COEFFICIENT), WORLD, 500_000, 8, 1, workers=workers).seconds
+        return lambda: (
+            simulate(UCBRank(coefficient=COEFFICIENT), WORLD, 500_000, 8, 1, workers=workers).seconds
+        )
 
     times = interleave({"one": run(1), "two": run(2)})
     return {"two workers over one (at least 1.6)": ratio(times["one"], times["two"])}
@@ -128,16 +130,16 @@ def measure_workers() -> dict[str, float]:
 
 def measure_memory() -> dict[str, float]:
     """Tell how much more memory twenty times the horizon takes."""
-    simulate(UCBRank(0.25), kdd2012(), 1_000_000, 1, 0, workers=1)
+    simulate(UCBRank(coefficient=0.25), kdd2012(), 1_000_000, 1, 0, workers=1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    simulate(UCBRank(0.25), kdd2012(), 20_000_000, 1, 0, workers=1)
+    simulate(UCBRank(coefficient=0.25), kdd2012(), 20_000_000, 1, 0, workers=1)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"peak memory, 20 times the horizon, MB more": (after - before) / 1024}
 
 
 def measure_calls() -> dict[str, float]:
     """Tell how many rankings a second one call at a time gives."""
-    counts, rng, policy = settled_counts(WORLD), np.random.default_rng(0), UCBRank(COEFFICIENT)
+    counts, rng, policy = dense_counts(WORLD), np.random.default_rng(0), UCBRank(coefficient=COEFFICIENT)
     empty = Counts.empty_for(WORLD)
     policy.rank(empty, 0, rng=rng)
 

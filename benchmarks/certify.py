@@ -31,11 +31,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, __version__, alpha_fair, custom
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, __version__, alpha_fair
 from banditrank.cli.output import finite
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
-from banditrank.testing.honesty import complaint
-from banditrank.utilities.utility import Utility, ramp, sigmoid
+from banditrank.testing.certificates import find_certificate_error
+from banditrank.utilities.utility import ramp, sigmoid
 
 OUTPUT = Path(__file__).parent.parent / "output" / "certify.json"
 CHUNK = 200  # instances that a worker takes at a time
@@ -51,7 +51,7 @@ UTILITIES: dict[SolverName, tuple[Utility, ...]] = {
         alpha_fair(10),
         alpha_fair(50),
         MAXIMIN,
-        custom(
+        Utility.from_function(
             lambda u: 1 - math.exp(-3 * u),
             derivative=lambda u: 3 * math.exp(-3 * u),
             shape="concave",
@@ -62,7 +62,7 @@ UTILITIES: dict[SolverName, tuple[Utility, ...]] = {
         sigmoid(),
         sigmoid(60, 0.5),
         ramp(),
-        custom(
+        Utility.from_function(
             lambda u: 0.5 * min(1.0, max(0.0, (u - 0.2) / 0.02)) + 0.5 * min(1.0, max(0.0, (u - 0.5) / 0.02)),
             shape="non-concave",
             lipschitz=25.0,
@@ -86,7 +86,7 @@ class Tally:
     branched
         How many of all took more than one node.
     wrong
-        Of how many something untrue was said: see `banditrank.testing.honesty.complaint`.
+        Of how many something untrue was said: see `banditrank.testing.certificates.find_certificate_error`.
     difference
         The largest |best − value| of a certified answer to the usual gap, as a share of the best.
     slowest
@@ -113,7 +113,7 @@ class Tally:
         self.findings = sorted(self.findings + other.findings, key=lambda finding: finding["number"])
 
 
-Tallies = dict[str, Tally]
+CountArrays = dict[str, Tally]
 
 
 def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: Utility) -> None:
@@ -134,19 +134,19 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
         time_limit=time_limit,
     )
     best = float(solve(world, utility, solver="enumeration", bonuses=world.bonuses).value)
-    untrue = complaint(found, world, utility, best=best, target_gap=target_gap)
+    untrue = find_certificate_error(found, world, utility, best=best, target_gap=target_gap)
     usual = time_limit is None and target_gap == DEFAULT_GAP
     tally.loose += target_gap != DEFAULT_GAP
     tally.rushed += time_limit is not None
     tally.instances += usual
-    tally.certified += bool(usual and found.certified)
+    tally.certified += bool(usual and found.is_certified)
     tally.branched += found.nodes > 1
     tally.wrong += untrue is not None
     tally.slowest = max(tally.slowest, found.seconds)
-    if usual and found.certified and best > found.value:
+    if usual and found.is_certified and best > found.value:
         share = float((best - found.value) / abs(best)) if best else math.inf
         tally.difference = max(tally.difference, share)
-    if untrue or (not found.certified and time_limit is None):
+    if untrue or (not found.is_certified and time_limit is None):
         tally.findings.append(
             {
                 "number": number,
@@ -166,9 +166,9 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
         )
 
 
-def examine_all(numbers: Iterable[int], seed: int) -> Tallies:
+def examine_all(numbers: Iterable[int], seed: int) -> CountArrays:
     """Solve some instances; the number of an instance decides its utility."""
-    tallies: Tallies = {}
+    tallies: CountArrays = {}
     for number in numbers:
         solver, utility = TASKS[number % len(TASKS)]
         examine(number, seed, tallies.setdefault(str(utility), Tally(solver)), solver, utility)
@@ -181,7 +181,7 @@ def prepare(seed: int) -> None:
     examine_all(range(len(TASKS)), seed)
 
 
-def run(instances: int, seed: int, workers: int) -> Tallies:
+def run(instances: int, seed: int, workers: int) -> CountArrays:
     """Solve all instances on some processes; return early, with what there is, when interrupted."""
     tallies = {str(utility): Tally(solver) for solver, utility in TASKS}
     console = Console(stderr=True)
@@ -207,7 +207,7 @@ def run(instances: int, seed: int, workers: int) -> Tallies:
     return tallies
 
 
-def show(tallies: Tallies) -> None:
+def show(tallies: CountArrays) -> None:
     """Print the table and the findings."""
     table = Table("utility", "solver", "instances", "certified", "loose", "rushed", "branched")
     for title in ("wrong", "largest difference", "slowest"):

@@ -4,28 +4,28 @@ import statistics
 from collections.abc import Callable, Iterator
 
 from interleaving import interleave
-from worlds import gentle_world
+from problems import easy_problem
 
-from banditrank import find_policy, simulate
-from banditrank.policies.catalog import FIELD, WITH_COEFFICIENT
+from banditrank import make_policy, simulate
+from banditrank.policies.catalog import BASELINES, COEFFICIENT_POLICIES
 from banditrank.policies.thompson_rank import ThompsonRank
 
 HORIZON = 50_000
 SAMPLERS = ("pb-mhb", "pbm-ts")  # several draws by rejection or by a walk in each round: no bar for these
-WORLD = gentle_world(3, 20, 4)
+WORLD = easy_problem(3, 20, 4)
 
 
 def measure_policies() -> Iterator[dict[str, float]]:
     """Measure all policies, taking turns."""
-    names = (ThompsonRank.name, *WITH_COEFFICIENT, *FIELD)
+    names = (ThompsonRank.name, *COEFFICIENT_POLICIES, *BASELINES)
     speeds = interleave({name: _rounds_per_second(name) for name in names})
     for name in names:
         least = " (at least 500,000)" if name == ThompsonRank.name else " (at least 100,000)"
-        bar = "" if name in SAMPLERS or name in WITH_COEFFICIENT else least
+        bar = "" if name in SAMPLERS or name in COEFFICIENT_POLICIES else least
         yield {f"{name}, rounds a second{bar}": statistics.median(speeds[name])}
 
 
 def _rounds_per_second(name: str) -> Callable[[], float]:
-    policy = find_policy(name, WORLD, horizon=HORIZON)
+    policy = make_policy(name, WORLD, horizon=HORIZON)
     settings = {"horizon": HORIZON, "replications": 1, "seed": 1, "workers": 1}
     return lambda: simulate(policy, WORLD, **settings).rounds_per_second

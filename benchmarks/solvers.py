@@ -7,18 +7,18 @@ import statistics
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from worlds import gentle_world
+from problems import easy_problem
 
 from banditrank import (
     MAXIMIN,
     NASH,
-    Beta,
+    BetaRewards,
     Problem,
     Solution,
     UCBRank,
     Utility,
     alpha_fair,
-    generate,
+    make_problem,
     simulate,
 )
 from banditrank.solvers.solve import SolverName, solve
@@ -67,7 +67,7 @@ ROWS = (
 def draw(family: str, size: Size, seed: int) -> Problem:
     """Draw a problem."""
     n, m, k = size
-    return generate(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    return make_problem(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
 
 
 def measure_solvers() -> Iterator[dict[str, float]]:
@@ -96,7 +96,7 @@ def _measure_row(row: Row) -> dict[str, float]:
         times.append(duration)
         highs += _highs_if_time(problem, row, [solution.seconds for solution in highs])
     instances = f"{row.utility}, {row.family} {'×'.join(map(str, row.size))}"
-    certified = sum(solution.certified for solution in ours)
+    certified = sum(solution.is_certified for solution in ours)
     remarks = [f"{len(ours)} seeds"] * (len(ours) < SEEDS)
     remarks += [f"{certified} of {len(ours)} certified"] * (certified < len(ours))
     unit, scale = ("milliseconds", 1e3) if row.bar is None or row.bar < 1 else ("seconds", 1.0)
@@ -134,7 +134,7 @@ def _remarks(ours: list[Solution], highs: list[Solution]) -> str:
     if not all(finished):
         remark += f", at least: {len(highs) - sum(finished)} out of time"
     differing = sum(
-        done and mine.certified and abs(mine.value - theirs.value) > HIGHS_GAP * max(1.0, abs(mine.value))
+        done and mine.is_certified and abs(mine.value - theirs.value) > HIGHS_GAP * max(1.0, abs(mine.value))
         for mine, theirs, done in zip(ours, highs, finished, strict=False)
     )
     return remark + (f", {differing} VALUES DIFFER" if differing else "")
@@ -156,7 +156,7 @@ def conflicting_world(n_user_types: int, n_items: int, n_positions: int) -> Prob
 
     With those of the family ``conflict`` more than 16 million rounds are initial.
     """
-    gentle = gentle_world(n_user_types, n_items, n_positions)
+    gentle = easy_problem(n_user_types, n_items, n_positions)
     means = draw("conflict", (n_user_types, n_items, n_positions), 0).item_means
     return Problem(gentle.arrival_rates, gentle.position_preferences, means, name="bench-conflict")
 
@@ -168,14 +168,14 @@ def measure_search_loops() -> Iterator[dict[str, float]]:
     as the gaps asked for get smaller, so later rounds are measured, too.
     """
     small, large = (3, 20, 4), (10, 100, 10)
-    gentle, random = gentle_world(*small), draw("random", small, 0)
+    gentle, random = easy_problem(*small), draw("random", small, 0)
     loops = (
         Loop("3×20×4", gentle, "utilitarian", 1, 1_000_000, 3),
         Loop("3×20×4", gentle, "nash", 1, 50_000, 20),
         Loop("3×20×4", gentle, "nash", 100_000, 20_000, 20),
         Loop("random 3×20×4", random, "nash", 1, 50_000, 20),
         Loop("random 3×20×4", random, "nash", 50_000, 20_000, 20),
-        Loop("10×100×10", gentle_world(*large), "nash", 1, 10_000, 1000),
+        Loop("10×100×10", easy_problem(*large), "nash", 1, 10_000, 1000),
         Loop("conflicting tastes 10×100×10", conflicting_world(*large), "nash", 1, 1_000, 1000),
     )
     for loop in loops:
@@ -184,9 +184,9 @@ def measure_search_loops() -> Iterator[dict[str, float]]:
 
 def _measure_loop(loop: Loop) -> dict[str, float]:
     def run(utility: str, horizon: int) -> tuple[float, int]:
-        policy = UCBRank(1.0, treatment="equal", utility=utility)
+        policy = UCBRank(coefficient=1.0, treatment="equal", utility=utility)
         settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
-        result = simulate(policy, loop.problem, **settings, rewards=Beta())
+        result = simulate(policy, loop.problem, **settings, rewards=BetaRewards())
         return result.seconds, int(result.initial_rounds[0])
 
     horizon = initial = 1000

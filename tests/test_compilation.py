@@ -1,7 +1,4 @@
-"""The machine code that is kept does not depend on files without formulas; Ctrl-C waits for the compiler.
-
-Calls of compiled formulas leak nothing.
-"""
+"""The cache ignores packages without formulas, Ctrl-C waits for the compiler, calls leak nothing."""
 
 import ast
 import signal
@@ -20,11 +17,11 @@ from banditrank.compilation import WITHOUT_FORMULAS, compiled
 from banditrank.testing.leaks import assert_no_leaks
 
 PACKAGE = Path(banditrank.__file__).parent
-HARMLESS = {"told_of_compiling"}  # make no formula: they call one
+HARMLESS = {"notify_on_compile"}  # compiles nothing
 
 
 @pytest.mark.parametrize("layer", WITHOUT_FORMULAS)
-def test_layers_without_formulas_compile_nothing(layer: str) -> None:
+def test_packages_without_formulas_compile_nothing(layer: str) -> None:
     files = sorted((PACKAGE / layer).rglob("*.py"))
     assert files
     for file in files:
@@ -42,14 +39,14 @@ def test_layers_without_formulas_compile_nothing(layer: str) -> None:
 
 
 @pytest.fixture
-def default_interruption() -> Iterator[None]:
+def default_interrupt() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("default_interruption")
-def test_an_interruption_waits_for_the_compiler() -> None:
+@pytest.mark.usefixtures("default_interrupt")
+def test_an_interrupt_waits_for_the_compiler() -> None:
     done = []
 
     @global_compiler_lock
@@ -67,11 +64,11 @@ def test_an_interruption_waits_for_the_compiler() -> None:
     assert done == ["inner", "outer"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with global_compiler_lock:
-        pass  # what was raised once is not raised again
+        pass  # the interrupt is raised only once
 
 
-@pytest.mark.usefixtures("default_interruption")
-def test_who_handles_interruptions_does_so_while_formulas_are_compiled() -> None:
+@pytest.mark.usefixtures("default_interrupt")
+def test_an_application_handler_is_called_during_compilation() -> None:
     noted = []
     signal.signal(signal.SIGINT, lambda *_: noted.append("own"))
     with global_compiler_lock:
@@ -79,7 +76,7 @@ def test_who_handles_interruptions_does_so_while_formulas_are_compiled() -> None
     assert noted == ["own"]
 
 
-@pytest.mark.usefixtures("default_interruption")
+@pytest.mark.usefixtures("default_interrupt")
 def test_compiling_in_another_thread_leaves_the_signal_alone() -> None:
     seen = []
 
@@ -114,7 +111,7 @@ def test_calls_leave_references_to_arguments_as_they_were(compile_function: Any)
     assert_no_leaks(lambda: function(arguments, rng), arguments, rng)
 
 
-def test_a_generator_that_cannot_be_read_is_an_error() -> None:
+def test_an_unreadable_generator_raises() -> None:
     class Unreadable(np.random.Generator):
         @property
         def bit_generator(self) -> Any:

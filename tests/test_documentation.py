@@ -78,19 +78,19 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_policy_is_described() -> None:
-    from banditrank.policies.catalog import ORDERED_NAMES, POLICY_NAMES
+    from banditrank.policies.catalog import ORDERED_POLICY_NAMES, POLICY_NAMES
 
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     for name in POLICY_NAMES:
-        if name not in ORDERED_NAMES:
+        if name not in ORDERED_POLICY_NAMES:
             assert f"`{name}`" in page, name
 
 
 TOLD = {"examination": "how probably each is looked at", "order": "their order", "nothing": "nothing"}
 
 
-def _field_table() -> dict[str, list[str]]:
-    """Return the cells of the field's policies: where from, what they are told, what they are made for."""
+def _baseline_table() -> dict[str, list[str]]:
+    """Return the cells of each baseline: its paper, what it is told about positions, its click models."""
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -103,26 +103,26 @@ def _field_table() -> dict[str, list[str]]:
     return {name.strip("`"): cells for name, *cells in rows}
 
 
-def test_what_field_policies_take_for_granted_is_described() -> None:
-    from banditrank.policies.catalog import FIELD
+def test_what_baselines_assume_is_described() -> None:
+    from banditrank.policies.catalog import BASELINES
 
-    table = _field_table()
-    assert set(table) == set(FIELD)
+    table = _baseline_table()
+    assert set(table) == set(BASELINES)
     for name, (_, told, made_for) in table.items():
-        assumed = FIELD[name].assumptions
+        assumed = BASELINES[name].assumptions
         models = [model.replace("single-look", "single look") for model in assumed.click_models]
         assert (told, sorted(made_for.split(", "))) == (TOLD[assumed.positions], sorted(models)), name
 
 
-def test_field_policies_say_what_they_are_written_from_and_what_they_take() -> None:
-    from banditrank.policies.catalog import FIELD
+def test_baselines_cite_their_paper_and_describe_their_parameters() -> None:
+    from banditrank.policies.catalog import BASELINES
 
-    for name, (source, _, _) in _field_table().items():
-        text, parameters = FIELD[name].__doc__, {field.name for field in fields(FIELD[name])}
+    for name, (source, _, _) in _baseline_table().items():
+        text, parameters = BASELINES[name].__doc__, {field.name for field in fields(BASELINES[name])}
         sections = re.split(r"\n    (\w+)\n    -+\n", text)
-        assert sections[1::2] == ["Parameters", "References", "Examples"], name
+        assert sections[1::2] == ["Parameters", "Raises", "References", "Examples"], name
         *authors, year = re.split(r",? (?=\d)|, ", source)
-        assert all(author in sections[4] for author in authors), name
-        assert f"({year})" in sections[4], name
+        assert all(author in sections[6] for author in authors), name
+        assert f"({year})" in sections[6], name
         described = re.findall(r"^    (\w[\w, ]*)$", "\n" + sections[2], re.MULTILINE)
         assert {parameter for line in described for parameter in line.split(", ")} == parameters, name

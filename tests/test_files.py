@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Atomic writes."""
 
 import errno
 import os
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from banditrank import InvalidInputError
-from banditrank.files import replacing
+from banditrank.files import atomic_write
 
 
-def test_what_was_half_written_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
 
     def write() -> None:
-        with replacing(path) as new:
+        with atomic_write(path) as new:
             new.write_text("half")
             raise OSError(errno.ENOSPC, "full")
 
@@ -25,41 +25,41 @@ def test_what_was_half_written_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_no_file_of_another_name_is_touched(tmp_path: Path) -> None:
+def test_files_of_other_names_are_not_touched(tmp_path: Path) -> None:
     (tmp_path / "a.txt.new").write_text("mine")
-    with replacing(tmp_path / "a.txt") as new:
+    with atomic_write(tmp_path / "a.txt") as new:
         new.write_text("text")
     assert (tmp_path / "a.txt.new").read_text() == "mine"
 
 
-def test_a_link_stays_one_and_a_mode_stays_the_same(tmp_path: Path) -> None:
+def test_links_and_modes_are_preserved(tmp_path: Path) -> None:
     path, link = tmp_path / "a.txt", tmp_path / "link"
     path.write_text("old")
     path.chmod(0o600)
     link.symlink_to(path)
-    with replacing(link) as new:
+    with atomic_write(link) as new:
         new.write_text("new")
     assert link.is_symlink()
     assert path.read_text() == "new"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_directly(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with replacing(pipe) as path:
+    with atomic_write(pipe) as path:
         assert path == pipe
     assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("name", ["a" * 255, "é" * 127])
-def test_any_name_that_a_file_may_have_will_do(tmp_path: Path, name: str) -> None:
-    with replacing(tmp_path / name) as path:
+def test_names_of_the_maximum_length(tmp_path: Path, name: str) -> None:
+    with atomic_write(tmp_path / name) as path:
         path.write_text("new")
     assert (tmp_path / name).read_text() == "new"
 
 
-def test_the_system_gives_the_reason_in_its_own_words() -> None:
+def test_the_reason_is_the_message_of_the_operating_system() -> None:
     wordy = OSError(errno.ENOSPC, "Error writing bytes. Detail: [errno 28] No space left on device")
     error = InvalidInputError.from_os("output", "must be writable", "a", wordy)
     assert str(error) == "output must be writable (no space left on device), got 'a'"

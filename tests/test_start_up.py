@@ -47,7 +47,7 @@ def test_help_imports_nothing_heavy(command: list[str]) -> None:
 def test_simulating_imports_neither_plots_nor_frames() -> None:
     code = (
         "import sys\nfrom banditrank import UCBRank, kdd2012, simulate\n"
-        "simulate(UCBRank(0.25), kdd2012(), 100, 1, 0)\nprint(*sys.modules)"
+        "simulate(UCBRank(coefficient=0.25), kdd2012(), 100, 1, 0)\nprint(*sys.modules)"
     )
     assert not {"matplotlib", "pandas", "pyarrow"} & set(python(code).split())
 
@@ -57,10 +57,10 @@ def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
     code = (
         "from banditrank import SingleLook, UCBRank, kdd2012, simulate\n"
         "from banditrank.simulation.loop import compiled_loop\n"
-        "policy = UCBRank(0.25, treatment='equal')\n"
+        "policy = UCBRank(coefficient=0.25, treatment='equal')\n"
         "simulate(policy, kdd2012(), 100, 1, 0)\n"
         "kernel = policy.kernel(n_items=5, n_positions=2)\n"
-        "stats = compiled_loop(kernel, SingleLook(), 0, delayed=False).stats\n"
+        "stats = compiled_loop(kernel, SingleLook(), 0, is_delayed=False).stats\n"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1\n"

@@ -18,9 +18,9 @@ _EXPORTS = {
     "personalized_regret": "simulation.regret",
     "ClickModel": "model.click_models",
     "UnknownNameError": "errors",
-    "Bernoulli": "model.rewards",
-    "Beta": "model.rewards",
-    "Counts": "statistics.counts",
+    "BernoulliRewards": "model.rewards",
+    "BetaRewards": "model.rewards",
+    "Counts": "counts.counts",
     "Estimates": "estimators.estimates",
     "GreedyRank": "policies.greedy_rank",
     "InvalidInputError": "errors",
@@ -37,16 +37,15 @@ _EXPORTS = {
     "alpha_fair": "utilities.utility",
     "best_equal_ranking": "solvers.solve",
     "best_personalized_rankings": "model.values",
-    "custom": "utilities.utility",
+    "as_utility": "utilities.utility",
     "equality_report": "solvers.equality",
     "EqualityReport": "solvers.equality",
     "estimate": "estimators.estimates",
-    "find_problem": "model.catalog",
-    "frontier": "solvers.frontier",
+    "load_problem": "model.catalog",
+    "pareto_frontier": "solvers.frontier",
     "FrontierPoint": "solvers.frontier",
-    "generate": "model.generators",
+    "make_problem": "model.generators",
     "kdd2012": "model.catalog",
-    "likelihood_estimate": "estimators.likelihood",
     "plot_frontier": "solvers.frontier_plot",
     "plot_regret": "simulation.plots",
     "ramp": "utilities.utility",
@@ -55,16 +54,16 @@ _EXPORTS = {
     "simulate": "simulation.simulate",
     "solve": "solvers.solve",
     "Solution": "solvers.solution",
-    "Cascade": "model.cascade",
-    "DependentClick": "model.cascade",
-    "PositionBased": "model.position_based",
-    "find_click_model": "model.click_model_catalog",
+    "Cascade": "model.click_models",
+    "DependentClick": "model.click_models",
+    "PositionBased": "model.click_models",
+    "as_click_model": "model.click_models",
     "Timeline": "model.timeline",
-    "changing": "model.changes",
+    "make_timeline": "model.changes",
     "Forgetful": "policies.forgetful",
-    "Intervals": "estimators.intervals",
-    "likelihood_intervals": "estimators.intervals",
-    "find_policy": "policies.catalog",
+    "ConfidenceIntervals": "estimators.intervals",
+    "confidence_intervals": "estimators.intervals",
+    "make_policy": "policies.catalog",
     "Smoothing": "estimators.smoothing",
     "ThompsonRank": "policies.thompson_rank",
     "user_type_values": "model.values",
@@ -76,25 +75,29 @@ _EXPORTS = {
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are names
 
 if TYPE_CHECKING:  # what tools for types and completion read; a test holds it equal to _EXPORTS
+    from banditrank.counts.counts import Counts
     from banditrank.engine.surface import Surface
     from banditrank.errors import BanditRankError, InvalidInputError, UnknownNameError, UnsolvableError
     from banditrank.estimators.estimates import Estimates, estimate
-    from banditrank.estimators.intervals import Intervals, likelihood_intervals
-    from banditrank.estimators.likelihood import likelihood_estimate
+    from banditrank.estimators.intervals import ConfidenceIntervals, confidence_intervals
     from banditrank.estimators.smoothing import Smoothing
-    from banditrank.model.cascade import Cascade, DependentClick
-    from banditrank.model.catalog import find_problem, kdd2012
-    from banditrank.model.changes import changing
-    from banditrank.model.click_model_catalog import find_click_model
-    from banditrank.model.click_models import ClickModel, SingleLook
-    from banditrank.model.generators import generate
-    from banditrank.model.position_based import PositionBased
+    from banditrank.model.catalog import kdd2012, load_problem
+    from banditrank.model.changes import make_timeline
+    from banditrank.model.click_models import (
+        Cascade,
+        ClickModel,
+        DependentClick,
+        PositionBased,
+        SingleLook,
+        as_click_model,
+    )
+    from banditrank.model.generators import make_problem
     from banditrank.model.problem import Problem
-    from banditrank.model.rewards import Bernoulli, Beta
+    from banditrank.model.rewards import BernoulliRewards, BetaRewards
     from banditrank.model.timeline import Timeline
     from banditrank.model.values import best_personalized_rankings, user_type_values
     from banditrank.policies.base import Policy
-    from banditrank.policies.catalog import find_policy
+    from banditrank.policies.catalog import make_policy
     from banditrank.policies.forgetful import Forgetful
     from banditrank.policies.greedy_rank import GreedyRank
     from banditrank.policies.oracle import Oracle
@@ -108,11 +111,10 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
     from banditrank.simulation.result import SimulationResult
     from banditrank.simulation.simulate import simulate
     from banditrank.solvers.equality import EqualityReport, equality_report
-    from banditrank.solvers.frontier import FrontierPoint, frontier
+    from banditrank.solvers.frontier import FrontierPoint, pareto_frontier
     from banditrank.solvers.frontier_plot import plot_frontier, save_frontier_plot
     from banditrank.solvers.solution import Solution
     from banditrank.solvers.solve import best_equal_ranking, solve
-    from banditrank.statistics.counts import Counts
     from banditrank.storage.factory import open_store
     from banditrank.utilities.utility import (
         MAXIMIN,
@@ -120,7 +122,7 @@ if TYPE_CHECKING:  # what tools for types and completion read; a test holds it e
         UTILITARIAN,
         Utility,
         alpha_fair,
-        custom,
+        as_utility,
         ramp,
         sigmoid,
     )

@@ -1,18 +1,23 @@
-"""Numbers that somebody gives: what they must be, and the error for those that are not.
+"""Validation of numeric arguments.
 
-Any kind of number will do, NumPy's included; true and false are none.
+NumPy's numbers and other registered number types are accepted; booleans are not.
 """
 
 from numbers import Integral, Real
 
 from banditrank.errors import InvalidInputError
 
-MOST_WORKERS = 1024
-"""Threads: more than any one machine's work is divided into, and few enough to be started."""
+MAX_WORKERS = 1024
+"""Maximum number of worker threads or processes."""
 
 
 def check_number(field: str, value: float, low: float, high: float) -> float:
-    """Return a number from ``low`` to ``high``, or raise an error.
+    """Return a number as a float if it lies in [low, high].
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is not a number, or out of range.
 
     Examples
     --------
@@ -27,26 +32,45 @@ def check_number(field: str, value: float, low: float, high: float) -> float:
     return float(value)
 
 
-def check_whole(field: str, value: int, least: int, most: int | None = None) -> int:
-    """Return a whole number of at least ``least``, and at most ``most`` if there is one, or raise an error.
+def check_integer(field: str, value: int, minimum: int, maximum: int | None = None) -> int:
+    """Return a number as an int if it is whole and lies in [minimum, maximum].
+
+    Parameters
+    ----------
+    field
+        Name of the argument, for the message.
+    value
+        The value received.
+    minimum, maximum
+        The allowed range; without an upper limit if ``maximum`` is None.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is not a whole number, or out of range.
 
     Examples
     --------
-    >>> check_whole("seed", 7, 0)
+    >>> check_integer("seed", 7, 0)
     7
-    >>> check_whole("seed", 1.5, 0)
+    >>> check_integer("seed", 1.5, 0)
     Traceback (most recent call last):
     banditrank.errors.InvalidInputError: seed must be a whole number of at least 0, got 1.5
     """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limits = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or value < minimum or (maximum is not None and value > maximum):
+        limits = f"of at least {minimum:,}" if maximum is None else f"from {minimum:,} to {maximum:,}"
         raise InvalidInputError(field, f"must be a whole number {limits}", value)
     return int(value)
 
 
 def check_workers(field: str, value: int | None) -> int | None:
-    """Return a number of threads, or None for one a processor; or raise an error.
+    """Return a number of workers if it is valid; None stands for one per processor.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is not a whole number from 1 to `MAX_WORKERS`.
 
     Examples
     --------
@@ -56,4 +80,4 @@ def check_workers(field: str, value: int | None) -> int | None:
     Traceback (most recent call last):
     banditrank.errors.InvalidInputError: workers must be a whole number from 1 to 1,024, got 100000
     """
-    return None if value is None else check_whole(field, value, 1, MOST_WORKERS)
+    return None if value is None else check_integer(field, value, 1, MAX_WORKERS)

@@ -1,20 +1,20 @@
-"""How formulas are compiled, and where the machine code is kept.
+"""Compilation of formulas with Numba, and the on-disk cache of machine code.
 
 A formula is written once, as a module-level function decorated with `compiled` or `inlined`, and is called
 from Python, from other formulas, and from the simulation loop. Five facts about Numba shape this module:
 
-* A compiled function that is passed as an *argument*, or captured by a closure, is compiled anew in every
-  process. `specialise` captures the plain Python functions instead, which are pickled by name, so that loops
-  made for one policy and one click model are kept on disk as well.
-* Reference counting of the arrays in a state costs five times the formulas themselves. Formulas therefore
-  never allocate, and are compiled without it (``_nrt=False``): the caller owns every array.
+* A compiled function that is passed as an *argument*, or captured by a closure, is recompiled in every
+  process. `specialise` captures the plain Python functions instead, which are pickled by name, so that the
+  loop of a policy and a click model is cached on disk as well.
+* Reference counting of the arrays in a state takes five times as long as the formulas themselves. Formulas
+  therefore never allocate, and are compiled without it (``_nrt=False``): the caller owns every array.
 * Without reference counting Numba borrows an array from Python, but takes a reference to a NumPy generator
   that it never releases: each call would leak. `_unbox_generator` borrows generators as well, so a call
-  leaves the reference counts of all its arguments as they were. Functions of other packages are not affected.
-* The compiler copies a formula that takes tuples of many arrays into each place that calls it, however large
-  it is, and does so again at every level above. Large formulas are therefore called from one place.
+  leaves the reference counts of its arguments unchanged. Functions of other packages are not affected.
+* The compiler inlines a formula that takes tuples of many arrays into each call site, however large it is,
+  at every level of the call graph. Large formulas are therefore called from one place.
 * Numba invalidates a function's machine code when the function's own file changes, not when a formula that
-  it calls does. The cache directory is therefore named after the contents of the whole package.
+  it calls does. The cache directory is therefore named after a digest of the whole package.
 """
 
 import atexit
@@ -44,39 +44,42 @@ R = TypeVar("R")
 
 # error_model: division by zero gives inf or nan as in NumPy, without a test and a branch at each division.
 # nogil: replications run in threads.
-# no_cfunc_wrapper: what nobody calls need not be compiled.
+# no_cfunc_wrapper: formulas are never called from C.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 _INLINED: Any = {**_OPTIONS, "forceinline": True}
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 
+# Packages whose source does not affect machine code.
 WITHOUT_FORMULAS = ("cli", "client", "demo", "engine", "experiments", "logs", "service", "storage", "testing")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a formula on its first call, and keep the machine code on disk."""
+    """Compile a formula on its first call, and cache the machine code on disk."""
     return _compile(function, _OPTIONS)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile like `compiled`, for what runs every round: the caller's loop absorbs the body."""
+    """Compile like `compiled`, and inline into compiled callers: for formulas that run every round."""
     return _compile(function, _INLINED)
 
 
 def internal(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile like `compiled`, for what only other formulas call.
+    """Compile like `compiled`, for formulas that are not called from Python.
 
-    What would take arguments from Python apart takes long to compile if they are tuples of many arrays.
+    The wrapper that unpacks Python arguments takes long to compile for tuples of many arrays.
     """
     return _compile(function, _INTERNAL)
 
 
-def chosen_by_type(formulas: Mapping[type, Callable[..., Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function stand for several formulas: the compiler calls that of the first argument's type.
+def dispatch_on_type(
+    formulas: Mapping[type, Callable[..., Any]],
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that makes compiled code call the formula for the type of the first argument.
 
     Parameters
     ----------
     formulas
-        By a class of named tuples, each with the arguments of the function.
+        A formula for each class of named tuples, with the arguments of the decorated function.
     """
     functions = {kind: getattr(formula, "py_func", formula) for kind, formula in formulas.items()}
 
@@ -93,16 +96,21 @@ def chosen_by_type(formulas: Mapping[type, Callable[..., Any]]) -> Callable[[Cal
 def specialise(
     build: Callable[..., Callable[..., Any]], *formulas: Any, **constants: int
 ) -> Callable[..., Any]:
-    """Compile the function that ``build`` makes around the given formulas and constants, once for each set.
+    """Compile the function that ``build`` returns for the given formulas and constants, once for each set.
 
     Parameters
     ----------
     build
         Takes the formulas and constants, returns the function to compile.
     formulas
-        Functions made by `compiled` or `inlined`.
+        Functions decorated with `compiled` or `inlined`.
     constants
         Integers known at compile time.
+
+    Returns
+    -------
+    Callable
+        The compiled function.
     """
     captured = [_by_name(getattr(formula, "py_func", formula)) for formula in formulas]
     return _compile(build(*captured, **constants), _OPTIONS)
@@ -116,9 +124,9 @@ def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[
 
 @cache
 def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a formula's Python function callable from compiled code, and let pickle find it by name.
+    """Make a formula's Python function callable from compiled code and picklable by name.
 
-    In its module the name stands for the compiled formula; the function is that formula's ``py_func``.
+    The module's name refers to the compiled formula; the function is its ``py_func``.
     """
     function.__qualname__ += ".py_func"
     jitable: Callable[..., Any] = register_jitable(**_INLINED)(function)
@@ -126,7 +134,7 @@ def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _GeneratorType(types.NumPyRandomGeneratorType):
-    """Numba's type of NumPy generators, but unboxed by `_unbox_generator`."""
+    """Numba's type of NumPy generators, unboxed by `_unbox_generator`."""
 
 
 _numba: Any = numba  # its functions have no types
@@ -141,16 +149,16 @@ def _typeof_generator(_: np.random.Generator, __: Any) -> _GeneratorType:
 
 @_numba.extending.unbox(_GeneratorType)  # type: ignore[untyped-decorator]
 def _unbox_generator(generator_type: Any, generator: Any, c: Any) -> Any:
-    """Emit the code that unboxes a NumPy generator; without reference counting it is borrowed.
+    """Emit code that unboxes a NumPy generator, as a borrowed reference without reference counting.
 
     Parameters
     ----------
     generator_type
-        Its type in Numba.
+        Numba's type of the generator.
     generator
-        The pointer to it.
+        Pointer to the Python object.
     c
-        The context in which Numba unboxes.
+        Numba's unboxing context.
     """
     if c.context.enable_nrt:
         return c.unbox(types.NumPyRandomGeneratorType("generator"), generator)
@@ -168,7 +176,7 @@ def _unbox_generator(generator_type: Any, generator: Any, c: Any) -> Any:
 
 @contextmanager
 def _cache_directory() -> Iterator[None]:
-    """Point Numba at this package's own cache while one function is decorated."""
+    """Point Numba at this package's cache while a function is decorated."""
     settings: Any = config  # its attributes are made at run time
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(cache_directory())
@@ -181,80 +189,82 @@ def _cache_directory() -> Iterator[None]:
 
 
 @contextmanager
-def told_of_compiling(package: str, tell: Callable[[], None]) -> Iterator[None]:
-    """Call ``tell`` once, as soon as a formula of a package must be compiled because it was not kept.
+def notify_on_compile(package: str, callback: Callable[[], None]) -> Iterator[None]:
+    """Call ``callback`` once if a formula of a package is compiled because it is not in the cache.
 
     Parameters
     ----------
     package
-        Where the formula is: ``banditrank.solvers``.
-    tell
-        What to do then.
+        The package of the formula: ``banditrank.solvers``.
+    callback
+        Called before compilation.
     """
-    with event.install_listener("numba:compile", _FirstOf(package, tell)):
+    with event.install_listener("numba:compile", _CompileListener(package, callback)):
         yield
 
 
-class _FirstOf(event.Listener):
-    def __init__(self, package: str, tell: Callable[[], None]) -> None:
+class _CompileListener(event.Listener):
+    """Calls back on the first compilation in a package."""
+
+    def __init__(self, package: str, callback: Callable[[], None]) -> None:
         self.package = package
-        self.tell = tell
-        self.told = False
+        self.callback = callback
+        self.is_notified = False
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__
-        if not self.told and f"{module}.".startswith(f"{self.package}."):
-            self.told = True
-            self.tell()
+        if not self.is_notified and f"{module}.".startswith(f"{self.package}."):
+            self.is_notified = True
+            self.callback()
 
     def on_end(self, event: Any) -> None:
-        """Do nothing: whoever waits notices."""
+        """Do nothing."""
 
 
-class _HoldInterruption(event.Listener):
-    """Keep Ctrl-C back while the main thread compiles or loads a formula, and raise it right after.
+class _InterruptDeferrer(event.Listener):
+    """Defers Ctrl-C while the main thread compiles or loads a formula, and raises it right after.
 
-    The compiler would not survive it: it leaves functions that it half knows, and where it is called back by
-    LLVM the interruption is lost. Whoever handles the signal in a way of their own is left alone.
+    An interrupted compiler leaves half-registered functions behind, and an interruption inside a callback of
+    LLVM is lost. An application's own signal handler is not replaced.
     """
 
     def __init__(self) -> None:
         self.depth = 0
-        self.holds = False
-        self.interrupted = False
+        self.is_deferring = False
+        self.is_interrupted = False
 
-    def on_start(self, event: Any) -> None:  # noqa: ARG002 - all are alike
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         if threading.current_thread() is not threading.main_thread():
             return
         if self.depth == 0 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._note)
-            self.holds = True
+            signal.signal(signal.SIGINT, self._handle)
+            self.is_deferring = True
         self.depth += 1
 
-    def on_end(self, event: Any) -> None:  # noqa: ARG002 - all are alike
+    def on_end(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         if threading.current_thread() is not threading.main_thread():
             return
         self.depth -= 1
-        if self.depth == 0 and self.holds:
-            self.holds = False
-            interrupted, self.interrupted = self.interrupted, False
+        if self.depth == 0 and self.is_deferring:
+            self.is_deferring = False
+            is_interrupted, self.is_interrupted = self.is_interrupted, False
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            if interrupted:
+            if is_interrupted:
                 raise KeyboardInterrupt
 
-    def _note(self, *_: object) -> None:
-        self.interrupted = True
+    def _handle(self, *_: object) -> None:
+        self.is_interrupted = True
 
 
 _events: Any = event  # its functions have no types
-_events.register("numba:compiler_lock", _HoldInterruption())
+_events.register("numba:compiler_lock", _InterruptDeferrer())
 
 
 @cache
 def cache_directory() -> Path:
-    """Return where machine code is kept: below ``NUMBA_CACHE_DIR`` or the user's cache directory.
+    """Return the cache directory of machine code, below ``NUMBA_CACHE_DIR`` or the user's cache directory.
 
-    Where neither can be written to, it is kept for this process only.
+    If neither is writable, a temporary directory that is removed when the process ends.
     """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         root = Path(chosen)
@@ -272,7 +282,7 @@ def cache_directory() -> Path:
 
 @cache
 def package_digest() -> str:
-    """Return a digest of all source files that formulas, or the constants in them, may come from."""
+    """Return a digest of all source files that may contain formulas or their constants."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)
     for source in sorted(package.rglob("*.py")):

@@ -1,22 +1,23 @@
-"""What can go wrong, and how it is said.
+"""Exceptions of the package.
 
 ::
 
-    BanditRankError            everything this package raises on purpose
-    ├── InvalidInputError      a value breaks a rule (also a ValueError)
-    │   ├── UnknownNameError   a name that is not in a list (suggests the nearest)
-    │   │   └── UnknownSurfaceError     a name that no surface of the store has
-    │   └── NameTakenError     a name that something else has already
-    ├── UnsolvableError        the problem is too large for the method that was asked for
-    ├── ForgottenError         what is asked for was known, and was thrown away in time
-    ├── FeedbackError          feedback that cannot be counted
-    │   ├── UnknownRankingError     for a ranking that was not given out here, or whose surface is gone
-    │   ├── LapsedRankingError      after the ranking's attribution window closed
-    │   └── ContradictionError      other than what was counted for the ranking before
-    └── StoreError             a store cannot be used as it is
-        └── StoreUnavailableError   it cannot be reached, is full or too slow: trying again may help
+    BanditRankError                     base class
+    ├── InvalidInputError               an argument is invalid (also a ValueError)
+    │   ├── UnknownNameError            a name is not one of the known names
+    │   │   └── UnknownSurfaceError     the store has no surface of this name
+    │   └── AlreadyExistsError          the name is already in use
+    ├── UnsolvableError                 the solver does not support the problem
+    ├── PrunedError                     the data was pruned at the end of its retention
+    ├── FeedbackError                   the feedback was rejected
+    │   ├── UnknownRankingError         the ranking id is unknown, or its surface was deleted
+    │   ├── ExpiredRankingError         the ranking's attribution window is closed
+    │   └── ConflictingFeedbackError    different feedback was counted for the ranking
+    ├── MissingDependencyError          an optional package is not installed (also an ImportError)
+    └── StoreError                      the store cannot be used
+        └── StoreUnavailableError       the store cannot be reached, is full or too slow: retry
 
-Every message is one line that names the field, the rule and the value received.
+A message is one line.
 """
 
 import os
@@ -25,20 +26,20 @@ from difflib import get_close_matches
 
 
 class BanditRankError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base class of all exceptions that the package raises."""
 
 
 class InvalidInputError(BanditRankError, ValueError):
-    """A value breaks a rule.
+    """An argument is invalid.
 
     Parameters
     ----------
     field
-        What was given, in the user's words: ``arrival_rates``, ``--horizon``.
+        Name of the argument: ``arrival_rates``, ``--horizon``.
     rule
-        What it must be: ``must sum to 1``.
+        The constraint: ``must sum to 1``.
     value
-        What was received.
+        The value received.
 
     Examples
     --------
@@ -54,8 +55,8 @@ class InvalidInputError(BanditRankError, ValueError):
 
     @classmethod
     def from_os(cls, field: str, rule: str, path: object, error: OSError) -> "InvalidInputError":
-        """Return the error for a file that the system refuses: ``must be writable (permission denied)``."""
-        # Some libraries put a text of their own where the system's belongs.
+        """Return the error for a failed file operation: ``must be writable (permission denied)``."""
+        # Some libraries replace the operating system's message by their own.
         reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
         return InvalidInputError(field, f"{rule} ({reason})", str(path))
 
@@ -64,7 +65,7 @@ class InvalidInputError(BanditRankError, ValueError):
 
 
 class UnknownNameError(InvalidInputError):
-    """A name that is not among the known ones.
+    """A name is not one of the known names; the message suggests the closest one.
 
     Examples
     --------
@@ -83,79 +84,102 @@ class UnknownNameError(InvalidInputError):
 
 
 class UnknownSurfaceError(UnknownNameError):
-    """A name that no surface of the store has."""
+    """The store has no surface of this name."""
 
 
-class NameTakenError(InvalidInputError):
-    """A name that something else has already.
+class AlreadyExistsError(InvalidInputError):
+    """The name is already in use.
 
     Examples
     --------
-    >>> print(NameTakenError("surface", "home"))
-    surface must have a name that is not taken, got 'home'
+    >>> print(AlreadyExistsError("surface", "home"))
+    surface 'home' already exists
     """
 
     def __init__(self, field: str, name: str) -> None:
-        super().__init__(field, "must have a name that is not taken", name)
+        super().__init__(field, "must not exist already", name)
+        self.args = (f"{field} {_shorten(name)} already exists",)
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.value)
 
 
 class UnsolvableError(BanditRankError):
-    """The problem is larger than the method that was asked for can solve."""
+    """The solver does not support the utility or the size of the problem, or is not installed."""
 
 
 class PrunedError(BanditRankError):
-    """What is asked for was known once, and was thrown away when it was old."""
+    """The data was pruned at the end of its retention."""
 
 
 class FeedbackError(BanditRankError):
-    """Feedback that cannot be counted. Nothing was changed."""
+    """The feedback was rejected and not counted."""
 
 
 class UnknownRankingError(FeedbackError):
-    """Feedback for a ranking that was not given out here, or whose surface is gone."""
+    """The ranking id is unknown, or its surface was deleted."""
 
 
 class ExpiredRankingError(FeedbackError):
-    """Feedback that came after the ranking's attribution window closed."""
+    """The ranking's attribution window is closed."""
 
 
 class ConflictingFeedbackError(FeedbackError):
-    """Feedback that differs from what was counted for the same ranking before."""
+    """Different feedback was counted for the ranking before."""
 
 
-class StoreError(BanditRankError):
-    """A store cannot be used as it is: it is no store of ours, or of a newer version."""
+class MissingDependencyError(BanditRankError, ImportError):
+    """An optional package is not installed.
 
-
-class StoreUnavailableError(StoreError):
-    """A store cannot be reached, is full or too slow. Nothing, or all of it, was done: try again."""
-
-
-def in_a_line(text: object) -> str:
-    r"""Return a text of several lines as one.
+    Parameters
+    ----------
+    purpose
+        What the package is needed for.
+    package
+        Name of the missing package.
+    extra
+        Extra of banditrank that installs it.
 
     Examples
     --------
-    >>> in_a_line(ValueError("no number\n  in line 3"))
+    >>> print(MissingDependencyError("plotting", "matplotlib", "plots"))
+    plotting needs matplotlib: pip install 'banditrank[plots]'
+    """
+
+    def __init__(self, purpose: str, package: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install 'banditrank[{extra}]'")
+
+
+class StoreError(BanditRankError):
+    """The store cannot be used: it is not a banditrank store, or was written by a newer version."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store cannot be reached, is full or too slow; the operation was atomic and may be retried."""
+
+
+def one_line(text: object) -> str:
+    r"""Return the text of an object with all whitespace, line breaks included, collapsed to spaces.
+
+    Examples
+    --------
+    >>> one_line(ValueError("no number\n  in line 3"))
     'no number in line 3'
     """
     return " ".join(str(text).split())
 
 
-def with_its_kind(error: BaseException) -> str:
-    """Return what an error says and of which kind it is, in a line.
+def describe_error(error: BaseException) -> str:
+    """Return the class and the message of an exception in one line.
 
     Examples
     --------
-    >>> with_its_kind(KeyError("name"))
+    >>> describe_error(KeyError("name"))
     "KeyError: 'name'"
     """
-    return f"{type(error).__name__}: {in_a_line(error)}"
+    return f"{type(error).__name__}: {one_line(error)}"
 
 
 def _shorten(value: object, limit: int = 80) -> str:
-    text = in_a_line(repr(value))
+    text = one_line(repr(value))
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

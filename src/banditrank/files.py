@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, looked for by any name, and kept from other users."""
+"""Atomic writes and private files."""
 
 import contextlib
 import os
@@ -12,17 +12,27 @@ _OTHERS = 0o077  # permissions of the group and of all other users
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write to that takes the place of another once it is written.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary file that replaces the target when the block ends without an error.
 
-    An interruption or a full disk leaves the old file or the new one, never half of one. What a link points
-    to is replaced, and not the link. A pipe or a device cannot be replaced: it is written to as it is.
+    An interruption or a full disk leaves the old file intact. A symbolic link stays: its target is replaced.
+    A pipe or a device is written to directly.
+
+    Parameters
+    ----------
+    path
+        The file to replace; it may not exist yet.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be replaced.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory:
-    ...     with replacing(Path(directory) / "a.txt") as path:
+    ...     with atomic_write(Path(directory) / "a.txt") as path:
     ...         _ = path.write_text("new")
     ...     (Path(directory) / "a.txt").read_text()
     'new'
@@ -31,28 +41,28 @@ def replacing(path: Path) -> Iterator[Path]:
         yield path
         return
     path = path.resolve()
-    new = path.with_name(f".{path.name[:50]}.{os.getpid()}.new")  # a name that nobody else has
+    new = path.with_name(f".{path.name[:50]}.{os.getpid()}.new")  # unique to this process
     try:
         yield new
         if path.exists():
             new.chmod(path.stat().st_mode)
         new.replace(path)
     finally:
-        new.unlink(missing_ok=True)  # what was half written
+        new.unlink(missing_ok=True)  # left behind by an error
 
 
 def is_file(path: Path) -> bool:
-    """Return whether there is a file, also for a name that the system refuses."""
+    """Return whether a file exists; False for a name that the system rejects."""
     try:
         return path.is_file()
-    except OSError:  # the name is too long, or not for us to know
+    except OSError:  # the name is too long, or a directory is not readable
         return False
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file that only its owner may access, whatever the umask.
+    """Create an empty file that only its owner can read and write, whatever the umask.
 
-    Does nothing if the file exists. A link is followed.
+    Does nothing if the file exists. Symbolic links are followed.
 
     Raises
     ------
@@ -64,13 +74,13 @@ def create_private(path: Path) -> None:
     except FileExistsError:
         return
     try:
-        os.fchmod(descriptor, _PRIVATE)  # a umask may have taken permissions of the owner
+        os.fchmod(descriptor, _PRIVATE)  # the umask may have removed permissions of the owner
     finally:
         os.close(descriptor)
 
 
 def make_private(path: Path) -> bool:
-    """Take all permissions of other users from a file; return whether they have none now."""
+    """Remove the permissions of group and others; return whether the file is private now."""
     if is_private(path):
         return True
     with contextlib.suppress(OSError):  # another user's file, or a read-only file system
@@ -79,7 +89,7 @@ def make_private(path: Path) -> bool:
 
 
 def is_private(path: Path) -> bool:
-    """Return whether other users have no permission on a file, or there is no file.
+    """Return whether group and others have no permission on a file; True if it does not exist.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from banditrank.counts.counts import Counts
 from banditrank.dashboard.estimates_report import EstimatesReport, report_estimates
 from banditrank.dashboard.explain import Explanation, explain
 from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
@@ -12,9 +13,8 @@ from banditrank.engine.engine import Engine
 from banditrank.engine.ranking_ids import RandomBytes
 from banditrank.engine.surface import Surface
 from banditrank.engine.surface_runtime import SurfaceRuntime
-from banditrank.errors import InvalidInputError, NameTakenError
+from banditrank.errors import AlreadyExistsError, InvalidInputError
 from banditrank.shown_ranking import ShownRanking
-from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 
@@ -85,7 +85,7 @@ class Ranker:
         if record is None:
             try:
                 return self._engine.create_surface(surface)
-            except NameTakenError:  # another process created it at the same time
+            except AlreadyExistsError:  # another process created it at the same time
                 return self._open(surface)
         stored = Surface.from_definition(record.definition).to_dict()
         for setting, value in surface.to_dict().items():

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, wait_until
+from helpers.live import ITEMS, TYPES, Clock, FailingStore, a_ranker, a_surface, play, wait_until
 
 from banditrank import Counts, Problem, user_type_values
 from banditrank.dashboard.assessment import assess

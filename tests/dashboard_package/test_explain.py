@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, seeded
+from helpers.live import Clock, a_ranker, a_surface, play, seeded
 
 from banditrank.errors import PrunedError, UnknownRankingError
 from banditrank.ranker import Ranker

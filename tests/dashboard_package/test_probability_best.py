@@ -10,7 +10,7 @@ from banditrank.dashboard.alternatives import enumerate_rankings, find_runner_up
 from banditrank.dashboard.posterior_samples import PosteriorSamples, quantile_interval
 from banditrank.dashboard.probability_best import find_sampled_optimum, wilson_interval
 from banditrank.model.values import best_personalized_rankings
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
 
 WORLDS = 200
@@ -81,7 +81,7 @@ def test_there_may_be_no_other_ranking() -> None:
 
 
 def test_types_that_get_nothing_do_not_confuse_the_search_for_the_next_best() -> None:
-    nothing = DrawnWorld(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
+    nothing = SampledProblem(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
     found = find_runner_up(nothing, np.array([0, 1, 2]), NASH)
     assert sorted(set(found.tolist())) == sorted(found.tolist()) != [0, 1, 2]
 

@@ -5,9 +5,9 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from live import ITEMS, a_ranker, a_surface, play
+from helpers.live import ITEMS, a_ranker, a_surface, play
 
-from banditrank import InvalidInputError, likelihood_estimate, likelihood_intervals
+from banditrank import InvalidInputError, confidence_intervals, estimate
 from banditrank.dashboard.estimates_report import EstimatesReport
 from banditrank.dashboard.treatment_report import TreatmentReport
 from banditrank.ranker import Ranker
@@ -24,7 +24,7 @@ def test_estimates_are_the_likelihoods_over_all_items_there_ever_were() -> None:
         ranker.retire_items(["b"])
         report = ranker.estimates(level=0.9)
     assert (report.surface, report.version, report.rounds, report.level) == ("home", 80, 80, 0.9)
-    estimates, intervals = likelihood_estimate(counts), likelihood_intervals(counts, level=0.9)
+    estimates, intervals = estimate(counts, method="likelihood"), confidence_intervals(counts, level=0.9)
     for i, told in enumerate(report.user_types):
         assert told.arrivals == counts.arrivals[i]
         assert told.share == pytest.approx(counts.arrivals[i] / 80)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live import (
+from helpers.live import (
     ITEMS,
     TYPES,
     Clock,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from live import ITEMS, TYPES, a_surface
+from helpers.live import ITEMS, TYPES, a_surface
 
 from banditrank import Problem
 from banditrank.dashboard.surface_problem import SurfaceProblem

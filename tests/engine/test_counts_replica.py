@@ -1,7 +1,7 @@
 """Counts replicas: equal to the sum of all changes, also after changes were pruned; and their snapshots."""
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, wait_until
+from helpers.live import Clock, a_ranker, a_surface, play, wait_until
 
 from banditrank.engine.counts_replica import CountsReplica
 from banditrank.engine.ranking_ids import new_key

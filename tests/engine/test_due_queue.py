@@ -5,7 +5,7 @@ import time
 from math import inf
 
 import pytest
-from live import Clock
+from helpers.live import Clock
 
 from banditrank.engine.due_queue import DueQueue
 

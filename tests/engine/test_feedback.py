@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import Clock, a_ranker, a_surface, seeded, wait_until
+from helpers.live import Clock, a_ranker, a_surface, seeded, wait_until
 
 from banditrank.engine.engine import Engine, FeedbackResult
 from banditrank.engine.ranking_ids import IssuedRanking, RankingIdSigner, new_key

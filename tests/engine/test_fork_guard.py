@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 
 import pytest
-from live import a_ranker, play, seeded
+from helpers.live import a_ranker, play, seeded
 
 from banditrank.errors import InvalidInputError
 

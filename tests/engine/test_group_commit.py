@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from live import FailingStore, wait_until
+from helpers.live import FailingStore, wait_until
 
 from banditrank.engine.group_commit import CommitCallback, CommitOutcome, GroupCommitter
 from banditrank.engine.group_commit import _take as take
@@ -13,7 +13,7 @@ from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.base import WriteResult
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Change, CommitStatus, Event, Impression
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 IGNORE: Callable[[object], None] = lambda _: None  # noqa: E731
 
@@ -146,7 +146,7 @@ def test_a_store_error_rejects_the_event_at_fault_alone() -> None:
     }
     assert list(outcomes.values()).count(CommitStatus.COUNTED) == 1998
     assert len(store.pending_impressions(1, since_ms=0, until_ms=2**47)) == 499
-    assert rounds_of(store, 1) == 1998
+    assert read_rounds(store, 1) == 1998
     assert store.transactions <= 3 * 2 * 12
 
 

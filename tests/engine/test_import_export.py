@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import a_ranker, a_surface, play
+from helpers.live import a_ranker, a_surface, play
 
 from banditrank.engine.import_export import FORMAT, as_text, export_surface, import_surface, read_document
 from banditrank.engine.surface import Surface
-from banditrank.errors import InvalidInputError, NameTakenError, UnknownNameError
+from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError
 from banditrank.storage.base import Store
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Versions
@@ -53,7 +53,7 @@ def test_counts_and_settings_are_imported_exactly(tmp_path: Path) -> None:
 def test_a_copy_in_the_same_store_needs_another_name() -> None:
     store = a_store_with_counts()
     document = export_surface(store, "home")
-    with pytest.raises(NameTakenError):
+    with pytest.raises(AlreadyExistsError):
         import_surface(store, document)
     import_surface(store, document, name="copy")
     copy = export_surface(store, "copy")

@@ -3,7 +3,7 @@
 from math import inf
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, seeded, wait_for_tasks, wait_until
+from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_for_tasks, wait_until
 
 from banditrank.engine.feedback_tracker import FeedbackTracker
 from banditrank.engine.group_commit import CommitCallback

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from live import Clock, seeded
+from helpers.live import Clock, seeded
 from scipy.stats import ks_2samp
 
 from banditrank import Ranker, Surface, ThompsonRank, kdd2012, simulate

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, seeded, wait_until
+from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.observers import IssuedImpression, SurfaceObserver

@@ -4,7 +4,7 @@ from math import inf
 from types import SimpleNamespace
 
 import pytest
-from live import Clock, a_ranker, a_surface, play, wait_until
+from helpers.live import Clock, a_ranker, a_surface, play, wait_until
 
 from banditrank.engine import periodic_task as module
 from banditrank.engine.periodic_task import Backoff, PeriodicTask

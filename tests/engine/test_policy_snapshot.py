@@ -1,10 +1,10 @@
 """Policy snapshots: computing rankings leaks no memory and no references."""
 
 import pytest
-from live import a_surface, seeded
+from helpers.live import a_surface, seeded
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.policy_snapshot import PolicySnapshot
-from banditrank.statistics.counts import Counts
 from banditrank.testing.leaks import assert_no_leaks
 
 KINDS = [{}, {"policy": "ucb-rank"}, {"treatment": "equal", "utility": "nash"}]

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from live import a_ranker, a_surface, play, seeded, wait_until
+from helpers.live import a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
-from banditrank.errors import InvalidInputError, NameTakenError, UnknownNameError, UnknownRankingError
+from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError, UnknownRankingError
 from banditrank.ranker import Ranker
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
@@ -90,7 +90,7 @@ def test_surfaces_that_another_process_creates_updates_or_deletes_are_synchroniz
         with pytest.raises(UnknownNameError, match="surface must be one of"):
             two.surface("home")
         one.create_surface(a_surface())
-        with pytest.raises(NameTakenError):
+        with pytest.raises(AlreadyExistsError):
             two.create_surface(a_surface())
         shown = two.surface("home").rank("new")
         one.update_surface("home", lambda surface: surface.with_items(["late"]))

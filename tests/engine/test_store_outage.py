@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from live import Clock, FailingStore, a_ranker, a_surface, play, wait_for_tasks, wait_until
+from helpers.live import Clock, FailingStore, a_ranker, a_surface, play, wait_for_tasks, wait_until
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.memory import MemoryStore

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from live import a_ranker, a_surface
+from helpers.live import a_ranker, a_surface
 
 from banditrank import Surface
 from banditrank.engine.served_policies import SERVED_NAMES

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from live import a_ranker, a_surface, wait_until
+from helpers.live import a_ranker, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.policy_snapshot import PolicySnapshot

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
+from helpers.live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.errors import InvalidInputError, UnknownNameError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import Clock, FailingStore, a_ranker, a_surface, play, seeded, wait_for_tasks, wait_until
+from helpers.live import Clock, FailingStore, a_ranker, a_surface, play, seeded, wait_for_tasks, wait_until
 
 from banditrank.engine.due_queue import DueQueue
 from banditrank.engine.engine import Engine

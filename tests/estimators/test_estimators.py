@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import NASH, UTILITARIAN, Counts, InvalidInputError, estimate, generate
-from banditrank.estimators.confidence import (
+from banditrank import NASH, UTILITARIAN, Counts, InvalidInputError, estimate, make_problem
+from banditrank.estimators.confidence_radii import (
     item_mean_error_rate,
     item_mean_radius,
     position_preference_error_rate,
@@ -12,7 +12,7 @@ from banditrank.estimators.confidence import (
 )
 from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.position_preferences import position_preferences
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 
 def by_the_book(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -25,9 +25,9 @@ def by_the_book(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @given(seed=st.integers(0, 10**6), shape=st.sampled_from([(2, 5, 2), (1, 4, 4), (3, 6, 1), (1, 1, 1)]))
-def test_estimates_are_the_papers(seed: int, shape: tuple[int, int, int]) -> None:
+def test_estimates_follow_algorithm_1(seed: int, shape: tuple[int, int, int]) -> None:
     n, m, k = shape
-    counts = settled_counts(generate("random", n_user_types=n, n_items=m, n_positions=k, seed=seed), seed)
+    counts = dense_counts(make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed), seed)
     rho, looks, means = by_the_book(counts)
     found = estimate(counts)
     assert found.position_preferences == pytest.approx(rho)
@@ -37,8 +37,8 @@ def test_estimates_are_the_papers(seed: int, shape: tuple[int, int, int]) -> Non
 
 
 @given(seed=st.integers(0, 10**6))
-def test_exact_ratios_give_the_true_world(seed: int) -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=3, seed=seed)
+def test_exact_ratios_recover_the_problem(seed: int) -> None:
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=seed)
     displays = np.full((2, 6, 3), 1000.0)
     rewards = displays * problem.item_means[:, :, None] * problem.position_preferences[:, None, :]
     found = estimate(Counts.from_arrays(displays, rewards, [600, 400]))
@@ -50,7 +50,7 @@ def test_exact_ratios_give_the_true_world(seed: int) -> None:
     assert found.collective_utility(ranking, NASH) == pytest.approx([0.6, 0.4] @ np.log(values))
 
 
-def test_nothing_known_is_everything_alike() -> None:
+def test_without_data_all_estimates_are_equal() -> None:
     found = estimate(Counts.empty(n_user_types=2, n_items=3, n_positions=2))
     assert (found.position_preferences == 0.5).all()
     assert (found.arrival_rates == 0.5).all()
@@ -58,7 +58,7 @@ def test_nothing_known_is_everything_alike() -> None:
     assert (found.item_means == 0).all()
 
 
-def test_an_item_with_a_never_shown_cell_is_left_out() -> None:
+def test_an_item_with_an_empty_cell_is_excluded() -> None:
     displays = [[[100, 100], [100, 0], [0, 0]]]
     rewards = [[[30, 10], [50, 0], [0, 0]]]
     counts = Counts.from_arrays(displays, rewards, [100])
@@ -67,13 +67,13 @@ def test_an_item_with_a_never_shown_cell_is_left_out() -> None:
     assert item_means(counts) == pytest.approx(np.array([[0.4, 50 / 75, 0.0]]))
 
 
-def test_a_never_clicked_item_is_left_out_and_has_mean_zero() -> None:
+def test_a_never_clicked_item_is_excluded_and_has_mean_zero() -> None:
     counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[30, 10], [0, 0]]], [100])
     assert position_preferences(counts) == pytest.approx(np.array([[0.75, 0.25]]))
     assert item_means(counts)[0, 1] == 0
 
 
-def test_a_type_that_never_arrived_looks_everywhere_alike() -> None:
+def test_a_type_that_never_arrived_has_equal_preferences() -> None:
     counts = Counts.from_arrays(
         [[[9, 9], [9, 9]], [[0, 0], [0, 0]]], [[[2, 1], [2, 1]], [[0, 0], [0, 0]]], [9, 0]
     )
@@ -94,7 +94,7 @@ def test_radii_follow_the_lemmas() -> None:
     assert item_mean_error_rate(counts, 9.0) == pytest.approx(9 * np.exp(-8) * log_t)
 
 
-def test_radii_are_infinite_where_nothing_is_known() -> None:
+def test_radii_are_infinite_without_data() -> None:
     counts = Counts.empty(n_user_types=1, n_items=2, n_positions=2)
     assert np.isinf(position_preference_radius(counts, np.full((1, 2), 0.5), 1.0)).all()
     assert np.isinf(item_mean_radius(counts, np.zeros((1, 2)), 1.0)).all()
@@ -104,7 +104,7 @@ def test_radii_are_infinite_where_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, np.nan, np.inf])
-def test_a_bad_epsilon_is_refused(epsilon: float) -> None:
+def test_an_invalid_epsilon_is_rejected(epsilon: float) -> None:
     counts = Counts.empty(n_user_types=1, n_items=1, n_positions=1)
     with pytest.raises(InvalidInputError, match="epsilon must be"):
         item_mean_error_rate(counts, epsilon)

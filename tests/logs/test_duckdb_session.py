@@ -1,4 +1,4 @@
-"""The door to DuckDB: limits, interruption, and errors of one line."""
+"""DuckDB sessions: limits, interruption, and one-line errors."""
 
 import sys
 import threading
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from banditrank import BanditRankError, InvalidInputError
-from banditrank.logs.duckdb_session import QueryError, Session, import_duckdb, open_session
+from banditrank.logs.duckdb_session import DuckDBSession, QueryError, import_duckdb, open_session
 
 HOURS_LONG = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1000000) b"
 
@@ -40,31 +40,29 @@ def test_a_query_is_stopped_at_once_when_its_caller_is_interrupted() -> None:
 
 def test_without_duckdb_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    message = r"^reading click logs needs duckdb: pip install banditrank\[logs\]$"
+    message = r"^reading click logs needs duckdb: pip install 'banditrank\[logs\]'$"
     with pytest.raises(BanditRankError, match=message), open_session():
         pass
 
 
-def test_a_system_that_starts_no_more_threads_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_be_started_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with open_session(threads=1) as session:
         monkeypatch.setattr(threading.Thread, "start", start)
-        with pytest.raises(
-            BanditRankError, match=r"^reading the log failed: the system starts no more threads$"
-        ):
+        with pytest.raises(BanditRankError, match=r"^reading the log failed: no thread could be started$"):
             session.run("SELECT 1")
 
 
-def test_a_full_disk_is_told_in_plain_words(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     duckdb = import_duckdb()
 
     class Full:
         def execute(self, *_: object) -> None:
             raise duckdb.IOException("IO Error: Could not write file: No space left on device")
 
-    session = Session(Full(), duckdb, "2GB", tmp_path / "below")
-    message = "temporary_directory must have room for what does not fit into memory, got "
+    session = DuckDBSession(Full(), duckdb, "2GB", tmp_path / "below")
+    message = "temporary_directory must have free space for data that exceeds memory_limit, got "
     with pytest.raises(InvalidInputError, match=message):
         session.run("SELECT 1")

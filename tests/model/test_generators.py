@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, generate
+from banditrank import InvalidInputError, make_problem
 from banditrank.model.generators import FAMILIES, exponential_bonuses
 
 SIZE = {"n_user_types": 3, "n_items": 20, "n_positions": 4}
@@ -9,33 +9,33 @@ SIZE = {"n_user_types": 3, "n_items": 20, "n_positions": 4}
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_the_seed_determines_the_problem(family: str) -> None:
-    assert generate(family, **SIZE, seed=1) == generate(family, **SIZE, seed=1)
-    assert generate(family, **SIZE, seed=1) != generate(family, **SIZE, seed=2)
+    assert make_problem(family, **SIZE, seed=1) == make_problem(family, **SIZE, seed=1)
+    assert make_problem(family, **SIZE, seed=1) != make_problem(family, **SIZE, seed=2)
 
 
 def test_conflict_gives_each_item_one_favourite_type() -> None:
-    means = generate("conflict", **SIZE, seed=4).item_means
+    means = make_problem("conflict", **SIZE, seed=4).item_means
     assert ((means >= 0.6).sum(axis=0) == 1).all()
     assert ((means <= 0.15).sum(axis=0) == 2).all()
 
 
 def test_ties_round_means_and_share_positions() -> None:
-    problem = generate("ties", **SIZE, seed=4)
+    problem = make_problem("ties", **SIZE, seed=4)
     assert (problem.item_means == problem.item_means.round(1)).all()
     assert (problem.position_preferences == problem.position_preferences[0]).all()
 
 
 def test_common_log_discounts_like_dcg() -> None:
-    attention = generate("common-log", **SIZE, seed=0).position_preferences[0]
+    attention = make_problem("common-log", **SIZE, seed=0).position_preferences[0]
     assert attention / attention[0] == pytest.approx([1 / np.log2(k + 1) for k in (1, 2, 3, 4)])
 
 
-def test_the_synthetic_world_is_the_documented_instance() -> None:
+def test_the_synthetic_problem_is_the_documented_one() -> None:
     rng = np.random.default_rng(0)
     means = rng.uniform(0.05, 0.95, (3, 20))
     preferences = rng.dirichlet(np.ones(4), 3)
     rates = rng.dirichlet(np.ones(3) * 5)
-    problem = generate("synthetic", **SIZE, seed=0)
+    problem = make_problem("synthetic", **SIZE, seed=0)
     assert np.array_equal(problem.item_means, means)
     assert np.array_equal(problem.position_preferences, preferences)
     assert np.array_equal(problem.arrival_rates, rates)
@@ -53,11 +53,11 @@ def test_bonuses_are_exponential() -> None:
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
     ],
 )
-def test_impossible_sizes_are_refused(change: dict, message: str) -> None:
+def test_impossible_sizes_are_rejected(change: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        generate("random", **{**SIZE, "seed": 0, **change})
+        make_problem("random", **{**SIZE, "seed": 0, **change})
 
 
-def test_an_unknown_family_suggests_the_nearest() -> None:
+def test_an_unknown_family_suggests_the_closest_name() -> None:
     with pytest.raises(InvalidInputError, match=r"did you mean conflict\?"):
-        generate("conflicts", **SIZE, seed=0)
+        make_problem("conflicts", **SIZE, seed=0)

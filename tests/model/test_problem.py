@@ -35,17 +35,17 @@ BAD = [
     ),
     ({"item_means": [[0.9, 0.5], [0.2]]}, "item_means must be a list of rows of equal length"),
     ({"item_means": [[], []]}, "item_means must not be empty"),
-    ({"user_types": ["a", ""]}, r"user_types\[1\] must be a printable text that is not empty, got ''"),
+    ({"user_types": ["a", ""]}, r"user_types\[1\] must be a non-empty printable string, got ''"),
     ({"user_types": ["a", "a"]}, r"user_types\[1\] must differ from the names before it, got 'a'"),
     ({"user_types": ["a"]}, "user_types must hold 2 names, got 1"),
     ({"items": "abc"}, "items must be a list of names, got 'abc'"),
-    ({"items": ["a", "b", "c\n"]}, r"items\[2\] must be a printable text"),
-    ({"name": " "}, "name must be a printable text that is not empty, got ' '"),
+    ({"items": ["a", "b", "c\n"]}, r"items\[2\] must be a non-empty printable string"),
+    ({"name": " "}, "name must be a non-empty printable string, got ' '"),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), BAD)
-def test_a_broken_rule_is_named_with_field_and_value(change: dict, message: str) -> None:
+def test_errors_name_the_field_the_rule_and_the_value(change: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message) as caught:
         Problem(**{**GOOD, **change})
     assert "\n" not in str(caught.value)
@@ -59,7 +59,7 @@ def test_table_1_is_as_printed() -> None:
     assert problem.item_means[1].tolist() == [0.247, 0.327, 0.491, 0.49, 0.303]
 
 
-def test_a_problem_cannot_be_changed() -> None:
+def test_a_problem_is_immutable() -> None:
     problem = kdd2012()
     with pytest.raises(ValueError, match="read-only"):
         problem.item_means[0, 0] = 1.0
@@ -67,7 +67,7 @@ def test_a_problem_cannot_be_changed() -> None:
         problem.name = "other"
 
 
-def test_changing_the_given_array_later_changes_nothing() -> None:
+def test_arguments_are_copied() -> None:
     means = np.array(GOOD["item_means"])
     problem = Problem(**{**GOOD, "item_means": means})
     means[0, 0] = 0.0

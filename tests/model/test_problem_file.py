@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import InvalidInputError, Problem, find_problem, generate, kdd2012
+from banditrank import InvalidInputError, Problem, kdd2012, load_problem, make_problem
 from banditrank.model.generators import FAMILIES
-from banditrank.model.problem_file import problem_text
+from banditrank.model.problem_file import problem_to_toml
 
 
 @given(
@@ -16,20 +16,20 @@ from banditrank.model.problem_file import problem_text
     data=st.data(),
     seed=st.integers(0, 2**40),
 )
-def test_reading_gives_back_what_was_written(
+def test_a_saved_problem_loads_as_an_equal_one(
     tmp_path_factory: pytest.TempPathFactory, family: str, n: int, m: int, data: st.DataObject, seed: int
 ) -> None:
     k = data.draw(st.integers(1, m))
-    problem = generate(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
+    problem = make_problem(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
     path = tmp_path_factory.mktemp("problem") / "problem.toml"
     problem.save(path)
     assert Problem.load(path) == problem
 
 
-def test_names_are_made_up_and_the_file_names_the_problem(tmp_path: Path) -> None:
+def test_default_names_and_name_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "shop.toml"
     path.write_text("arrival_rates = [1]\nposition_preferences = [[1]]\nitem_means = [[0.5, 0.25]]\n")
-    problem = find_problem(str(path))
+    problem = load_problem(str(path))
     assert problem.name == "shop"
     assert problem.items == ("item-1", "item-2")
 
@@ -39,39 +39,39 @@ def test_names_are_made_up_and_the_file_names_the_problem(tmp_path: Path) -> Non
     [
         ("arrival_rates = [", "must be TOML"),
         ("arrival_rates = [1]", "position_preferences must be given, got None"),
-        (problem_text(kdd2012()) + "colour = 1", "key must be one of .*, got 'colour'"),
-        (problem_text(kdd2012()).replace("arrival_rates", "arival_rates"), "did you mean arrival_rates"),
+        (problem_to_toml(kdd2012()) + "colour = 1", "key must be one of .*, got 'colour'"),
+        (problem_to_toml(kdd2012()).replace("arrival_rates", "arival_rates"), "did you mean arrival_rates"),
         (
-            problem_text(kdd2012()).replace("0.808", "8.08"),
+            problem_to_toml(kdd2012()).replace("0.808", "8.08"),
             r"item_means\[0\]\[3\] must lie in \[0, 1\], got 8.08",
         ),
-        (problem_text(kdd2012()).replace("0.808", "nan"), "got nan"),
-        (problem_text(kdd2012()).replace("0.52", "0.50"), "arrival_rates must sum to 1, got 0.98"),
-        (problem_text(kdd2012()).replace('"male"', '""'), r"user_types\[0\] must be"),
+        (problem_to_toml(kdd2012()).replace("0.808", "nan"), "got nan"),
+        (problem_to_toml(kdd2012()).replace("0.52", "0.50"), "arrival_rates must sum to 1, got 0.98"),
+        (problem_to_toml(kdd2012()).replace('"male"', '""'), r"user_types\[0\] must be"),
     ],
 )
-def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_file_is_rejected_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(InvalidInputError, match=message) as caught:
-        find_problem(str(path))
+        load_problem(str(path))
     assert "\n" not in str(caught.value)
 
 
-def test_binary_and_missing_files_are_refused(tmp_path: Path) -> None:
+def test_binary_and_missing_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     for name in ("binary.toml", "missing.toml", "."):
         with pytest.raises(InvalidInputError, match="problem file must be"):
-            find_problem(str(tmp_path / name))
+            load_problem(str(tmp_path / name))
 
 
-def test_an_unknown_name_suggests_the_nearest() -> None:
+def test_an_unknown_name_suggests_the_closest() -> None:
     with pytest.raises(InvalidInputError, match=r"did you mean kdd2012\?"):
-        find_problem("kdd2021")
+        load_problem("kdd2021")
     with pytest.raises(InvalidInputError, match="problem must be"):
-        find_problem(" ")
+        load_problem(" ")
 
 
-def test_writing_where_one_cannot_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="must be writable"):
         kdd2012().save(tmp_path / "missing" / "problem.toml")

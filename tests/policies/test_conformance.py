@@ -7,27 +7,31 @@ from banditrank.policies import schedules
 from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
 
 POLICIES: dict[str, MakePolicy] = {
-    "greedy personalized": lambda _: GreedyRank(1.0),
-    "greedy that always explores": lambda _: GreedyRank(schedules.constant(1.0)),
-    "greedy equal utilitarian": lambda _: GreedyRank(0.5, treatment="equal"),
-    "greedy equal nash": lambda _: GreedyRank(0.5, treatment="equal", utility="nash"),
-    "ucb personalized": lambda _: UCBRank(0.5),
-    "ucb equal utilitarian": lambda _: UCBRank(0.5, treatment="equal"),
-    "ucb equal maximin": lambda _: UCBRank(0.5, treatment="equal", utility="maximin"),
-    "ucb equal alpha": lambda _: UCBRank(0.5, treatment="equal", utility="alpha:2"),
-    "ucb equal sampling": lambda _: UCBRank(0.5, treatment="equal", solver="sampling"),
-    "greedy by likelihood": lambda _: GreedyRank(0.5, estimator="likelihood"),
+    "greedy personalized": lambda _: GreedyRank(coefficient=1.0),
+    "greedy that always explores": lambda _: GreedyRank(schedule=schedules.constant(coefficient=1.0)),
+    "greedy equal utilitarian": lambda _: GreedyRank(coefficient=0.5, treatment="equal"),
+    "greedy equal nash": lambda _: GreedyRank(coefficient=0.5, treatment="equal", utility="nash"),
+    "ucb personalized": lambda _: UCBRank(coefficient=0.5),
+    "ucb equal utilitarian": lambda _: UCBRank(coefficient=0.5, treatment="equal"),
+    "ucb equal maximin": lambda _: UCBRank(coefficient=0.5, treatment="equal", utility="maximin"),
+    "ucb equal alpha": lambda _: UCBRank(coefficient=0.5, treatment="equal", utility="alpha:2"),
+    "ucb equal sampling": lambda _: UCBRank(coefficient=0.5, treatment="equal", solver="sampling"),
+    "greedy by likelihood": lambda _: GreedyRank(coefficient=0.5, estimator="likelihood"),
     "greedy smoothed equal nash": lambda _: GreedyRank(
-        0.5, treatment="equal", utility="nash", smoothing=Smoothing()
+        coefficient=0.5, treatment="equal", utility="nash", smoothing=Smoothing()
     ),
-    "ucb by likelihood, smoothed": lambda _: UCBRank(0.5, estimator="likelihood", smoothing=Smoothing()),
-    "ucb by likelihood equal utilitarian": lambda _: UCBRank(0.5, treatment="equal", estimator="likelihood"),
+    "ucb by likelihood, smoothed": lambda _: UCBRank(
+        coefficient=0.5, estimator="likelihood", smoothing=Smoothing()
+    ),
+    "ucb by likelihood equal utilitarian": lambda _: UCBRank(
+        coefficient=0.5, treatment="equal", estimator="likelihood"
+    ),
     "ucb smoothed equal alpha": lambda _: UCBRank(
-        0.5, treatment="equal", utility="alpha:2", smoothing=Smoothing(2.0, 0.1)
+        coefficient=0.5, treatment="equal", utility="alpha:2", smoothing=Smoothing(2.0, 0.1)
     ),
-    "forgetful": lambda _: Forgetful(UCBRank(0.5), "window:1000"),
-    "type-blind": lambda _: TypeBlindUCB(0.5),
-    "type-blind equal": lambda _: TypeBlindUCB(0.5, treatment="equal"),
+    "forgetful": lambda _: Forgetful(UCBRank(coefficient=0.5), "window:1000"),
+    "type-blind": lambda _: TypeBlindUCB(coefficient=0.5),
+    "type-blind equal": lambda _: TypeBlindUCB(coefficient=0.5, treatment="equal"),
     "random": lambda _: UniformRandom(),
     "oracle personalized": Oracle,
     "oracle equal nash": lambda problem: Oracle(problem, treatment="equal", utility="nash"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     Counts,
     Forgetful,
     InvalidInputError,
@@ -15,16 +15,22 @@ from banditrank import (
     ThompsonRank,
     UniformRandom,
     UnsolvableError,
-    generate,
     kdd2012,
+    make_problem,
     simulate,
 )
 from banditrank.model.values import best_personalized_values
 from banditrank.policies.base import policy_label
-from banditrank.policies.normal import factorise, softmax, solve_upper
-from banditrank.policies.posterior import _spread, start_posterior
-from banditrank.policies.world_draw import caution, draw_means, draw_preferences
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, settled_counts
+from banditrank.policies.cholesky import cholesky_factor, solve_upper
+from banditrank.policies.posterior import (
+    _log_mean_gap,
+    init_posterior,
+    sample_means,
+    sample_preferences,
+    softmax,
+    variance_inflation,
+)
+from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, dense_counts
 
 POLICIES: dict[str, MakePolicy] = {
     "personalized": lambda _: ThompsonRank(),
@@ -72,10 +78,10 @@ def test_preferences_are_drawn_from_their_posterior(scale: int) -> None:
     displays = scale * np.array([[[30.0, 8], [10, 25], [6, 9]]])
     rewards = scale * np.array([[[9.0, 4], [1, 7], [1, 2]]])
     counts = Counts.from_arrays(displays, rewards, [scale * 45])
-    posterior = start_posterior(counts, 1.0)
+    posterior = init_posterior(counts, 1.0)
     rng, drawn = np.random.default_rng(2), np.zeros((20_000, 2))
     for row in drawn:
-        draw_preferences(posterior, 0, rng, row)
+        sample_preferences(posterior, 0, rng, row)
     assert drawn.sum(axis=1) == pytest.approx(1.0)
     shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
     average, deviation = exact_preferences(displays[0], rewards[0], shape, mean)
@@ -88,12 +94,12 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior() -> None:
     # deviation; tolerated: 0.35 deviations, the approximation being off by 0.25 for the item with 3 clicks.
     # Farther out its tail is the fatter one. Without weights the first item would be off by 0.9.
     displays, rewards = np.array([[[400.0], [60], [15]]]), np.array([[[260.0], [30], [3]]])
-    posterior = start_posterior(Counts.from_arrays(displays, rewards, [475]), 1.0)
+    posterior = init_posterior(Counts.from_arrays(displays, rewards, [475]), 1.0)
     posterior.rounds[0] = 1e12  # so late there is no caution
     shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
     rng, drawn = np.random.default_rng(3), np.zeros((20_000, 3))
     for row in drawn:
-        draw_means(posterior, 0, np.ones(1), rng, row)
+        sample_means(posterior, 0, np.ones(1), rng, row)
     grid = (np.arange(20_000) + 0.5) / 20_000
     for j in range(3):
         missed = displays[0, j, 0] - rewards[0, j, 0]
@@ -111,10 +117,10 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior() -> None:
 def test_means_are_drawn_given_the_preferences() -> None:
     # An item shown at the first position only: the less that is looked at, the higher its mean must be.
     counts = Counts.from_arrays([[[400.0, 0], [0, 400]]], [[[100.0, 0], [0, 100]]], [400])
-    posterior = start_posterior(counts, 1.0)
+    posterior = init_posterior(counts, 1.0)
     means = np.zeros((2, 2))
     for row, first in zip(means, (0.5, 0.25), strict=True):
-        draw_means(posterior, 0, np.array([first, 1 - first]), np.random.default_rng(4), row)
+        sample_means(posterior, 0, np.array([first, 1 - first]), np.random.default_rng(4), row)
     assert means[1, 0] == pytest.approx(2 * means[0, 0], rel=0.05)
     assert means[1, 1] == pytest.approx(means[0, 1] / 1.5, rel=0.05)
 
@@ -122,7 +128,7 @@ def test_means_are_drawn_given_the_preferences() -> None:
 def test_normals_have_the_given_precision() -> None:
     precision = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]])
     factor, draws = np.zeros((3, 3)), np.random.default_rng(5).standard_normal((40_000, 3))
-    factorise(precision, factor)
+    cholesky_factor(precision, factor)
     for draw in draws:
         solve_upper(factor, draw)
     # Entries of the covariance are at most 1.2, so off by 0.006: four standard errors are 0.024.
@@ -138,9 +144,9 @@ def test_large_logits_do_not_overflow() -> None:
 def test_the_spread_of_a_gamma() -> None:
     # ln 1 − ψ(1) is Euler's constant; ψ(1/2) = −γ − 2 ln 2; ψ(10) from tables.
     gamma = 0.5772156649015329
-    assert _spread(1.0) == pytest.approx(gamma, rel=1e-8)
-    assert _spread(0.5) == pytest.approx(np.log(0.5) + gamma + 2 * np.log(2), rel=1e-8)
-    assert _spread(10.0) == pytest.approx(np.log(10) - 2.251752589066721, rel=1e-8)
+    assert _log_mean_gap(1.0) == pytest.approx(gamma, rel=1e-8)
+    assert _log_mean_gap(0.5) == pytest.approx(np.log(0.5) + gamma + 2 * np.log(2), rel=1e-8)
+    assert _log_mean_gap(10.0) == pytest.approx(np.log(10) - 2.251752589066721, rel=1e-8)
 
 
 def test_the_prior_is_fitted_to_the_items() -> None:
@@ -150,21 +156,21 @@ def test_the_prior_is_fitted_to_the_items() -> None:
     means = rng.gamma(1.0, 0.02, 300)
     displays = np.full((1, 300, 1), 20_000.0)
     rewards = rng.binomial(20_000, means)[None, :, None]
-    prior = start_posterior(Counts.from_arrays(displays, rewards, [300 * 20_000]), 1.0).prior
+    prior = init_posterior(Counts.from_arrays(displays, rewards, [300 * 20_000]), 1.0).prior
     assert prior.means[0] == pytest.approx(0.02, rel=0.24)
     assert prior.shape[0] == pytest.approx(1.0, rel=0.32)
 
 
 def test_caution_ends() -> None:
-    assert caution(0.0) == 2.0
-    assert caution(1000.0) == pytest.approx(np.log(11_000) / np.log(1000), rel=1e-3)
-    assert caution(1e6) == pytest.approx(1.0, abs=1e-3)
+    assert variance_inflation(0.0) == 2.0
+    assert variance_inflation(1000.0) == pytest.approx(np.log(11_000) / np.log(1000), rel=1e-3)
+    assert variance_inflation(1e6) == pytest.approx(1.0, abs=1e-3)
 
 
 def test_beliefs_follow_from_the_counts_alone() -> None:
     problem, policy = kdd2012(), ThompsonRank()
     counts = Counts.empty_for(problem)
-    state = policy.start(counts, None)
+    state = policy.init_state(counts, None)
     kernel, rng = policy.kernel(n_items=5, n_positions=2), np.random.default_rng(7)
     ranking, parameters = np.zeros(2, dtype=np.uintp), np.zeros(1)
     for t in range(1, 3001):
@@ -174,7 +180,7 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
         rewards = np.zeros(2)
         rewards[look] = rng.random() < problem.item_means[user_type, ranking[look]]
         kernel.observe(state, user_type, t, ranking, rewards)
-    grown, fresh = state.posterior, policy.start(counts.copy(), None).posterior
+    grown, fresh = state.posterior, policy.init_state(counts.copy(), None).posterior
     assert counts.arrivals.sum() == 3000
     # They differ by what came since beliefs were brought up to date last, at most a hundredth of the rounds.
     assert grown.preferences == pytest.approx(fresh.preferences, abs=0.01)
@@ -185,13 +191,13 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
 
 
 def test_rewards_are_taken_in_their_unit() -> None:
-    counts = settled_counts(kdd2012())
+    counts = dense_counts(kdd2012())
     paid = Counts.from_arrays(counts.displays, 7.0 * counts.rewards, counts.arrivals, counts.rounds)
     for treatment in ("personalized", "equal"):
         plain = ThompsonRank(treatment=treatment)
         for seed in range(30):
             expected = plain.rank(counts, 1, rng=np.random.default_rng(seed))
-            scaled = ThompsonRank(treatment=treatment, largest_reward=7.0)
+            scaled = ThompsonRank(treatment=treatment, max_reward=7.0)
             assert scaled.rank(paid, 1, rng=np.random.default_rng(seed)).tolist() == expected.tolist()
 
 
@@ -214,9 +220,9 @@ def test_stale_counts_cost_little() -> None:
     assert 0 < regret < 160
 
 
-MANY_ITEMS = generate("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
+MANY_ITEMS = make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
 FEW_CLICKS = replace(MANY_ITEMS, item_means=MANY_ITEMS.item_means * 0.05)
-BARS = {  # world, horizon, most that the mean of 8 seeds may be; see docs/thompson-rank.md
+BARS = {  # problem, horizon, maximum of the mean over 8 seeds; see docs/thompson-rank.md
     "table 1": (kdd2012(), 30_000, 210.0),
     "20 items": (MANY_ITEMS, 30_000, 1100.0),
     "20 items, few clicks": (FEW_CLICKS, 30_000, 320.0),
@@ -243,34 +249,32 @@ def test_equal_treatment_is_solved_by_search() -> None:
 
 
 def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
-    problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
+    problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
     settings = {"horizon": 1_000, "replications": 2, "seed": 3}
     one, two = (simulate(BY_SEARCH, problem, **settings, workers=workers) for workers in (1, 2))
     assert np.array_equal(one.regret, two.regret)
 
 
 def test_graded_rewards_are_learned_from() -> None:
-    rewards = Beta(concentration=4.0, scale=5.0)
-    regrets = final_regrets(
-        ThompsonRank(largest_reward=5.0), kdd2012(), 20_000, replications=6, rewards=rewards
-    )
+    rewards = BetaRewards(concentration=4.0, scale=5.0)
+    regrets = final_regrets(ThompsonRank(max_reward=5.0), kdd2012(), 20_000, replications=6, rewards=rewards)
     assert regrets.mean() < 5.0 * 170.0  # regret is in units of the reward
 
 
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 6, 1), (1, 4, 4), (2, 2, 2), (1, 3, 2)])
 def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
     n, m, k = size
-    problem = generate("random", n_user_types=n, n_items=m, n_positions=k, seed=5)
+    problem = make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=5)
     regrets = final_regrets(ThompsonRank(), problem, 20_000, replications=4)
     assert (regrets <= 0.2 * final_regrets(UniformRandom(), problem, 20_000, replications=4)).all()
 
 
-def test_the_world_it_drew_is_told_through_a_policy_that_forgets_too() -> None:
+def test_a_forgetful_policy_returns_the_sampled_problem() -> None:
     policy = Forgetful(ThompsonRank(), "window:100")
-    state = policy.start(settled_counts(kdd2012()), None)
+    state = policy.init_state(dense_counts(kdd2012()), None)
     kernel, ranking = policy.kernel(n_items=5, n_positions=2), np.zeros(2, dtype=np.uintp)
     kernel.rank(state, 0, 1, policy.parameters(np.array([1]))[0], np.random.default_rng(1), ranking)
-    drawn = policy.drawn_world(state)
+    drawn = policy.sampled_problem(state)
     assert drawn is not None
     assert drawn.item_means.argmax() == ranking[drawn.position_preferences.argmax()]
 
@@ -282,7 +286,7 @@ def test_policies_are_values() -> None:
     assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 - our own bytes
     assert policy_label(policy.describe()) == "thompson-rank-equal-nash"
     assert policy.fingerprint() != ThompsonRank(treatment="equal").fingerprint()
-    assert ThompsonRank().fingerprint() != ThompsonRank(largest_reward=2.0).fingerprint()
+    assert ThompsonRank().fingerprint() != ThompsonRank(max_reward=2.0).fingerprint()
 
 
 def test_settings_that_do_not_go_together_are_refused() -> None:
@@ -292,5 +296,5 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         ThompsonRank(treatment="equal", utility="nash", solver="assignment")
     with pytest.raises(InvalidInputError, match=r"did you mean equal\?"):
         ThompsonRank(treatment="equals")
-    with pytest.raises(InvalidInputError, match="largest_reward must be a number"):
-        ThompsonRank(largest_reward=0.0)
+    with pytest.raises(InvalidInputError, match="max_reward must be a number"):
+        ThompsonRank(max_reward=0.0)

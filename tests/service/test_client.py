@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
-from running_service import Running, running
+from helpers.running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, synchronous
 from banditrank.client import attempts as client_attempts
@@ -21,7 +21,7 @@ ADS = {"items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new"
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def run_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_attempts, "wait_after", lambda *_: 0.0)
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_service import running
+from helpers.running_service import running
 
 EXAMPLES = 40  # of each operation
 # A request may fit the types and break a rule that they cannot state: a user type that there is not.

@@ -6,10 +6,10 @@ distribution, with probability 0.001; there are 18 comparisons, so 2% for new se
 
 import numpy as np
 import pytest
-from reference import reference_runs
+from helpers.reference import reference_runs
 from scipy.stats import ks_2samp
 
-from banditrank import GreedyRank, Problem, UCBRank, generate, kdd2012, simulate
+from banditrank import GreedyRank, Problem, UCBRank, kdd2012, make_problem, simulate
 
 LEVEL = 0.001
 # As telling as 195 of each, and the plain ones are slower; for many more a loop of their own is compiled.
@@ -20,11 +20,11 @@ SKEWED = Problem(
     [[0.9, 0.7, 0.5, 0.3], [0.4, 0.8, 0.6, 0.5], [0.5, 0.6, 0.7, 0.9]],
     name="skewed",
 )
-ONE_TYPE = generate("random", n_user_types=1, n_items=6, n_positions=2, seed=8)
-WORLDS = [kdd2012(), SKEWED, ONE_TYPE]
+ONE_TYPE = make_problem("random", n_user_types=1, n_items=6, n_positions=2, seed=8)
+PROBLEMS = [kdd2012(), SKEWED, ONE_TYPE]
 
 
-@pytest.mark.parametrize("problem", WORLDS, ids=lambda problem: problem.name)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 @pytest.mark.parametrize("equal", [False, True], ids=["personalized", "equal"])
 @pytest.mark.parametrize("greedy", [False, True], ids=["ucb", "greedy"])
 def test_distributions_agree(problem: Problem, greedy: bool, equal: bool) -> None:  # noqa: FBT001
@@ -32,7 +32,9 @@ def test_distributions_agree(problem: Problem, greedy: bool, equal: bool) -> Non
     regrets, initial = reference_runs(
         problem, greedy=greedy, equal=equal, c=c, horizon=horizon, seeds=PLAIN_RUNS
     )
-    policy = (GreedyRank if greedy else UCBRank)(c, treatment="equal" if equal else "personalized")
+    policy = (GreedyRank if greedy else UCBRank)(
+        coefficient=c, treatment="equal" if equal else "personalized"
+    )
     result = simulate(policy, problem, horizon, RUNS, 11)
     assert ks_2samp(result.final_regret, regrets).pvalue > LEVEL
     assert ks_2samp(result.initial_rounds, initial).pvalue > LEVEL
@@ -43,13 +45,13 @@ def test_distributions_agree_under_nash(greedy: bool) -> None:  # noqa: FBT001
     regrets, _ = reference_runs(
         kdd2012(), greedy=greedy, equal=True, nash=True, c=0.5, horizon=5_000, seeds=PLAIN_RUNS
     )
-    policy = (GreedyRank if greedy else UCBRank)(0.5, treatment="equal", utility="nash")
+    policy = (GreedyRank if greedy else UCBRank)(coefficient=0.5, treatment="equal", utility="nash")
     result = simulate(policy, kdd2012(), 5_000, RUNS, 12)
     assert ks_2samp(result.final_regret, regrets).pvalue > LEVEL
 
 
 def test_a_different_coefficient_would_be_noticed() -> None:
     regrets, _ = reference_runs(kdd2012(), greedy=False, equal=True, c=0.5, horizon=5_000, seeds=PLAIN_RUNS)
-    result = simulate(UCBRank(0.6, treatment="equal"), kdd2012(), 5_000, RUNS, 11)
+    result = simulate(UCBRank(coefficient=0.6, treatment="equal"), kdd2012(), 5_000, RUNS, 11)
     assert ks_2samp(result.final_regret, regrets).pvalue < LEVEL
     assert np.median(result.final_regret) > np.median(regrets)

@@ -1,4 +1,4 @@
-"""A simulation can give the counts at its end, and tell a function how far it is."""
+"""A simulation returns its final counts, and reports progress to a callback."""
 
 from pathlib import Path
 from threading import Lock
@@ -10,13 +10,15 @@ from banditrank import Counts, GreedyRank, InvalidInputError, Policy, TypeBlindU
 
 
 class Fixed(Policy):
-    """Shows the same ranking to everybody."""
+    """Shows the same ranking to all users."""
 
     def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN201, ARG002
         return np.arange(counts.n_positions)
 
 
-@pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.5, treatment="equal"), Fixed()])
+@pytest.mark.parametrize(
+    "policy", [UCBRank(coefficient=0.25), GreedyRank(coefficient=0.5, treatment="equal"), Fixed()]
+)
 def test_counts_are_those_that_the_policy_had_seen(policy: Policy) -> None:
     plain = simulate(policy, kdd2012(), 800, 3, 5, workers=1)
     kept = simulate(policy, kdd2012(), 800, 3, 5, workers=2, keep_counts=True)
@@ -34,7 +36,7 @@ def test_counts_are_those_that_the_policy_had_seen(policy: Policy) -> None:
 
 def test_counts_lead_to_the_same_choices_as_in_the_simulation() -> None:
     """One round more adds what the policy shows on the counts of the rounds before."""
-    policy = UCBRank(0.25)
+    policy = UCBRank(coefficient=0.25)
     before, after = (
         simulate(policy, kdd2012(), horizon, 1, 3, keep_counts=True).counts[0] for horizon in (2000, 2001)
     )
@@ -46,19 +48,19 @@ def test_counts_lead_to_the_same_choices_as_in_the_simulation() -> None:
 
 
 def test_a_policy_that_takes_all_users_for_one_type_has_seen_one() -> None:
-    counts = simulate(TypeBlindUCB(0.25), kdd2012(), 500, 1, 1, keep_counts=True).counts[0]
+    counts = simulate(TypeBlindUCB(coefficient=0.25), kdd2012(), 500, 1, 1, keep_counts=True).counts[0]
     assert counts.n_user_types == 1
     assert counts.rounds == 500
 
 
 def test_counts_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="keep_counts must be left out where replications are saved"):
-        simulate(UCBRank(0.25), kdd2012(), 100, 1, save_to=tmp_path / "runs", keep_counts=True)
+        simulate(UCBRank(coefficient=0.25), kdd2012(), 100, 1, save_to=tmp_path / "runs", keep_counts=True)
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("policy", [UCBRank(0.25), Fixed()])
-def test_a_function_is_told_of_every_round(policy: Policy, capsys: pytest.CaptureFixture) -> None:
+@pytest.mark.parametrize("policy", [UCBRank(coefficient=0.25), Fixed()])
+def test_a_progress_callback_gets_every_round(policy: Policy, capsys: pytest.CaptureFixture) -> None:
     made: list[int] = []
     lock = Lock()
 

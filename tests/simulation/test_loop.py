@@ -1,10 +1,10 @@
-"""The lean loop makes the choices of a full recomputation, round for round."""
+"""The compiled loop makes the choices of a full recomputation, round by round."""
 
 import numpy as np
 import pytest
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     GreedyRank,
     Oracle,
     Policy,
@@ -12,16 +12,16 @@ from banditrank import (
     TypeBlindUCB,
     UCBRank,
     UniformRandom,
-    custom,
+    Utility,
     estimate,
-    generate,
     kdd2012,
+    make_problem,
     simulate,
     solve,
 )
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation import run
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 
 class Recomputed(Policy):
@@ -39,23 +39,25 @@ class Recomputed(Policy):
         return self.policy.rank(counts, user_type, rng=rng, scratch=scratch)
 
 
-SMALL = generate("random", n_user_types=2, n_items=4, n_positions=2, seed=2)
-MANY_ITEMS = generate("random", n_user_types=2, n_items=30, n_positions=4, seed=5)
-ALL_SHOWN = generate("random", n_user_types=1, n_items=3, n_positions=3, seed=1)
-ONE_POSITION = generate("random", n_user_types=2, n_items=5, n_positions=1, seed=1)
-SIGMOID = custom(lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid")
-STEEPER = custom(lambda u: 3 * u, shape="linear", name="steeper")
+SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=2)
+MANY_ITEMS = make_problem("random", n_user_types=2, n_items=30, n_positions=4, seed=5)
+ALL_SHOWN = make_problem("random", n_user_types=1, n_items=3, n_positions=3, seed=1)
+ONE_POSITION = make_problem("random", n_user_types=2, n_items=5, n_positions=1, seed=1)
+SIGMOID = Utility.from_function(
+    lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid"
+)
+STEEPER = Utility.from_function(lambda u: 3 * u, shape="linear", name="steeper")
 
 POLICIES = [
-    UCBRank(0.25),
-    UCBRank(20.0),
-    UCBRank(lambda t: 3.0 if t % 500 < 250 else 0.0),  # a bonus that comes and goes
-    GreedyRank(0.25),
-    GreedyRank(20.0),
-    UCBRank(0.5, treatment="equal"),
-    UCBRank(5.0, treatment="equal", utility=STEEPER),
-    GreedyRank(2.0, treatment="equal"),
-    TypeBlindUCB(1.0),
+    UCBRank(coefficient=0.25),
+    UCBRank(coefficient=20.0),
+    UCBRank(schedule=lambda t: 3.0 if t % 500 < 250 else 0.0),  # a bonus that comes and goes
+    GreedyRank(coefficient=0.25),
+    GreedyRank(coefficient=20.0),
+    UCBRank(coefficient=0.5, treatment="equal"),
+    UCBRank(coefficient=5.0, treatment="equal", utility=STEEPER),
+    GreedyRank(coefficient=2.0, treatment="equal"),
+    TypeBlindUCB(coefficient=1.0),
     UniformRandom(),
 ]
 
@@ -63,7 +65,7 @@ POLICIES = [
 @pytest.mark.parametrize("problem", [SMALL, MANY_ITEMS, ALL_SHOWN, ONE_POSITION], ids=lambda p: p.name)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.name}-{p.treatment}")
 def test_the_loop_equals_full_recomputation(policy: CompiledPolicy, problem: Problem) -> None:
-    settings = {"horizon": 1500, "replications": 1, "seed": 3, "rewards": Beta(3.0)}
+    settings = {"horizon": 1500, "replications": 1, "seed": 3, "rewards": BetaRewards(3.0)}
     fast = simulate(policy, problem, **settings)
     full = simulate(Recomputed(policy), problem, **settings)
     assert fast.regret == pytest.approx(full.regret, abs=1e-9)
@@ -78,8 +80,12 @@ SMALL_REWARDS = Problem(
 @pytest.mark.parametrize("seed", range(4))
 def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> None:
     # Beta rewards with a mean of 0.001 are often below 1e-100: differences of their inverses say nothing.
-    settings = {"horizon": 600, "replications": 1, "seed": seed, "rewards": Beta(3.0)}
-    for policy in (UCBRank(0.5, treatment="equal"), UCBRank(0.5), GreedyRank(0.5, treatment="equal")):
+    settings = {"horizon": 600, "replications": 1, "seed": seed, "rewards": BetaRewards(3.0)}
+    for policy in (
+        UCBRank(coefficient=0.5, treatment="equal"),
+        UCBRank(coefficient=0.5),
+        GreedyRank(coefficient=0.5, treatment="equal"),
+    ):
         fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
@@ -88,7 +94,7 @@ def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> Non
 def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
     # Clicks are whole numbers, so that few of them make exact ties.
     settings = {"horizon": 1500, "replications": 1, "seed": seed}
-    for policy in (TypeBlindUCB(1.0), UCBRank(0.5), GreedyRank(0.5)):
+    for policy in (TypeBlindUCB(coefficient=1.0), UCBRank(coefficient=0.5), GreedyRank(coefficient=0.5)):
         fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
@@ -96,7 +102,7 @@ def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
 @pytest.mark.parametrize("utility", ["nash", "maximin", "alpha:2", SIGMOID], ids=str)
 @pytest.mark.parametrize("solver", ["enumeration", "sampling"])
 def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver: str) -> None:
-    policy = UCBRank(0.5, treatment="equal", utility=utility, solver=solver)
+    policy = UCBRank(coefficient=0.5, treatment="equal", utility=utility, solver=solver)
     settings = {"horizon": 1500, "replications": 1, "seed": 3}
     fast = simulate(policy, kdd2012(), **settings)
     full = simulate(Recomputed(policy), kdd2012(), **settings)
@@ -107,9 +113,9 @@ def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver:
 @pytest.mark.parametrize("kind", [UCBRank, GreedyRank])
 def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type) -> None:
     for family in ("random", "conflict"):
-        problem = generate(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
-        counts = settled_counts(problem)
-        policy = kind(0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
+        problem = make_problem(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
+        counts = dense_counts(problem)
+        policy = kind(coefficient=0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
         _, bonus, delta = policy.parameters(np.array([counts.rounds + 1]))[0]
         known = estimate(counts)
         bonuses = (bonus / known.exposure).sum(axis=0)
@@ -119,18 +125,21 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
         assert best - value <= delta * max(1.0, abs(value))
 
 
-@pytest.mark.parametrize("policy", [UCBRank(0.25), GreedyRank(0.25), UCBRank(0.5, treatment="equal")])
+@pytest.mark.parametrize(
+    "policy",
+    [UCBRank(coefficient=0.25), GreedyRank(coefficient=0.25), UCBRank(coefficient=0.5, treatment="equal")],
+)
 def test_unrolling_changes_no_bit(policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     rolled = simulate(policy, kdd2012(), 30_000, 2, 1)
-    monkeypatch.setattr(run, "UNROLL_FROM", 0)
+    monkeypatch.setattr(run, "MIN_UNROLL_ROUNDS", 0)
     unrolled = simulate(policy, kdd2012(), 30_000, 2, 1)
     assert np.array_equal(rolled.regret, unrolled.regret)
 
 
 def test_assignment_and_enumeration_show_the_same() -> None:
     settings = {"horizon": 20_000, "replications": 3, "seed": 2}
-    by_assignment = simulate(UCBRank(0.5, treatment="equal"), kdd2012(), **settings)
-    tried = simulate(UCBRank(0.5, treatment="equal", solver="enumeration"), kdd2012(), **settings)
+    by_assignment = simulate(UCBRank(coefficient=0.5, treatment="equal"), kdd2012(), **settings)
+    tried = simulate(UCBRank(coefficient=0.5, treatment="equal", solver="enumeration"), kdd2012(), **settings)
     assert by_assignment.regret == pytest.approx(tried.regret, abs=1e-9)
 
 
@@ -146,9 +155,9 @@ def test_the_oracle_has_no_regret(treatment: str) -> None:
 
 
 def test_the_oracle_knows_the_rewards() -> None:
-    world = generate("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
-    oracle = Oracle(world, treatment="equal", utility=SIGMOID, rewards=Beta(4.0, 10.0))
-    result = simulate(oracle, world, 500, 1, 0, rewards=Beta(4.0, 10.0))
+    problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=2, seed=1)
+    oracle = Oracle(problem, treatment="equal", utility=SIGMOID, rewards=BetaRewards(4.0, 10.0))
+    result = simulate(oracle, problem, 500, 1, 0, rewards=BetaRewards(4.0, 10.0))
     assert (result.regret == 0).all()
 
 

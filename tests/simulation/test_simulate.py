@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from banditrank import (
-    Beta,
+    BetaRewards,
     Forgetful,
     GreedyRank,
     InvalidInputError,
@@ -17,12 +17,12 @@ from banditrank import (
     Smoothing,
     UCBRank,
     UniformRandom,
-    custom,
+    Utility,
     kdd2012,
     plot_regret,
     simulate,
 )
-from banditrank.policies.field.top_rank import TopRank
+from banditrank.policies.baselines.top_rank import TopRank
 from banditrank.policies.schedules import Schedule
 from banditrank.simulation.backends.local import LocalBackend
 from banditrank.simulation.progress import Advance
@@ -31,7 +31,9 @@ from banditrank.simulation.replication import Experiment, Replication
 from banditrank.simulation.simulate import default_checkpoints
 
 
-@pytest.mark.parametrize("policy", [GreedyRank(0.25), UCBRank(0.5, treatment="equal", utility="nash")])
+@pytest.mark.parametrize(
+    "policy", [GreedyRank(coefficient=0.25), UCBRank(coefficient=0.5, treatment="equal", utility="nash")]
+)
 def test_the_result_does_not_depend_on_the_workers(policy: GreedyRank) -> None:
     one, many = (simulate(policy, kdd2012(), 5000, 7, 3, workers=workers) for workers in (1, 5))
     assert np.array_equal(one.regret, many.regret)
@@ -39,12 +41,12 @@ def test_the_result_does_not_depend_on_the_workers(policy: GreedyRank) -> None:
 
 
 def test_seeds_differ_and_replications_differ() -> None:
-    first, second = (simulate(UCBRank(0.25), kdd2012(), 3000, 4, seed) for seed in (1, 2))
+    first, second = (simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 4, seed) for seed in (1, 2))
     assert len({*first.final_regret, *second.final_regret}) == 8
 
 
 def test_more_replications_begin_with_the_same_ones() -> None:
-    few, more = (simulate(UCBRank(0.25), kdd2012(), 3000, count, 1) for count in (2, 5))
+    few, more = (simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, count, 1) for count in (2, 5))
     assert np.array_equal(few.regret, more.regret[:2])
 
 
@@ -59,8 +61,8 @@ class Recording(Policy):
         return (np.arange(counts.n_positions) + self.shift) % counts.n_items
 
 
-@pytest.mark.parametrize("rewards", [None, Beta(0.5)])
-def test_the_same_users_come_to_policies_that_are_compared(rewards: Beta | None) -> None:
+@pytest.mark.parametrize("rewards", [None, BetaRewards(0.5)])
+def test_the_same_users_come_to_policies_that_are_compared(rewards: BetaRewards | None) -> None:
     policies = [Recording(0), Recording(2)]
     for policy in policies:
         simulate(policy, kdd2012(), 500, 1, 1, rewards=rewards)
@@ -69,7 +71,7 @@ def test_the_same_users_come_to_policies_that_are_compared(rewards: Beta | None)
 
 def test_an_initial_phase_that_does_not_end_lasts_to_the_horizon() -> None:
     never = Problem([1.0], [[0.5, 0.5]], [[0.5, 0.0, 0.5]])
-    assert simulate(UCBRank(0.25), never, 500, 2, 0).initial_rounds.tolist() == [500, 500]
+    assert simulate(UCBRank(coefficient=0.25), never, 500, 2, 0).initial_rounds.tolist() == [500, 500]
     assert simulate(UniformRandom(), never, 500, 2, 0).initial_rounds.tolist() == [0, 0]
 
 
@@ -77,34 +79,34 @@ def test_memory_does_not_grow_with_the_horizon() -> None:
     peaks = []
     for horizon in (200_000, 3_000_000):
         tracemalloc.start()
-        simulate(UCBRank(0.25), kdd2012(), horizon, 1, 0, workers=1)
+        simulate(UCBRank(coefficient=0.25), kdd2012(), horizon, 1, 0, workers=1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 10_000_000  # 3,000,000 rounds of anything would be more
 
 
 def test_statistics_of_a_result() -> None:
-    result = simulate(UCBRank(0.25), kdd2012(), 3000, 9, 5, checkpoints=[1000, 2000])
+    result = simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 9, 5, checkpoints=[1000, 2000])
     assert result.checkpoints.tolist() == [1000, 2000, 3000]
     assert result.regret.shape == (9, 3)
     assert result.mean == pytest.approx(result.regret.mean(axis=0))
     assert result.median == pytest.approx(np.median(result.regret, axis=0))
-    assert result.sd == pytest.approx(result.regret.std(axis=0, ddof=1))
+    assert result.std == pytest.approx(result.regret.std(axis=0, ddof=1))
     assert (np.diff(result.regret, axis=1) >= 0).all()
     assert ((result.optimal_rate >= 0) & (result.optimal_rate <= 1)).all()
     assert result.rounds_per_second > 0
-    assert simulate(UCBRank(0.25), kdd2012(), 100, 1, 5).sd.max() == 0
+    assert simulate(UCBRank(coefficient=0.25), kdd2012(), 100, 1, 5).std.max() == 0
 
 
 def test_a_frame_has_a_row_for_each_replication_and_checkpoint() -> None:
-    result = simulate(UCBRank(0.25), kdd2012(), 3000, 3, 5, checkpoints=[1000])
+    result = simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 3, 5, checkpoints=[1000])
     frame = result.to_frame()
     assert list(frame.columns) == ["replication", "round", "regret", "optimal_rate"]
     assert frame.query("replication == 2 and round == 3000")["regret"].item() == result.final_regret[2]
 
 
 def test_a_saved_result_is_read_back(tmp_path: Path) -> None:
-    result = simulate(GreedyRank(0.25, treatment="equal", utility="nash"), kdd2012(), 3000, 3, 5)
+    result = simulate(GreedyRank(coefficient=0.25, treatment="equal", utility="nash"), kdd2012(), 3000, 3, 5)
     result.save(tmp_path / "run")
     back = SimulationResult.load(tmp_path / "run")
     for field in SimulationResult.__slots__:
@@ -138,7 +140,9 @@ class Noting(LocalBackend):
 def test_finished_replications_are_not_run_again(tmp_path: Path) -> None:
     backend = Noting()
     for wanted in (3, 6, 6, 2):
-        result = simulate(UCBRank(0.25), kdd2012(), 3000, wanted, 5, save_to=tmp_path, backend=backend)
+        result = simulate(
+            UCBRank(coefficient=0.25), kdd2012(), 3000, wanted, 5, save_to=tmp_path, backend=backend
+        )
     assert backend.asked == [0, 1, 2, 3, 4, 5]
     assert result.replications.tolist() == [0, 1]
     assert len(SimulationResult.load(tmp_path).replications) == 6, "asking for fewer must not lose any"
@@ -149,12 +153,18 @@ def test_finished_replications_are_not_run_again(tmp_path: Path) -> None:
     [
         ({"seed": 6}, "seed"),
         ({"horizon": 200}, "horizon"),
-        ({"policy": UCBRank(0.5)}, "policy"),
-        ({"policy": UCBRank(lambda t: 1.0 + t)}, "policy"),
+        ({"policy": UCBRank(coefficient=0.5)}, "policy"),
+        ({"policy": UCBRank(schedule=lambda t: 1.0 + t)}, "policy"),
     ],
 )
 def test_another_simulation_does_not_overwrite_a_saved_one(tmp_path: Path, change: dict, field: str) -> None:
-    settings = {"policy": UCBRank(0.25), "problem": kdd2012(), "horizon": 100, "replications": 2, "seed": 5}
+    settings = {
+        "policy": UCBRank(coefficient=0.25),
+        "problem": kdd2012(),
+        "horizon": 100,
+        "replications": 2,
+        "seed": 5,
+    }
     simulate(**settings, save_to=tmp_path)
     before = (tmp_path / "summary.json").read_text()
     with pytest.raises(InvalidInputError, match=f"whose {field} differs"):
@@ -162,14 +172,14 @@ def test_another_simulation_does_not_overwrite_a_saved_one(tmp_path: Path, chang
     assert (tmp_path / "summary.json").read_text() == before
 
 
-def test_functions_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
-    first, second = UCBRank(lambda _: 1.0), UCBRank(lambda _: 2.0)
+def test_functions_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
+    first, second = UCBRank(schedule=lambda _: 1.0), UCBRank(schedule=lambda _: 2.0)
     simulate(first, kdd2012(), 100, 2, 5, save_to=tmp_path)
     with pytest.raises(InvalidInputError, match="whose fingerprint differs"):
         simulate(second, kdd2012(), 100, 2, 5, save_to=tmp_path)
     for power in (1.0, 2.0):
-        utility = custom(lambda u, power=power: u**power, shape="non-concave")
-        policy = UCBRank(0.5, treatment="equal", utility=utility)
+        utility = Utility.from_function(lambda u, power=power: u**power, shape="non-concave")
+        policy = UCBRank(coefficient=0.5, treatment="equal", utility=utility)
         if power == 1.0:
             simulate(policy, kdd2012(), 100, 2, 5, save_to=tmp_path / "utility")
         else:
@@ -177,7 +187,7 @@ def test_functions_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
                 simulate(policy, kdd2012(), 100, 2, 5, save_to=tmp_path / "utility")
 
 
-def test_a_utility_that_fails_in_the_middle_is_told() -> None:
+def test_a_utility_that_fails_during_a_run_is_reported() -> None:
     limit = {"at": 1.2}
 
     def failing(value: float) -> float:
@@ -185,32 +195,37 @@ def test_a_utility_that_fails_in_the_middle_is_told() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    utility = custom(failing, shape="non-concave")
+    utility = Utility.from_function(failing, shape="non-concave")
     with pytest.raises(InvalidInputError, match=r"must give a number wherever.*ZeroDivisionError: beyond"):
         simulate(
-            UCBRank(0.5, treatment="equal", utility=utility), kdd2012(), 3000, 1, 5, rewards=Beta(4.0, 3.0)
+            UCBRank(coefficient=0.5, treatment="equal", utility=utility),
+            kdd2012(),
+            3000,
+            1,
+            5,
+            rewards=BetaRewards(4.0, 3.0),
         )
 
 
-def test_a_damaged_save_is_told(tmp_path: Path) -> None:
+def test_a_damaged_result_is_reported(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("{")
     with pytest.raises(InvalidInputError, match="saved result must be a directory written by save"):
-        simulate(UCBRank(0.25), kdd2012(), 100, 2, 5, save_to=tmp_path)
+        simulate(UCBRank(coefficient=0.25), kdd2012(), 100, 2, 5, save_to=tmp_path)
 
 
 def test_an_interruption_keeps_what_was_finished(tmp_path: Path) -> None:
     interrupted = Noting(workers=1, interrupted_after=2)
-    part = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path, backend=interrupted)
-    assert not part.complete
+    part = simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path, backend=interrupted)
+    assert not part.is_complete
     assert part.replications.tolist() == [0, 1]
-    whole = simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path)
-    assert whole.complete
-    assert np.array_equal(whole.regret, simulate(UCBRank(0.25), kdd2012(), 3000, 50, 5).regret)
+    whole = simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 50, 5, save_to=tmp_path)
+    assert whole.is_complete
+    assert np.array_equal(whole.regret, simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 50, 5).regret)
 
 
 def test_an_interruption_before_anything_was_finished_is_raised() -> None:
     with pytest.raises(KeyboardInterrupt):
-        simulate(UCBRank(0.25), kdd2012(), 3000, 5, 5, backend=Noting(interrupted_after=0))
+        simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 5, 5, backend=Noting(interrupted_after=0))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +253,7 @@ def test_an_interruption_before_anything_was_finished_is_raised() -> None:
 def test_bad_settings_are_refused(change: dict, message: str) -> None:
     settings = {"horizon": 100, "replications": 2, "seed": 5}
     with pytest.raises(InvalidInputError, match=message):
-        simulate(UCBRank(0.25), kdd2012(), **{**settings, **change})
+        simulate(UCBRank(coefficient=0.25), kdd2012(), **{**settings, **change})
 
 
 def test_an_infinite_regret_is_refused_beforehand() -> None:
@@ -247,8 +262,8 @@ def test_an_infinite_regret_is_refused_beforehand() -> None:
         InvalidInputError,
         match=r"utility nash must be finite for every ranking.*got .-inf for user type type-2",
     ):
-        simulate(UCBRank(0.5, treatment="equal", utility="nash"), worthless, 100, 2, 5)
-    simulate(UCBRank(0.5, treatment="equal"), worthless, 100, 2, 5)
+        simulate(UCBRank(coefficient=0.5, treatment="equal", utility="nash"), worthless, 100, 2, 5)
+    simulate(UCBRank(coefficient=0.5, treatment="equal"), worthless, 100, 2, 5)
 
 
 @pytest.mark.parametrize(
@@ -257,9 +272,17 @@ def test_an_infinite_regret_is_refused_beforehand() -> None:
         ("ucb-rang", kdd2012(), r"policy must be one of .*\(did you mean ucb-rank\?\), got 'ucb-rang'"),
         (3, kdd2012(), "policy must be an instance of Policy, or the name of one, got 3"),
         (UCBRank, kdd2012(), "policy must be an instance of Policy"),
-        (UCBRank(0.5), "kdd2012", "problem must be a Problem .*, got 'kdd2012'"),
-        (UCBRank(lambda _: "x"), kdd2012(), "schedule custom must give a number for each round .*ValueError"),
-        (UCBRank(Schedule("odd", lambda _: [1.0, 2.0])), kdd2012(), "schedule odd must give a number"),
+        (UCBRank(coefficient=0.5), "kdd2012", "problem must be a Problem .*, got 'kdd2012'"),
+        (
+            UCBRank(schedule=lambda _: "x"),
+            kdd2012(),
+            "schedule custom must give a number for each round .*ValueError",
+        ),
+        (
+            UCBRank(schedule=Schedule("odd", lambda _: [1.0, 2.0])),
+            kdd2012(),
+            "schedule odd must give a number",
+        ),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(policy: object, problem: object, message: str) -> None:
@@ -277,16 +300,16 @@ def test_a_utility_that_is_only_a_name_is_refused() -> None:
 
 
 def test_progress_is_shown_on_standard_error_only_when_wanted(capsys: pytest.CaptureFixture) -> None:
-    simulate(UCBRank(0.25), kdd2012(), 1000, 2, 5, progress=True)
+    simulate(UCBRank(coefficient=0.25), kdd2012(), 1000, 2, 5, progress=True)
     shown = capsys.readouterr()
     assert "ucb-rank" in shown.err
     assert not shown.out
-    simulate(UCBRank(0.25), kdd2012(), 1000, 2, 5)
+    simulate(UCBRank(coefficient=0.25), kdd2012(), 1000, 2, 5)
     assert not capsys.readouterr().err
 
 
 def test_a_result_tells_what_it_is() -> None:
-    result = simulate(UCBRank(0.25), kdd2012(), 300, 2, 5)
+    result = simulate(UCBRank(coefficient=0.25), kdd2012(), 300, 2, 5)
     text = repr(result)
     assert text.startswith("<SimulationResult ucb-rank-personalized-0.25 on kdd2012: 2 of 2 replications")
     assert result.plot().get_ylabel() == "regret"
@@ -296,7 +319,11 @@ def test_a_result_tells_what_it_is() -> None:
 
 def test_a_legend_tells_policies_apart() -> None:
     policies = [
-        *(UCBRank(0.25), Forgetful(UCBRank(0.25), "window:100"), UCBRank(0.25, smoothing=Smoothing())),
+        *(
+            UCBRank(coefficient=0.25),
+            Forgetful(UCBRank(coefficient=0.25), "window:100"),
+            UCBRank(coefficient=0.25, smoothing=Smoothing()),
+        ),
         *(TopRank(horizon=100), TopRank(horizon=100, order=[[1, 0]])),
     ]
     results = [simulate(policy, kdd2012(), 10, 1, 5) for policy in policies]

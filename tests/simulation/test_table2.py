@@ -24,7 +24,12 @@ ROWS = [
 @pytest.mark.parametrize(("policy", "solver", "early", "late"), ROWS)
 def test_table_2(policy: type, solver: str, early: tuple[int, int], late: tuple[int, int]) -> None:
     result = simulate(
-        policy(0.5, treatment="equal", solver=solver), kdd2012(), 600_000, 40, 2, checkpoints=[300_000]
+        policy(coefficient=0.5, treatment="equal", solver=solver),
+        kdd2012(),
+        600_000,
+        40,
+        2,
+        checkpoints=[300_000],
     )
     at_3e5, at_6e5 = result.median
     assert early[0] <= at_3e5 <= early[1]

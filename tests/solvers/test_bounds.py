@@ -1,18 +1,18 @@
-"""Bounds of branch and bound against rankings and bounds that are found without it."""
+"""Bounds of branch and bound against rankings and bounds found without it."""
 
 import numpy as np
 import pytest
+from helpers.searches import CONCAVE, SMOOTH, closed_form, search, solver_for
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from searches import CONCAVE, SMOOTH, closed_form, method_for, search
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, generate
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, make_problem
 from banditrank.model.generators import exponential_bonuses
-from banditrank.solvers.assignment import assign, assignment_room, best_assignment
+from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
 from banditrank.solvers.solve import solve
-from banditrank.testing.honesty import rounding
-from banditrank.testing.worlds import World, draw_world
+from banditrank.testing.certificates import rounding_error
+from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
 from banditrank.utilities.utility import Utility, sigmoid
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ def price_bound(scores: Floats, prices: Floats) -> float:
     drift=st.sampled_from([0.1, 1.0]),
 )
 @example(seed=0, k=3, extra=0, rounded=True, repeats=4, drift=1.0)
-def test_the_prices_of_an_assignment_prove_that_it_is_the_best(
+def test_the_prices_of_an_assignment_prove_optimality(
     seed: int,
     k: int,
     extra: int,
@@ -42,14 +42,14 @@ def test_the_prices_of_an_assignment_prove_that_it_is_the_best(
 ) -> None:
     rng = np.random.default_rng(seed)
     n_items = k + extra
-    room, ranking = assignment_room(n_items, k), np.zeros(k, dtype=np.uintp)
+    workspace, ranking = new_assignment_workspace(n_items, k), np.zeros(k, dtype=np.uintp)
     scores = rng.normal(size=(k, n_items))
     for _ in range(repeats):  # from the second on it starts from older prices
         scores = scores + drift * rng.normal(size=(k, n_items))
         scores = scores.round(0) if rounded else scores
-        total = assign(scores, n_items, room, ranking)
-        assert (room.prices >= 0).all()
-        assert total == pytest.approx(price_bound(scores, room.prices), abs=1e-12)
+        total = assign(scores, n_items, workspace, ranking)
+        assert (workspace.prices >= 0).all()
+        assert total == pytest.approx(price_bound(scores, workspace.prices), abs=1e-12)
         assert total == pytest.approx(scores[np.arange(k), ranking.astype(np.intp)].sum(), abs=1e-12)
         anything = rng.exponential(size=n_items) * rng.integers(2, size=n_items)
         assert total <= price_bound(scores, anything) + 1e-12
@@ -59,7 +59,7 @@ def tangent_bound(problem: Problem, utility: Utility, values: Floats, bonuses: F
     """Return F + t − G at a tangent point, t being proved by prices found here by an auction."""
     slopes = problem.arrival_rates * slope(utility, values)
     scores = np.einsum("i,ik,ij->kj", slopes, problem.position_preferences, problem.item_means) + bonuses
-    height = float(problem.arrival_rates @ utility.of(values))
+    height = float(problem.arrival_rates @ utility.evaluate(values))
     return height + price_bound(scores, auction_prices(scores)) - float(slopes @ values)
 
 
@@ -87,7 +87,7 @@ def auction_prices(scores: Floats) -> Floats:
     return prices
 
 
-def climb(world: World, utility: Utility, rng: np.random.Generator) -> float:
+def climb(world: SolverProblem, utility: Utility, rng: np.random.Generator) -> float:
     """Return what a ranking is worth that no swap or replacement improves, found from a random one."""
     rates, preferences, means = world.arrival_rates, world.position_preferences, world.item_means
     bonuses = np.zeros(world.n_items) if world.bonuses is None else world.bonuses
@@ -115,23 +115,23 @@ def climb(world: World, utility: Utility, rng: np.random.Generator) -> float:
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
 @pytest.mark.parametrize("utility", [*CONCAVE, MAXIMIN, sigmoid()], ids=str)
-def test_no_ranking_found_in_any_way_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+def test_no_ranking_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family, seed in (("conflict", 0), ("random", 1)):
-        world = draw_world(family, (10, 100, 10), seed, bonuses=bonuses)
-        method = method_for(utility, 1e-3)
-        answers = [method.outcome(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
+        world = generate_solver_problem(family, (10, 100, 10), seed, bonuses=bonuses)
+        solver = solver_for(utility, 1e-3)
+        answers = [solver.result(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
         rng = np.random.default_rng(seed)
         found = [climb(world, utility, rng) for _ in range(2)]
         best = max(*found, *(world.total(utility, answer.ranking) for answer in answers))
         for answer in answers:
-            assert answer.upper_bound >= best - rounding(world, utility, best)
+            assert answer.upper_bound >= best - rounding_error(world, utility, best)
 
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
 @pytest.mark.parametrize("utility", CONCAVE, ids=str)
-def test_a_search_proves_no_less_than_a_tangent_where_it_starts(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+def test_a_search_is_at_least_as_tight_as_its_first_tangent(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family in ("conflict", "random"):
-        problem = generate(family, n_user_types=10, n_items=100, n_positions=10, seed=3)
+        problem = make_problem(family, n_user_types=10, n_items=100, n_positions=10, seed=3)
         extra = exponential_bonuses(100, seed=3) if bonuses else np.zeros(100)
         solution = search(problem, utility, bonuses=extra, target_gap=1e-3, time_limit=3.0)
         proved = tangent_bound(problem, utility, solution.user_type_values, extra)
@@ -142,21 +142,21 @@ def test_a_search_proves_no_less_than_a_tangent_where_it_starts(utility: Utility
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
 @pytest.mark.parametrize("utility", [NASH, alpha_fair(2), MAXIMIN, SMOOTH], ids=str)
-def test_a_solver_that_shares_no_code_agrees(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
+def test_an_independent_solver_agrees(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for seed in range(2):
-        problem = generate("conflict", n_user_types=5, n_items=20, n_positions=5, seed=seed)
+        problem = make_problem("conflict", n_user_types=5, n_items=20, n_positions=5, seed=seed)
         extra = exponential_bonuses(20, seed=seed) if bonuses else None
         solution = search(problem, utility, bonuses=extra)
         other = solve(problem, utility, solver="outer-approximation", bonuses=extra, target_gap=1e-7)
-        assert solution.certified
-        assert other.certified
+        assert solution.is_certified
+        assert other.is_certified
         assert solution.value == pytest.approx(other.value, rel=2e-7)
         assert other.upper_bound >= solution.value - 1e-12
         assert solution.upper_bound >= other.value - 1e-12
 
 
-def test_the_best_assignment_at_the_optimum_of_a_linear_utility_is_its_bound() -> None:
-    problem = generate("random", n_user_types=4, n_items=30, n_positions=6, seed=0)
+def test_the_optimal_assignment_is_the_bound_of_a_linear_utility() -> None:
+    problem = make_problem("random", n_user_types=4, n_items=30, n_positions=6, seed=0)
     solution = search(problem, UTILITARIAN)
     weighted = problem.arrival_rates[:, None] * problem.position_preferences
     assert solution.upper_bound == pytest.approx(best_assignment(weighted.T @ problem.item_means)[1])

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import Problem, equality_report, generate, kdd2012, solve
+from banditrank import Problem, equality_report, kdd2012, make_problem, solve
 from banditrank.model.generators import FAMILIES
 
 
 @given(family=st.sampled_from(sorted(FAMILIES)), seed=st.integers(0, 10**6))
-def test_no_ranking_gives_a_type_more_than_its_own(family: str, seed: int) -> None:
-    problem = generate(family, n_user_types=3, n_items=6, n_positions=3, seed=seed)
+def test_no_ranking_exceeds_a_type_s_personalized_value(family: str, seed: int) -> None:
+    problem = make_problem(family, n_user_types=3, n_items=6, n_positions=3, seed=seed)
     ranking = np.random.default_rng(seed).permutation(6)[:3]
     report = equality_report(problem, ranking)
     values = (problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1)
@@ -24,21 +24,21 @@ def test_no_ranking_gives_a_type_more_than_its_own(family: str, seed: int) -> No
 
 
 def test_equality_is_free_for_a_single_type() -> None:
-    problem = generate("random", n_user_types=1, n_items=6, n_positions=3, seed=1)
+    problem = make_problem("random", n_user_types=1, n_items=6, n_positions=3, seed=1)
     report = equality_report(problem, solve(problem).ranking)
     assert report.price_of_equality == pytest.approx(0, abs=1e-12)
 
 
-def test_who_gets_nothing_anyhow_loses_nothing() -> None:
+def test_a_type_without_value_loses_nothing() -> None:
     problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.8, 0.4]])
     report = equality_report(problem, [1])
     assert report.shares_lost.tolist() == [0.0, 0.5]
     assert (report.worst_type, report.worst, report.price_of_equality) == (0, 0.0, 0.5)
-    nothing = equality_report(Problem([1.0], [[1.0]], [[0.0]]), [0])
-    assert nothing.price_of_equality == 0
+    empty = equality_report(Problem([1.0], [[1.0]], [[0.0]]), [0])
+    assert empty.price_of_equality == 0
 
 
-def test_values_are_those_of_the_solution_and_cannot_be_changed() -> None:
+def test_values_are_those_of_the_solution_and_read_only() -> None:
     solution = solve(kdd2012(), "nash")
     report = equality_report(kdd2012(), solution.ranking)
     assert report.user_type_values == pytest.approx(solution.user_type_values)

@@ -10,9 +10,9 @@ from banditrank import (
     InvalidInputError,
     Problem,
     alpha_fair,
-    frontier,
-    generate,
     kdd2012,
+    make_problem,
+    pareto_frontier,
     plot_frontier,
     save_frontier_plot,
 )
@@ -20,54 +20,57 @@ from banditrank.model.generators import FAMILIES
 
 
 def example(seed: int = 1) -> Problem:
-    return generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
+    return make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
 
 
 @given(family=st.sampled_from(sorted(FAMILIES)), seed=st.integers(0, 10**6))
 def test_the_ends_have_the_largest_total_and_the_largest_worst_off_value(family: str, seed: int) -> None:
-    points = frontier(generate(family, n_user_types=3, n_items=6, n_positions=3, seed=seed))
+    points = pareto_frontier(make_problem(family, n_user_types=3, n_items=6, n_positions=3, seed=seed))
     totals, worsts = [point.total for point in points], [point.worst for point in points]
     assert totals[0] >= max(totals) - 1e-12
     assert worsts[-1] >= max(worsts) - 1e-12
     assert points[0].price_of_equality <= min(point.price_of_equality for point in points) + 1e-12
     for point in points:
-        assert point.certified
+        assert point.is_certified
         assert point.total <= point.equality.personalized_total + 1e-12
         assert point.worst <= point.equality.personalized_values.min() + 1e-12
 
 
 def test_points_are_in_order_each_once() -> None:
-    points = frontier(example(), alphas=[5, 1, 0, 1.0, 0.5])
+    points = pareto_frontier(example(), alphas=[5, 1, 0, 1.0, 0.5])
     assert [str(point.utility) for point in points] == [
         *("utilitarian", "alpha:0.5", "nash", "alpha:5", "maximin")
     ]
-    assert [str(point.utility) for point in frontier(example(), alphas=[])] == ["utilitarian", "maximin"]
+    assert [str(point.utility) for point in pareto_frontier(example(), alphas=[])] == [
+        "utilitarian",
+        "maximin",
+    ]
 
 
 @pytest.mark.parametrize("alpha", [-1, 1001, float("nan"), True])
-def test_an_alpha_that_is_none_is_refused(alpha: float) -> None:
+def test_an_invalid_alpha_is_rejected(alpha: float) -> None:
     with pytest.raises(InvalidInputError, match="alpha must be a number from 0 to 1,000, got"):
-        frontier(example(), alphas=[alpha])
+        pareto_frontier(example(), alphas=[alpha])
 
 
-def test_a_utility_that_cannot_tell_rankings_apart_is_marked_and_not_drawn() -> None:
+def test_an_arbitrary_ranking_is_marked_and_not_drawn() -> None:
     problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.8, 0.4]])  # nothing appeals to type-1
-    points = frontier(problem, alphas=[1])
-    assert [point.arbitrary for point in points] == [False, True, False]
+    points = pareto_frontier(problem, alphas=[1])
+    assert [point.is_arbitrary for point in points] == [False, True, False]
     labels = [text.get_text() for text in plot_frontier(points).texts]
     assert not any("nash" in label for label in labels)
-    with pytest.raises(InvalidInputError, match="at least one that is not arbitrary"):
+    with pytest.raises(InvalidInputError, match="must contain one that is not arbitrary"):
         plot_frontier([points[1]])
 
 
 def test_utilities_that_choose_the_same_ranking_share_a_label() -> None:
-    labels = {text.get_text() for text in plot_frontier(frontier(example())).texts} - {""}
+    labels = {text.get_text() for text in plot_frontier(pareto_frontier(example())).texts} - {""}
     assert labels == {"utilitarian, α=0.5", "nash", "α=2", "α=5", "maximin", "personalized"}
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_labels_hide_neither_each_other_nor_a_mark(seed: int) -> None:
-    axes = plot_frontier(frontier(example(seed), alphas=[0.2, 0.5, 1, 2, 5, 10]))
+def test_labels_overlap_neither_each_other_nor_a_marker(seed: int) -> None:
+    axes = plot_frontier(pareto_frontier(example(seed), alphas=[0.2, 0.5, 1, 2, 5, 10]))
     axes.get_figure().draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
     marks = [line for line in axes.lines if line.get_marker() in ("o", "D")]
@@ -80,46 +83,46 @@ def test_labels_hide_neither_each_other_nor_a_mark(seed: int) -> None:
             assert not box.contains(*axes.transData.transform(mark.get_xydata()[0]))
 
 
-def test_what_is_not_certified_is_hollow_and_says_so() -> None:
-    points = frontier(example(), alphas=[])
+def test_uncertified_points_are_hollow_and_labelled() -> None:
+    points = pareto_frontier(example(), alphas=[])
     for gap, told in ((0.25, "gap 0.25"), (np.inf, "gap unknown")):
-        last = replace(points[-1], solution=replace(points[-1].solution, certified=False, gap=gap))
+        last = replace(points[-1], solution=replace(points[-1].solution, is_certified=False, gap=gap))
         axes = plot_frontier([points[0], last])
         assert f"maximin\n(not certified: {told})" in [text.get_text() for text in axes.texts]
         assert [line.get_markerfacecolor() for line in axes.lines[:2]] == ["#0072b2", "white"]
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_pictures_are_written(tmp_path: Path, ending: str) -> None:
+def test_figures_are_written(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"frontier.{ending}"
-    save_frontier_plot(kdd2012(), frontier(kdd2012()), path)
+    save_frontier_plot(kdd2012(), pareto_frontier(kdd2012()), path)
     assert path.stat().st_size > 5000
 
 
-def test_a_picture_of_nearly_equal_values_does_not_blow_them_up() -> None:
-    axes = plot_frontier(frontier(kdd2012()))  # worst-off values of 0.4904 and 0.4906
+def test_nearly_equal_values_are_not_magnified() -> None:
+    axes = plot_frontier(pareto_frontier(kdd2012()))  # worst-off values of 0.4904 and 0.4906
     low, high = axes.get_ylim()
     assert high - low > 0.04
 
 
 def test_odd_names_are_drawn(tmp_path: Path) -> None:
     problem = Problem([1.0], [[1.0]], [[0.5]], name="a$_$b 日本")
-    save_frontier_plot(problem, frontier(problem), tmp_path / "odd.png")
+    save_frontier_plot(problem, pareto_frontier(problem), tmp_path / "odd.png")
     with pytest.raises(InvalidInputError, match=r"plot file must end in \.png"):
-        save_frontier_plot(problem, frontier(problem), tmp_path / "odd.gif")
+        save_frontier_plot(problem, pareto_frontier(problem), tmp_path / "odd.gif")
     with pytest.raises(InvalidInputError, match="plot file must be writable"):
-        save_frontier_plot(problem, frontier(problem), tmp_path / "missing" / "odd.png")
+        save_frontier_plot(problem, pareto_frontier(problem), tmp_path / "missing" / "odd.png")
 
 
-def test_a_world_where_nobody_likes_anything_has_a_frontier_too(tmp_path: Path) -> None:
+def test_a_problem_of_zero_means_has_a_frontier(tmp_path: Path) -> None:
     problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.0, 0.0]])
-    points = frontier(problem, alphas=[0.5])
+    points = pareto_frontier(problem, alphas=[0.5])
     assert [(point.total, point.price_of_equality, point.solution.gap) for point in points] == [(0, 0, 0)] * 3
     save_frontier_plot(problem, points, tmp_path / "nothing.png")
 
 
-def test_a_label_that_finds_no_room_beside_its_mark_is_tied_to_it_by_a_line() -> None:
-    points = frontier(example(), alphas=[])
+def test_a_distant_label_is_connected_to_its_marker() -> None:
+    points = pareto_frontier(example(), alphas=[])
     crowd = [
         replace(
             points[0],

@@ -3,20 +3,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, alpha_fair, custom
+from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair
 from banditrank.testing.solvers import (
     SOLVER_CHECKS,
     SolverUnderTest,
-    check_types_that_get_nothing,
-    check_values_of_different_size,
+    check_scaled_values,
+    check_types_with_value_zero,
 )
 from banditrank.utilities.utility import ramp, sigmoid
 
-STRAIGHT = custom(lambda u: 3 * u + 1, shape="linear", name="straight")
-SMOOTH = custom(
+STRAIGHT = Utility.from_function(lambda u: 3 * u + 1, shape="linear", name="straight")
+SMOOTH = Utility.from_function(
     lambda u: 1 - np.exp(-3 * u), derivative=lambda u: 3 * np.exp(-3 * u), shape="concave", name="smooth"
 )
-SQUARES = custom(lambda u: min(1.0, u * u), shape="non-concave", lipschitz=2.0, name="squares")
+SQUARES = Utility.from_function(lambda u: min(1.0, u * u), shape="non-concave", lipschitz=2.0, name="squares")
 CONCAVE = (NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MAXIMIN, SMOOTH)
 CROOKED = (sigmoid(), ramp(), SQUARES)
 
@@ -31,7 +31,7 @@ SOLVERS = [
     SolverUnderTest("outer-approximation", (UTILITARIAN, MAXIMIN), target_gap=1e-7),
 ]
 # Nor, being absolute, do they allow proof that nothing exceeds 0, or about values far below 1.
-OPEN = {check_types_that_get_nothing, check_values_of_different_size}
+OPEN = {check_types_with_value_zero, check_scaled_values}
 
 
 @pytest.mark.parametrize("check", SOLVER_CHECKS, ids=lambda check: check.__name__)

@@ -13,25 +13,25 @@ from banditrank import (
     UTILITARIAN,
     InvalidInputError,
     UnsolvableError,
+    Utility,
     alpha_fair,
     best_equal_ranking,
-    custom,
     estimate,
-    generate,
     kdd2012,
+    make_problem,
     solve,
 )
 from banditrank.model.generators import FAMILIES
-from banditrank.solvers.assignment import assign, assignment_room, best_assignment
+from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
 from banditrank.solvers.enumeration import (
+    count_rankings,
     draw_ranking,
     enumerate_rankings,
-    enumeration_room,
-    number_of_rankings,
+    new_enumeration_workspace,
 )
 from banditrank.solvers.instance import as_instance
 from banditrank.solvers.solve import choose_solver, equal_value
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 UTILITIES = [
     UTILITARIAN,
@@ -39,8 +39,8 @@ UTILITIES = [
     MAXIMIN,
     alpha_fair(0.5),
     alpha_fair(2),
-    custom(lambda u: 3 * u + 1, shape="linear"),
-    custom(lambda u: 1 / (1 + np.exp(-12 * (u - 0.5))), shape="non-concave"),
+    Utility.from_function(lambda u: 3 * u + 1, shape="linear"),
+    Utility.from_function(lambda u: 1 / (1 + np.exp(-12 * (u - 0.5))), shape="non-concave"),
 ]
 
 
@@ -56,29 +56,29 @@ def test_assignment_is_optimal(seed: int, k: int, extra: int, rounded: bool) -> 
 
 
 @given(seed=st.integers(0, 10**6), drift=st.sampled_from([1e-3, 0.1, 3.0]))
-def test_assignment_is_optimal_when_it_starts_from_older_prices(seed: int, drift: float) -> None:
+def test_assignment_is_optimal_from_earlier_prices(seed: int, drift: float) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(4, 12))
-    room = assignment_room(12, 4)
+    workspace = new_assignment_workspace(12, 4)
     ranking = np.zeros(4, dtype=np.uintp)
     for _ in range(25):
         scores = scores + drift * rng.normal(size=scores.shape)
-        total = assign(scores, 12, room, ranking)
+        total = assign(scores, 12, workspace, ranking)
         rows, columns = linear_sum_assignment(scores, maximize=True)
         assert total == pytest.approx(scores[rows, columns].sum(), abs=1e-9)
 
 
 @pytest.mark.parametrize("scores", [[[1.0], [2.0]], [1.0, 2.0], [[np.nan, 1.0]], [[np.inf, 1.0]], [[]]])
-def test_scores_that_cannot_be_assigned_are_refused(scores: list) -> None:
+def test_invalid_scores_are_rejected(scores: list) -> None:
     with pytest.raises(InvalidInputError, match="scores must"):
         best_assignment(scores)
 
 
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_the_best_equal_ranking_is_the_best(family: str, utility: object) -> None:
+def test_the_best_equal_ranking_is_optimal(family: str, utility: object) -> None:
     for seed in range(8):
-        problem = generate(family, n_user_types=3, n_items=6, n_positions=3, seed=seed)
+        problem = make_problem(family, n_user_types=3, n_items=6, n_positions=3, seed=seed)
         best = max(equal_value(problem, np.array(ranking), utility) for ranking in permutations(range(6), 3))
         found = equal_value(problem, best_equal_ranking(problem, utility), utility)
         assert found == pytest.approx(best, rel=1e-12)
@@ -86,7 +86,7 @@ def test_the_best_equal_ranking_is_the_best(family: str, utility: object) -> Non
 
 def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
     for seed in range(20):
-        problem = generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
+        problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=seed)
         bonuses = np.random.default_rng(seed).exponential(0.1, 6)
         ranking = np.zeros(3, dtype=np.uintp)
         total = enumerate_rankings(
@@ -94,7 +94,7 @@ def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
             UTILITARIAN.compiled(),
             1.0,
             np.random.default_rng(0),
-            enumeration_room(3, 6, 3),
+            new_enumeration_workspace(3, 6, 3),
             ranking,
         )
         weighted = problem.arrival_rates[:, None] * problem.position_preferences
@@ -103,10 +103,10 @@ def test_enumeration_adds_bonuses_and_agrees_with_assignment() -> None:
 
 def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
     # Error rate: 2,000 draws stray from one half by 0.08 with probability below 6e-12 (Hoeffding).
-    problem = generate("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
     best = best_equal_ranking(problem)
     rng = np.random.default_rng(3)
-    ranking, room = np.zeros(2, dtype=np.uintp), enumeration_room(2, 5, 2)
+    ranking, workspace = np.zeros(2, dtype=np.uintp), new_enumeration_workspace(2, 5, 2)
     hits = 0
     for _ in range(2000):
         enumerate_rankings(
@@ -114,16 +114,16 @@ def test_a_share_of_one_half_finds_the_best_half_the_time() -> None:
             UTILITARIAN.compiled(),
             0.5,
             rng,
-            room,
+            workspace,
             ranking,
         )
         hits += np.array_equal(ranking, best)
     assert hits / 2000 == pytest.approx(0.5, abs=0.08)
 
 
-def test_the_rankings_that_were_tried_are_counted() -> None:
+def test_evaluated_rankings_are_counted() -> None:
     # Error rate: of 6,840 rankings a share of 0.3 strays by 0.05 with probability below 3e-15 (Hoeffding).
-    problem = generate("random", n_user_types=2, n_items=20, n_positions=3, seed=1)
+    problem = make_problem("random", n_user_types=2, n_items=20, n_positions=3, seed=1)
     assert solve(problem, NASH, solver="enumeration").nodes == 6840
     assert solve(problem, NASH, solver="sampling", share=1.0).nodes == 6840
     assert solve(problem, NASH, solver="sampling", share=0.3).nodes == pytest.approx(0.3 * 6840, abs=342)
@@ -142,18 +142,20 @@ def test_drawn_rankings_are_uniform() -> None:
     assert np.array(list(seen.values())) / 24_000 == pytest.approx(1 / 12, abs=0.02)
 
 
-def test_too_many_rankings_are_refused_with_the_limit() -> None:
-    assert number_of_rankings(1000, 20) > 10**50
-    with pytest.raises(UnsolvableError, match="tries at most 1,000,000 rankings, got 1000 items"):
+def test_too_many_rankings_are_rejected_with_the_limit() -> None:
+    assert count_rankings(1000, 20) > 10**50
+    with pytest.raises(UnsolvableError, match="supports at most 1,000,000 rankings, got 1000 items"):
         choose_solver("enumeration", NASH, n_items=1000, n_positions=20)
-    unknown = custom(math.sqrt, shape="concave")  # without its derivative there is no other way
+    unknown = Utility.from_function(
+        math.sqrt, shape="concave"
+    )  # without its derivative there is no other way
     with pytest.raises(
         UnsolvableError, match=r"needs the derivative of a concave function.*at most 1,000,000"
     ):
         choose_solver("auto", unknown, n_items=1000, n_positions=20)
 
 
-def test_a_solver_that_does_not_fit_is_refused() -> None:
+def test_an_unsupported_solver_is_rejected() -> None:
     with pytest.raises(UnsolvableError, match=r"needs a linear utility, got nash \(concave\)"):
         choose_solver("assignment", NASH, n_items=5, n_positions=2)
     with pytest.raises(InvalidInputError, match=r"did you mean sampling\?"):
@@ -172,13 +174,13 @@ def test_a_solver_that_does_not_fit_is_refused() -> None:
         ({"share": 2}, "share must be a number from 0 to 1, got 2"),
     ],
 )
-def test_bad_requests_are_refused(keywords: dict, message: str) -> None:
+def test_invalid_arguments_are_rejected(keywords: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         solve(kdd2012(), NASH, **keywords)
 
 
 def test_estimates_are_solved_like_problems() -> None:
-    problem = generate("random", n_user_types=2, n_items=6, n_positions=2, seed=1)
-    found = estimate(settled_counts(problem))
+    problem = make_problem("random", n_user_types=2, n_items=6, n_positions=2, seed=1)
+    found = estimate(dense_counts(problem))
     best = max(found.collective_utility(ranking, NASH) for ranking in permutations(range(6), 2))
     assert solve(found, NASH).value == pytest.approx(best, rel=1e-12)

@@ -1,4 +1,4 @@
-"""Bounds that follow from slopes alone, against every ranking."""
+"""Bounds of tangents, against every ranking."""
 
 from itertools import permutations
 
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from banditrank import NASH, Problem, alpha_fair, generate
+from banditrank import NASH, Problem, alpha_fair, make_problem
 from banditrank.solvers.assignment import best_assignment
-from banditrank.solvers.branch_and_bound.bounds import Tangent, bound_at, total_at
+from banditrank.solvers.branch_and_bound.relaxation import Tangent, bound_at, total_at
 from banditrank.solvers.instance import as_instance, score_cells
 from banditrank.utilities.utility import Utility
 
@@ -19,26 +19,28 @@ Floats = NDArray[np.float64]
 SCALED = [NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5)]
 
 
-def tangent_at(problem: Problem, utility: Utility, point: Floats, *, scales: bool) -> tuple[Tangent, Floats]:
+def tangent_at(
+    problem: Problem, utility: Utility, point: Floats, *, is_scalable: bool
+) -> tuple[Tangent, Floats]:
     """Return the tangent at a point, and its slopes."""
     alpha = 1.0 if utility is NASH else utility.parameter
     slopes = problem.arrival_rates * point**-alpha
-    height = float(problem.arrival_rates @ utility.of(point))
-    return Tangent(height, float(slopes @ point), scales), slopes
+    height = float(problem.arrival_rates @ utility.evaluate(point))
+    return Tangent(height, float(slopes @ point), is_scalable), slopes
 
 
-@pytest.mark.parametrize("scales", [False, True], ids=["tangent", "scaled"])
+@pytest.mark.parametrize("is_scalable", [False, True], ids=["tangent", "scaled"])
 @pytest.mark.parametrize("utility", SCALED, ids=str)
 @given(seed=st.integers(0, 10**6))
 def test_the_bound_at_the_best_total_is_above_every_ranking(
     utility: Utility,
-    scales: bool,  # noqa: FBT001
+    is_scalable: bool,  # noqa: FBT001
     seed: int,
 ) -> None:
     rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
+    problem = make_problem("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
     point = rng.uniform(0.05, 1.0, size=3)  # slopes may be taken anywhere, not only where a ranking is
-    tangent, slopes = tangent_at(problem, utility, point, scales=scales)
+    tangent, slopes = tangent_at(problem, utility, point, is_scalable=is_scalable)
     scores = np.zeros((2, 5))
     score_cells(as_instance(problem), slopes, 5, scores)
     bound = bound_at(utility.compiled(), tangent, best_assignment(scores)[1], 3)
@@ -50,12 +52,14 @@ def test_the_bound_at_the_best_total_is_above_every_ranking(
 
 @pytest.mark.parametrize("utility", SCALED, ids=str)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.1, 10.0))
-def test_of_all_multiples_of_the_slopes_the_best_is_taken(utility: Utility, seed: int, share: float) -> None:
+def test_the_bound_is_the_best_over_all_multiples_of_the_slopes(
+    utility: Utility, seed: int, share: float
+) -> None:
     rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
+    problem = make_problem("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
     point = rng.uniform(0.05, 1.0, size=3)
-    scaled, slopes = tangent_at(problem, utility, point, scales=True)
-    plain, multiple = tangent_at(problem, utility, share * point, scales=False)
+    scaled, slopes = tangent_at(problem, utility, point, is_scalable=True)
+    plain, multiple = tangent_at(problem, utility, share * point, is_scalable=False)
     factor = float(multiple[0] / slopes[0])  # a tangent point further out has slopes smaller throughout
     assert multiple == pytest.approx(factor * slopes)
     total = rng.uniform(0.1, 2.0) * scaled.lift
@@ -63,18 +67,18 @@ def test_of_all_multiples_of_the_slopes_the_best_is_taken(utility: Utility, seed
     assert best <= bound_at(utility.compiled(), plain, factor * total, 3) + 1e-9 * abs(best)
 
 
-@pytest.mark.parametrize("scales", [False, True], ids=["tangent", "scaled"])
+@pytest.mark.parametrize("is_scalable", [False, True], ids=["tangent", "scaled"])
 @pytest.mark.parametrize("utility", SCALED, ids=str)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.1, 10.0))
-def test_bounds_and_totals_are_inverse_to_each_other(
+def test_bounds_and_totals_are_inverse(
     utility: Utility,
-    scales: bool,  # noqa: FBT001
+    is_scalable: bool,  # noqa: FBT001
     seed: int,
     share: float,
 ) -> None:
     rng = np.random.default_rng(seed)
-    problem = generate("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
-    tangent, _ = tangent_at(problem, utility, rng.uniform(0.05, 1.0, size=3), scales=scales)
+    problem = make_problem("conflict", n_user_types=3, n_items=5, n_positions=2, seed=seed)
+    tangent, _ = tangent_at(problem, utility, rng.uniform(0.05, 1.0, size=3), is_scalable=is_scalable)
     total, compiled = share * tangent.lift, utility.compiled()
     bound = bound_at(compiled, tangent, total, 3)
     size = abs(tangent.height) + abs(tangent.lift)
@@ -86,8 +90,8 @@ def test_bounds_and_totals_are_inverse_to_each_other(
     )
 
 
-def test_where_there_is_no_value_to_exceed_nothing_is_ruled_out() -> None:
-    for scales in (False, True):
-        assert total_at(NASH.compiled(), Tangent(-1.0, 1.0, scales), -np.inf, 3) == -np.inf
+def test_without_an_incumbent_nothing_is_fixed() -> None:
+    for is_scalable in (False, True):
+        assert total_at(NASH.compiled(), Tangent(-1.0, 1.0, is_scalable), -np.inf, 3) == -np.inf
     root = alpha_fair(0.5).compiled()
     assert total_at(root, Tangent(2.0, 1.0, True), 0.0, 3) == 0.0

@@ -1,4 +1,4 @@
-"""The tree when its places run out: what it says must hold all the same."""
+"""Bounds stay valid when the tree is full."""
 
 import numba
 import numpy as np
@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import MAXIMIN, NASH, alpha_fair, generate
+from banditrank import MAXIMIN, NASH, alpha_fair, make_problem
 from banditrank.solvers.branch_and_bound import open_nodes as places
 from banditrank.solvers.branch_and_bound.open_nodes import FREE, OPEN, OpenNodes, new_open_nodes
-from banditrank.solvers.branch_and_bound.search import begin, drop_columns, new_search, refine
+from banditrank.solvers.branch_and_bound.search import drop_columns, new_search, refine_bound, start_search
 from banditrank.solvers.branch_and_bound.task import TARGET, VALUE
 from banditrank.solvers.branch_and_bound.tree import (
     FULL,
@@ -18,7 +18,7 @@ from banditrank.solvers.branch_and_bound.tree import (
     explore,
     new_tree,
     open_bound,
-    plant,
+    reset_tree,
 )
 from banditrank.solvers.instance import as_instance, total_value
 from banditrank.solvers.solve import solve
@@ -27,8 +27,8 @@ from banditrank.utilities.utility import Utility, ramp, sigmoid
 
 # What only compiled code can call, called from compiled code.
 @numba.njit
-def free_all(nodes: OpenNodes) -> None:
-    places.free_all(nodes)
+def clear(nodes: OpenNodes) -> None:
+    places.clear(nodes)
 
 
 @numba.njit
@@ -51,9 +51,9 @@ def deepest(nodes: OpenNodes) -> int:
 
 
 @given(data=st.data(), capacity=st.integers(1, 12))
-def test_open_nodes_are_found_by_bound_and_by_depth(data: st.DataObject, capacity: int) -> None:
+def test_open_nodes_are_ordered_by_bound_and_by_depth(data: st.DataObject, capacity: int) -> None:
     nodes, held = new_open_nodes(capacity), {}
-    free_all(nodes)
+    clear(nodes)
     for _ in range(40):
         if len(held) < capacity and (not held or data.draw(st.booleans())):
             bound, depth = float(data.draw(st.integers(0, 9))), data.draw(st.integers(0, 5))
@@ -80,16 +80,16 @@ UTILITIES = (NASH, alpha_fair(2), MAXIMIN, sigmoid(), ramp())
 @pytest.mark.parametrize("utility", UTILITIES, ids=str)
 def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> None:
     n, m, k = SIZE
-    problem = generate("conflict", n_user_types=n, n_items=m, n_positions=k, seed=1)
+    problem = make_problem("conflict", n_user_types=n, n_items=m, n_positions=k, seed=1)
     instance = as_instance(problem)
     best = solve(problem, utility, solver="enumeration").value
     search = new_search(n, m, k, utility)
     task, incumbent, node, _ = search
-    begin(search, instance, np.arange(k, dtype=np.uintp), 1e-10, 0.0)
-    bound = refine(search, np.inf)
+    start_search(search, instance, np.arange(k, dtype=np.uintp), 1e-10, 0.0)
+    bound = refine_bound(search, np.inf)
     drop_columns(task, node)
     tree = new_tree(n, m, k, capacity=capacity)
-    plant(task, node, tree, bound)
+    reset_tree(task, node, tree, bound)
     nodes = tree.open_nodes
     status, by_depth = MORE, False
     while status == MORE:
@@ -118,8 +118,8 @@ def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> N
 
 
 @pytest.mark.parametrize("utility", [sigmoid(), ramp()], ids=str)
-def test_every_split_leaves_less_to_look_at(utility: Utility) -> None:
+def test_every_split_shrinks_both_children(utility: Utility) -> None:
     # More rankings in the mixture than a node remembers: once, the node was its own child from there on.
-    problem = generate("conflict", n_user_types=10, n_items=100, n_positions=10, seed=5)
+    problem = make_problem("conflict", n_user_types=10, n_items=100, n_positions=10, seed=5)
     solution = solve(problem, utility, on_progress=lambda progress: progress.nodes < 12_000)
-    assert solution.certified
+    assert solution.is_certified

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.client import calls
 from banditrank.client.attempts import MOST_RETRIES, Attempts
 from banditrank.client.calls import DEFAULT_ADDRESS, Call, ShownRanking
@@ -43,7 +43,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._timeout = timeout
-        self._retries = check_whole("retries", retries, 0, MOST_RETRIES)
+        self._retries = check_integer("retries", retries, 0, MOST_RETRIES)
         self._http = httpx.Client(base_url=address, headers=calls.headers_with(key), transport=transport)
 
     def rank(self, surface: str, user_type: str) -> ShownRanking:

@@ -19,7 +19,7 @@ from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.policies.base import Treatment
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.solvers.equality import equality_report
 from banditrank.utilities.utility import NASH, UTILITARIAN, Utility
 
@@ -146,7 +146,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
         best_equal_rankings(problem, other_utility),
     ]
     current = 0 if surface.treatment == "personalized" else 1 if utility == UTILITARIAN else 2
-    samples = PosteriorSamples(counts.of_items(surface.active_numbers), seed=surface_counts.version)
+    samples = PosteriorSamples(counts.select_items(surface.active_numbers), seed=surface_counts.version)
     values = np.empty((len(rankings), samples.n_samples, problem.n_user_types))  # of each treatment
     personal_optima = np.empty(values.shape[1:])  # (S, N): value of each user type's own best ranking
     assessed = []
@@ -199,7 +199,7 @@ def _assess_personalized(
     optima: Floats,  # (S,)
 ) -> AssessedRanking:
     row = slice(user_type, user_type + 1)
-    alone = DrawnWorld(np.ones(1), problem.position_preferences[row], problem.item_means[row])
+    alone = SampledProblem(np.ones(1), problem.position_preferences[row], problem.item_means[row])
     other = find_runner_up(alone, ranking, UTILITARIAN)
     if other is None:
         return AssessedRanking(ranking, _CERTAIN, None)
@@ -232,7 +232,7 @@ def _assess_equal(
     return AssessedRanking(ranking, probability_best, runner_up)
 
 
-def _values(problem: Problem | DrawnWorld, ranking: Rankings) -> Floats:
+def _values(problem: Problem | SampledProblem, ranking: Rankings) -> Floats:
     return np.asarray((problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1))
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.surface import Surface
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.estimates import estimate
 from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.solve import solve
-from banditrank.statistics.counts import Counts
 from banditrank.utilities.utility import Utility
 
 _SOLVER_TIMEOUT_SECONDS = 0.5  # after which the best equal ranking so far is used
@@ -31,7 +31,7 @@ def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_
     max_passes
         Maximum number of passes of the estimator; a few are enough to find the best items.
     """
-    estimates = likelihood_estimate(counts, max_passes=max_passes)
+    estimates = estimate(counts, method="likelihood", max_iterations=max_passes)
     arrivals = counts.arrivals + 1.0
     return Problem(
         arrivals / arrivals.sum(),

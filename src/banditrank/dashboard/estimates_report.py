@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.engine.counts_replica import SurfaceCounts
-from banditrank.estimators.estimates import arrival_rates
-from banditrank.estimators.intervals import likelihood_intervals
-from banditrank.estimators.likelihood import likelihood_estimate
+from banditrank.estimators.estimates import arrival_rates, estimate
+from banditrank.estimators.intervals import confidence_intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ def report_estimates(surface_counts: SurfaceCounts, *, level: float = 0.95) -> E
         If the level is out of range.
     """
     surface, counts = surface_counts.surface, surface_counts.counts
-    intervals = likelihood_intervals(counts, level=level)
-    estimates = likelihood_estimate(counts)
+    intervals = confidence_intervals(counts, level=level)
+    estimates = estimate(counts, method="likelihood")
     shares = arrival_rates(counts).tolist()
     retired = set(surface.retired)
     displays = counts.displays.sum(axis=2).tolist()  # (N, M)

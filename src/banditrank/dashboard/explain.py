@@ -15,8 +15,8 @@ from banditrank.engine.ranking_ids import IssuedRanking, nonce_of
 from banditrank.engine.surface import Surface
 from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import PrunedError
-from banditrank.estimators.likelihood import likelihood_estimate
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.estimators.estimates import estimate
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.storage.records import DISCARDED, REWARD_UNITS
 from banditrank.utilities.utility import UTILITARIAN, Utility
 
@@ -178,7 +178,7 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     utility = policy.utility if is_equal else UTILITARIAN
     is_reproduced = snapshot.recompute(user_type, nonce) == numbers
     is_type_used = not is_equal and policy.distinguishes_user_types
-    sample = snapshot.drawn_world(user_type, nonce)
+    sample = snapshot.sampled_problem(user_type, nonce)
     beliefs = _estimates(snapshot, None if is_equal else user_type) if sample is None else sample
     index_of = {number: index for index, number in enumerate(snapshot.numbers)}
     ranking = np.array([index_of[number] for number in numbers], dtype=np.intp)
@@ -245,22 +245,22 @@ def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRan
     return PolicySnapshot(surface, issued.revision, version, counts)
 
 
-def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> DrawnWorld:
+def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> SampledProblem:
     """Return the estimates from the counts, of one user type or of all."""
-    estimates = likelihood_estimate(snapshot.counts)
+    estimates = estimate(snapshot.counts, method="likelihood")
     means = estimates.item_means.clip(0.0, 1.0)
     if user_type is None:
-        return DrawnWorld(estimates.arrival_rates, estimates.position_preferences, means)
+        return SampledProblem(estimates.arrival_rates, estimates.position_preferences, means)
     row = slice(user_type, user_type + 1)
-    return DrawnWorld(np.ones(1), estimates.position_preferences[row], means[row])
+    return SampledProblem(np.ones(1), estimates.position_preferences[row], means[row])
 
 
-def _values(beliefs: DrawnWorld, ranking: ItemIndices) -> NDArray[np.float64]:
+def _values(beliefs: SampledProblem, ranking: ItemIndices) -> NDArray[np.float64]:
     """Return the value of a ranking to each user type, shape (n,)."""
     return np.asarray((beliefs.position_preferences * beliefs.item_means[:, ranking]).sum(axis=1))
 
 
-def _shown_items(surface: Surface, beliefs: DrawnWorld, ranking: ItemIndices) -> list[ShownItem]:
+def _shown_items(surface: Surface, beliefs: SampledProblem, ranking: ItemIndices) -> list[ShownItem]:
     names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
     means = beliefs.item_means[:, ranking]  # (n, K)
     rows = zip(weights @ preferences, weights @ means, weights @ (preferences * means), strict=True)
@@ -271,7 +271,7 @@ def _shown_items(surface: Surface, beliefs: DrawnWorld, ranking: ItemIndices) ->
 
 
 def _omitted_items(
-    surface: Surface, beliefs: DrawnWorld, ranking: ItemIndices, utility: Utility
+    surface: Surface, beliefs: SampledProblem, ranking: ItemIndices, utility: Utility
 ) -> list[OmittedItem]:
     """Return the items of largest mean that are not shown, each with its best replacement of a shown one."""
     names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies.posterior import start_posterior
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
+from banditrank.policies.posterior import init_posterior
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +97,7 @@ class PosteriorSamples:
         self._cache: dict[int, UserTypeSamples] | None = {}
         if n_means * self.n_samples > MAX_ELEMENTS:
             self._cache = None
-        self._posterior = start_posterior(counts, _MAX_REWARD)
+        self._posterior = init_posterior(counts, _MAX_REWARD)
         self.arrival_rates = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.n_samples)
 
     def of_user_type(self, user_type: int) -> UserTypeSamples:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank.dashboard.alternatives import enumerate_rankings
 from banditrank.dashboard.posterior_samples import MAX_ELEMENTS, MIN_SAMPLES, Interval, PosteriorSamples
-from banditrank.policies.drawn_world import DrawnWorld
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.solvers.instance import as_instance, total_value
 from banditrank.solvers.solve import solve
 from banditrank.utilities.utility import Utility
@@ -112,11 +112,11 @@ def _solve_samples(
     deadline = time.monotonic() + _SOLVER_TIMEOUT_SECONDS
     is_optimal, values = [], []
     for weights, rho, mu in zip(arrival_rates, preferences, means, strict=True):
-        problem = DrawnWorld(weights, rho, mu)
+        problem = SampledProblem(weights, rho, mu)
         actual = total_value(as_instance(problem), utility.compiled(), ranking)
         time_limit = max(deadline - time.monotonic(), 0.0)
         solution = solve(problem, utility, time_limit=time_limit, target_gap=_TARGET_GAP, warm_start=ranking)
-        if not solution.certified or time.monotonic() > deadline:
+        if not solution.is_certified or time.monotonic() > deadline:
             break
         is_optimal.append(bool(_attains(np.float64(actual), np.float64(solution.value))))
         values.append(solution.user_type_values)

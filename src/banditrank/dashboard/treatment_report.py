@@ -6,6 +6,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts.counts import Counts
 from banditrank.dashboard.estimated_problem import estimated_problem
 from banditrank.engine.counts_replica import SurfaceCounts
 from banditrank.engine.surface import Surface
@@ -13,7 +14,6 @@ from banditrank.model.problem import Problem
 from banditrank.model.values import best_personalized_rankings
 from banditrank.solvers.equality import equality_report
 from banditrank.solvers.solve import solve
-from banditrank.statistics.counts import Counts
 
 SOLVER_TIMEOUT_SECONDS = 2.0
 """After which the best equal ranking so far is reported, with its gap."""
@@ -90,7 +90,7 @@ class TreatmentReport:
     equal_total: float
     price_of_equality: float
     equal_ranking: list[str]
-    certified: bool
+    is_certified: bool
     gap: float | None
     user_types: list[UserTypeTreatment]
     items: list[ItemTreatment]
@@ -142,7 +142,7 @@ def report_treatments(
         equal_total=report.total,
         price_of_equality=report.price_of_equality,
         equal_ranking=_item_names(surface, solution.ranking),
-        certified=bool(solution.certified),
+        is_certified=bool(solution.is_certified),
         gap=float(solution.gap) if isfinite(solution.gap) else None,
         user_types=user_types,
         items=_item_treatments(surface, counts, problem, personalized, equal),

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.surface import Surface
 from banditrank.errors import PrunedError
-from banditrank.statistics.counts import Counts
 from banditrank.storage.base import Store
 from banditrank.storage.cells import Totals
 from banditrank.storage.records import Change, Snapshot

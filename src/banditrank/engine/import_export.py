@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from banditrank import __version__
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.engine.counts_replica import CountsReplica
 from banditrank.engine.surface import Surface
 from banditrank.errors import InvalidInputError, UnknownNameError
@@ -161,12 +161,12 @@ def _cells(surface: Surface, counts: object) -> Cells:
             raise InvalidInputError(where, f"must be an object of {', '.join(_CELL)}", cell)
         place = (
             _number(f"{where}.user_type", cell["user_type"], types),
-            check_whole(f"{where}.position", cell["position"], 1, surface.n_positions) - 1,
+            check_integer(f"{where}.position", cell["position"], 1, surface.n_positions) - 1,
             _number(f"{where}.item", cell["item"], items),
         )
         if place in rows:
             raise InvalidInputError(where, "must be the only cell of its type, position and item", cell)
-        displays = check_whole(f"{where}.displays", cell["displays"], 1, _MAX_DISPLAYS)
+        displays = check_integer(f"{where}.displays", cell["displays"], 1, _MAX_DISPLAYS)
         rewards = check_number(f"{where}.rewards", cell["rewards"], 0, displays)
         rows[place] = displays, round(rewards * REWARD_UNITS)
     cells = np.array([(*place, *row) for place, row in sorted(rows.items())], dtype=CELL)

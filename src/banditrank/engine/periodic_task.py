@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from banditrank.errors import StoreError, StoreUnavailableError, in_a_line, with_its_kind
+from banditrank.errors import StoreError, StoreUnavailableError, describe_error, one_line
 
 _MIN_SECONDS = 1.0
 _MAX_SECONDS = 30.0
@@ -73,8 +73,8 @@ class Backoff:
         self._retry_at = time.monotonic() + self._wait_seconds
         is_expected = isinstance(error, StoreError)
         if self.error is None:
-            logger.error("%s: %s", self._failure, in_a_line(error), exc_info=None if is_expected else error)
-        self.error = in_a_line(error) if is_expected else with_its_kind(error)
+            logger.error("%s: %s", self._failure, one_line(error), exc_info=None if is_expected else error)
+        self.error = one_line(error) if is_expected else describe_error(error)
         return True
 
 

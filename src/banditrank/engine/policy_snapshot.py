@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from banditrank.counts.counts import Counts
 from banditrank.engine.ranking_ids import NONCE_BYTES, RandomBytes
 from banditrank.engine.surface import Surface
 from banditrank.policies.base import CompiledPolicy, compile_repeated_rank
-from banditrank.policies.drawn_world import DrawnWorld
-from banditrank.statistics.counts import Counts
+from banditrank.policies.sampled_problem import SampledProblem
 from banditrank.storage.records import pack_ranking
 
 _BATCH = 64
@@ -117,7 +117,7 @@ class PolicySnapshot:
         with self._lock:
             return self._compute(user_type, nonce[:-1], nonce[-1] + 1)[-1]
 
-    def drawn_world(self, user_type: int, nonce: bytes) -> DrawnWorld | None:
+    def sampled_problem(self, user_type: int, nonce: bytes) -> SampledProblem | None:
         """Return the posterior sample behind a ranking, None if the policy does not sample.
 
         Items are in the order of the counts.
@@ -125,7 +125,7 @@ class PolicySnapshot:
         if self._batch is None:
             return None
         self.recompute(user_type, nonce)
-        return self._policy.drawn_world(self._batch.state)
+        return self._policy.sampled_problem(self._batch.state)
 
     def _prepare(self, nonce: bytes, user_type: int, items: tuple[int, ...]) -> PreparedRanking:
         names = self.surface.items
@@ -151,7 +151,7 @@ class _BatchRanker:
         kernel = policy.kernel(n_items=pooled.n_items, n_positions=pooled.n_positions)
         self._rank_repeatedly = compile_repeated_rank(kernel)
         now = pooled.rounds + 1
-        self.state = policy.start(pooled, None)
+        self.state = policy.init_state(pooled, None)
         self._arguments = (now, policy.parameters(np.array([now]))[0], rng)
         self._rankings = np.zeros((_BATCH, pooled.n_positions), dtype=np.uintp)
 

@@ -3,8 +3,8 @@
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.catalog import FIELD, ORDERED_NAMES, POLICY_NAMES, find_policy
-from banditrank.policies.field.base import InformedFieldPolicy
+from banditrank.policies.baselines.base import ExaminationBaselinePolicy
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 from banditrank.policies.oracle import Oracle
 
 _PLACEHOLDER = Problem([1.0], [[1.0]], [[0.5, 0.5]])  # policies that serve do not read the problem
@@ -40,7 +40,7 @@ def served_policy(
     if (needs := _needs(name)) is not None:
         rule = f"must learn from counts alone to serve (it also needs {needs})"
         raise InvalidInputError("policy", rule, name)
-    return find_policy(
+    return make_policy(
         name,
         _PLACEHOLDER,
         treatment=treatment,
@@ -53,13 +53,15 @@ def served_policy(
 def _needs(name: str) -> str | None:
     if name == Oracle.name:
         return "the problem"
-    if name in ORDERED_NAMES:
+    if name in ORDERED_POLICY_NAMES:
         return "the order of positions"
-    kind = FIELD.get(name)
+    kind = BASELINES.get(name)
     if kind is None:
         return None
     return (
-        "the positions' examination rates" if issubclass(kind, InformedFieldPolicy) else kind.own_statistics
+        "the positions' examination rates"
+        if issubclass(kind, ExaminationBaselinePolicy)
+        else kind.own_statistics
     )
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.engine.served_policies import served_policy
-from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, in_a_line
+from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, one_line
 from banditrank.policies.base import CompiledPolicy, Treatment
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
@@ -103,7 +103,7 @@ class Surface:
         max_positions = min(len(self.active_items), MAX_POSITIONS)
         if not max_positions:
             raise InvalidInputError("retired", "must leave at least one item", list(self.retired))
-        n_positions = check_whole("n_positions", self.n_positions, 1, max_positions)
+        n_positions = check_integer("n_positions", self.n_positions, 1, max_positions)
         object.__setattr__(self, "n_positions", n_positions)
         cells = len(self.user_types) * len(self.items) * self.n_positions
         if cells > MAX_CELLS:
@@ -213,7 +213,7 @@ class Surface:
         try:
             return cls.from_dict(json.loads(text))
         except (UnsolvableError, ValueError, TypeError) as error:
-            raise StoreError(f"surface in the store cannot be read: {in_a_line(error)}") from error
+            raise StoreError(f"surface in the store cannot be read: {one_line(error)}") from error
 
     def successor(self, changed: "Surface") -> "Surface":
         """Return the updated surface.

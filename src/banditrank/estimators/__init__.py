@@ -1,1 +1,1 @@
-"""From counts to beliefs: the paper's estimators, their confidence radii, and the likelihood's."""
+"""Estimators: from counts to arrival rates, position preferences and item means, with confidence sets."""

@@ -1,16 +1,16 @@
 """Section 4.1 of the paper: the exposure N_ij and the item means μ̂_ij = ‖S_ij‖₁ / N_ij.
 
-N_ij = Σ_k T_ijk ρ̂_ik estimates how often users of type i looked at item j. It is computed with today's ρ̂, as
-in the body of the paper (its appendix accumulates yesterday's). An item that was never looked at has exposure
-0 and, for want of anything better, mean 0 with an infinite confidence radius.
+N_ij = Σ_k T_ijk ρ̂_ik estimates how often users of type i examined item j. It is computed with the current ρ̂,
+as in the body of the paper (the appendix accumulates earlier ones). An item of exposure 0 has mean 0 and an
+infinite confidence radius.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
+from banditrank.counts.counts import Counts
 from banditrank.estimators.position_preferences import position_preferences
-from banditrank.statistics.counts import Counts
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 def exposure_of(displays: Floats, preferences: Floats, user_type: int, item: int, n_positions: int) -> float:
     """Return N_ij for one item. Displays have shape (N, K, M), preferences (N, K).
 
-    K is passed, and not read off an array, because the caller may know it at compile time.
+    K is an argument because callers may know it at compile time.
     """
     exposure = 0.0
     for k in range(n_positions):
@@ -29,7 +29,7 @@ def exposure_of(displays: Floats, preferences: Floats, user_type: int, item: int
 
 @compiled
 def exposures_of(displays: Floats, preferences: Floats, user_type: int, exposures: Floats) -> None:
-    """Write N_ij for all items, shape (M,), one position after the other so that the loop runs over items."""
+    """Write N_ij for all items, shape (M,); the inner loop iterates over items, which are contiguous."""
     for j in range(exposures.size):
         exposures[j] = 0.0
     for k in range(preferences.shape[1]):
@@ -39,7 +39,7 @@ def exposures_of(displays: Floats, preferences: Floats, user_type: int, exposure
 
 
 def exposure(counts: Counts, preferences: Floats | None = None) -> Floats:
-    """Return N, shape (N, M), for given position preferences or those of Algorithm 1.
+    """Return the exposure N_ij, shape (N, M), for given position preferences or those of Algorithm 1.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def exposure(counts: Counts, preferences: Floats | None = None) -> Floats:
 
 
 def item_means(counts: Counts, exposures: Floats | None = None) -> Floats:
-    """Return μ̂, shape (N, M): rewards per look. As in the paper, it may exceed 1 when data are few.
+    """Return μ̂, shape (N, M): rewards per exposure. As in the paper, it may exceed 1 when data are few.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def item_means(counts: Counts, exposures: Floats | None = None) -> Floats:
     >>> item_means(counts)
     array([[0.3, 0.6]])
     """
-    looks = exposure(counts) if exposures is None else exposures
+    exposed = exposure(counts) if exposures is None else exposures
     rewards = counts.rewards_by_position.sum(axis=1)  # (N, M)
-    means: Floats = np.divide(rewards, looks, out=np.zeros_like(rewards), where=looks > 0)
+    means: Floats = np.divide(rewards, exposed, out=np.zeros_like(rewards), where=exposed > 0)
     return means

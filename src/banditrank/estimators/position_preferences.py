@@ -1,10 +1,10 @@
-"""Algorithm 1 of the paper: where users look, from displays T and rewards S.
+"""Algorithm 1 of the paper: position preferences ρ from displays T and rewards S.
 
-S_ijk / T_ijk tends to μ_ij ρ_ik. Dividing by its sum over positions removes the item, v̄_ijk, and the average
-over items estimates ρ_ik. The formula is undefined for an item that has a never-shown position (0/0) or that
-was never clicked at any position; such items are left out of the average, and a type with no item left looks
-everywhere alike (1/K). Once every cell has a reward, as after the paper's initial phase, this is Algorithm 1
-to the letter. With one position the estimate is 1.
+S_ijk / T_ijk tends to μ_ij ρ_ik. Dividing by its sum over positions cancels the item, v̄_ijk, and the average
+over items estimates ρ_ik. The formula is undefined for an item with a position at which it was never shown
+(0/0) or without any reward; such items are excluded from the average, and a type without items left has equal
+preferences (1/K). Once every cell has a reward, as after the paper's initial phase, this is Algorithm 1
+exactly. With one position the estimate is 1.
 """
 
 from typing import NamedTuple
@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
 
 class PositionEvidence(NamedTuple):
-    """Algorithm 1's intermediate figures, kept so that a round need not compute them all again."""
+    """Intermediate results of Algorithm 1, kept for incremental updates."""
 
     ratios: Floats  # (N, M, K)  S / T
-    shares: Floats  # (N, M, K)  v̄: the ratios over their sum; 0 for an item left out
+    shares: Floats  # (N, M, K)  v̄: the ratios over their sum; 0 for an excluded item
     sums: Floats  # (N, K)       Σ_j v̄
     preferences: Floats  # (N, K)  ρ̂
 
 
 def empty_evidence(n_user_types: int, n_items: int, n_positions: int) -> PositionEvidence:
-    """Return evidence to be filled by `estimate_preferences`."""
+    """Return evidence of the given sizes, to be filled by `estimate_preferences`."""
     return PositionEvidence(
         np.zeros((n_user_types, n_items, n_positions)),
         np.zeros((n_user_types, n_items, n_positions)),
@@ -73,10 +73,10 @@ def estimate_preferences(
 def update_preferences(
     displays: Floats, rewards: Floats, evidence: PositionEvidence, user_type: int, ranking: NDArray[np.uintp]
 ) -> None:
-    """Bring Algorithm 1 up to date in O(K²) after a round that showed the ranking.
+    """Update Algorithm 1 in O(K²) after a round in which the ranking was shown.
 
-    Each shown item's row of v̄ changes, because one of its ratios does. Holds only once every cell of the type
-    has a reward. Rounding errors accumulate until the next `estimate_preferences`, but slowly: shares lie in
+    The row of v̄ of each shown item changes, because one of its ratios does. Valid only once every cell of the
+    type has a reward. Rounding errors accumulate slowly until the next `estimate_preferences`: shares lie in
     [0, 1], however small the rewards.
     """
     i = user_type

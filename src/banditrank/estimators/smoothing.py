@@ -1,4 +1,4 @@
-"""A smoothed start: pseudo-counts in place of an initial phase."""
+"""Additive smoothing: pseudo-counts in place of an initial phase."""
 
 from dataclasses import dataclass
 
@@ -6,21 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.checks import check_number
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """As if every item had been shown at every position before, to users who look everywhere alike.
+    """Pseudo-counts for every item at every position, with equal position preferences.
 
     Parameters
     ----------
     displays
-        How often; more make the start slower to forget.
+        Pseudo-displays of each cell; more give the prior more weight.
     mean
-        The mean of every item then.
+        Prior mean of every item.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range.
 
     Examples
     --------
@@ -38,7 +43,7 @@ class Smoothing:
         check_number("smoothing's mean", self.mean, 1e-6, 1.0)
 
     def smoothed(self, counts: Counts) -> tuple[Floats, Floats]:
-        """Return displays and rewards with pseudo-counts, shape (N, K, M)."""
+        """Return displays and rewards plus pseudo-counts, both of shape (N, K, M)."""
         rewards = self.displays * self.mean / counts.n_positions
         return counts.displays_by_position + self.displays, counts.rewards_by_position + rewards
 

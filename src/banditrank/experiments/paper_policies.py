@@ -1,4 +1,4 @@
-"""The paper's four policies, as the studies name them, and the coefficients of its section 5.2."""
+"""The paper's four policies with the coefficients of its section 5.2."""
 
 from collections.abc import Callable
 
@@ -12,13 +12,13 @@ LABELS = {
     "greedy-equal": "ET-GreedyRank",
     "ucb-equal": "ET-UCBRank",
 }
-"""What the paper calls them: PT for personalized treatment, ET for equal."""
+"""Names in the paper: PT for personalized treatment, ET for equal treatment."""
 
-WITH_COEFFICIENT: dict[str, Callable[[float], CompiledPolicy]] = {
-    "greedy-personalized": GreedyRank,
-    "ucb-personalized": UCBRank,
-    "greedy-equal": lambda c: GreedyRank(c, treatment="equal"),
-    "ucb-equal": lambda c: UCBRank(c, treatment="equal"),
+COEFFICIENT_POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
+    "greedy-personalized": lambda c: GreedyRank(coefficient=c),
+    "ucb-personalized": lambda c: UCBRank(coefficient=c),
+    "greedy-equal": lambda c: GreedyRank(coefficient=c, treatment="equal"),
+    "ucb-equal": lambda c: UCBRank(coefficient=c, treatment="equal"),
 }
 COEFFICIENTS = {
     "greedy-personalized": 0.25,
@@ -26,5 +26,5 @@ COEFFICIENTS = {
     "greedy-equal": 0.5,
     "ucb-equal": 0.5,
 }
-POLICIES = {name: make(COEFFICIENTS[name]) for name, make in WITH_COEFFICIENT.items()}
-"""With the paper's own coefficients."""
+POLICIES = {name: make(COEFFICIENTS[name]) for name, make in COEFFICIENT_POLICIES.items()}
+"""Policies with the paper's own coefficients."""

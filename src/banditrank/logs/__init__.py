@@ -1,1 +1,1 @@
-"""From click logs to counts, in bounded memory."""
+"""Counts from click logs, in bounded memory."""

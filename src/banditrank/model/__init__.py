@@ -1,1 +1,1 @@
-"""The world: problems, click models, rewards, and what rankings are worth."""
+"""Problems, click models, rewards, and the values of rankings."""

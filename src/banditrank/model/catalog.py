@@ -1,4 +1,4 @@
-"""Problems by name: the built-in ones, or a file."""
+"""Built-in problems, and loading of problems by name or path."""
 
 import os
 from pathlib import Path
@@ -11,10 +11,10 @@ BUILT_IN = ("kdd2012",)
 
 
 def kdd2012() -> Problem:
-    """Return the world of the paper's Table 1, as printed.
+    """Return the problem of the paper's Table 1, as printed.
 
     Two user types and the five most frequent ads of KDD Cup 2012 track 2, in positions 1 and 2. Position 2
-    is looked at more often than position 1.
+    is examined more often than position 1.
 
     Examples
     --------
@@ -31,12 +31,24 @@ def kdd2012() -> Problem:
     )
 
 
-def find_problem(name_or_path: str | Path) -> Problem:
-    """Return a built-in problem by its name, or read one from a TOML file.
+def load_problem(name_or_path: str | Path) -> Problem:
+    """Load a built-in problem by name, or a problem from a TOML file.
+
+    Parameters
+    ----------
+    name_or_path
+        One of `BUILT_IN`, or the path of a file (see `banditrank.model.problem_file`).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is neither a built-in problem nor a file of this name.
+    InvalidInputError
+        If the file cannot be read, or does not describe a problem.
 
     Examples
     --------
-    >>> find_problem("kdd2012").user_types
+    >>> load_problem("kdd2012").user_types
     ('male', 'female')
     """
     if name_or_path == "kdd2012":
@@ -44,7 +56,7 @@ def find_problem(name_or_path: str | Path) -> Problem:
     text = str(name_or_path)
     if not text.strip():
         raise InvalidInputError("problem", "must be a built-in name or the path of a TOML file", text)
-    looks_like_a_file = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
-    if looks_like_a_file or os.path.isfile(text):  # noqa: PTH113 - Path.is_file fails on impossible names
+    is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
+    if is_path or os.path.isfile(text):  # noqa: PTH113 - Path.is_file fails on impossible names
         return read_problem(text)
     raise UnknownNameError("problem", text, (*BUILT_IN, "the path of a TOML file"))

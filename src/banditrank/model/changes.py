@@ -1,4 +1,4 @@
-"""Ways in which a problem may change during a run."""
+"""Non-stationary problems: abrupt changes, drift and turnover of items."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,46 +6,46 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import Timeline
 
 Floats = NDArray[np.float64]
 
-DRIFT_STEPS = 200  # a smooth change is made of so many small ones
+DRIFT_STEPS = 200  # steps that approximate a continuous change
 
 
 def item_jumps(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
-    """Deal the items' means out anew, at evenly spaced rounds."""
+    """Permute the items' means at evenly spaced rounds."""
     deals = [problem.item_means[:, rng.permutation(problem.n_items)] for _ in range(times)]
     return _timeline(problem, horizon, [replace(problem, item_means=means) for means in deals])
 
 
 def position_jumps(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
-    """Deal each type's position preferences out anew, at evenly spaced rounds."""
+    """Permute each type's position preferences at evenly spaced rounds."""
     deals = [rng.permuted(problem.position_preferences, axis=1) for _ in range(times)]
     return _timeline(problem, horizon, [replace(problem, position_preferences=looks) for looks in deals])
 
 
 def item_drift(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
-    """Let each item turn into another and back, so many times, along a sine."""
+    """Move each item's means to those of another item and back, ``times`` times, along a sine."""
     other = problem.item_means[:, rng.permutation(problem.n_items)]
     blends = [_blend(problem.item_means, other, share) for share in _shares(times)]
     return _timeline(problem, horizon, [replace(problem, item_means=means) for means in blends])
 
 
 def position_drift(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
-    """Let each type's positions change places and back, so many times, along a sine."""
+    """Move each type's position preferences to a permutation and back, ``times`` times, along a sine."""
     other = rng.permuted(problem.position_preferences, axis=1)
     blends = [_blend(problem.position_preferences, other, share) for share in _shares(times)]
     return _timeline(problem, horizon, [replace(problem, position_preferences=looks) for looks in blends])
 
 
 def turnover(problem: Problem, horizon: int, times: int, rng: np.random.Generator) -> Timeline:
-    """Retire the oldest tenth of the items, and let as many new ones arrive, at evenly spaced rounds.
+    """Replace the oldest tenth of the items by new ones at evenly spaced rounds.
 
-    A new item's mean for a type is that of any of the items there were at the start.
+    A new item has the means of an item of the original problem, drawn at random.
     """
     count = max(1, problem.n_items // 10)
     names, means = list(problem.items), problem.item_means
@@ -67,43 +67,48 @@ CHANGES: dict[str, Callable[[Problem, int, int, np.random.Generator], Timeline]]
 }
 
 
-def changing(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Timeline:
-    """Return the problem with changes during so many rounds.
+def make_timeline(problem: Problem, changes: str, horizon: int, seed: int = 0) -> Timeline:
+    """Return a timeline in which a problem changes over the horizon.
 
     Parameters
     ----------
     problem
-        The world at the start.
+        The problem in round 1.
     changes
-        One of `CHANGES` and how often, such as ``item-jumps:3``.
+        One of `CHANGES` and the number of changes: ``item-jumps:3``.
     horizon
-        The rounds that changes are spread over.
+        The number of rounds over which the changes are spread.
     seed
-        Of what changes into what.
+        Seed of the changes.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid; `UnknownNameError` for an unknown kind of change.
 
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
-    >>> changing(kdd2012(), "item-jumps:2", 30_000).starts
+    >>> make_timeline(kdd2012(), "item-jumps:2", 30_000).starts
     (1, 10001, 20001)
     """
     if not isinstance(problem, Problem):
-        raise InvalidInputError("problem", "must be a Problem: one that does not change yet", problem)
+        raise InvalidInputError("problem", "must be a stationary Problem", problem)
     if not isinstance(changes, str):
-        raise InvalidInputError("changes", "must be a text such as item-jumps:3", changes)
-    horizon = check_whole("horizon", horizon, 2, 10**12)
+        raise InvalidInputError("changes", "must be a string such as item-jumps:3", changes)
+    horizon = check_integer("horizon", horizon, 2, 10**12)
     name, _, times = changes.partition(":")
     if name not in CHANGES:
         raise UnknownNameError("changes", name, [f"{known}:TIMES" for known in CHANGES])
     if not times.isascii() or not times.isdigit():
         raise InvalidInputError("changes", f"must be {name}:TIMES with a whole number", changes)
-    count = check_whole("changes' times", int(times), 1, min(horizon - 1, 10_000))
-    rng = np.random.default_rng(check_whole("seed", seed, 0))
+    count = check_integer("changes' times", int(times), 1, min(horizon - 1, 10_000))
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     return CHANGES[name](problem, horizon, count, rng)
 
 
 def _shares(times: int) -> Floats:
-    """Return how far things have turned into others after each step: there and back, so many times."""
+    """Return the weight of the other problem at each step: from 0 to 1 and back, ``times`` times."""
     return np.asarray(np.sin(np.pi * times * np.arange(1, DRIFT_STEPS) / DRIFT_STEPS) ** 2)
 
 
@@ -112,7 +117,7 @@ def _blend(before: Floats, after: Floats, share: float) -> Floats:
 
 
 def _timeline(problem: Problem, horizon: int, later: list[Problem]) -> Timeline:
-    """Spread problems evenly; where rounds are fewer than problems, the later ones are left out."""
+    """Spread problems evenly over the horizon; if there are more problems than rounds, some are skipped."""
     starts = 1 + np.arange(len(later) + 1) * horizon // (len(later) + 1)
     first = np.unique(starts, return_index=True)[1]
     problems = [problem, *later]

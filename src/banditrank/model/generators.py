@@ -1,4 +1,4 @@
-"""Seeded random problems: the paper's synthetic world, and families that are hard in different ways."""
+"""Random problems: the paper's synthetic experiment, and families that are hard in different ways."""
 
 import math
 from collections.abc import Callable
@@ -6,17 +6,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model.problem import Problem
 
 Floats = NDArray[np.float64]
 
-LARGEST_SIZE = 100_000
+MAX_SIZE = 100_000
 
 
-def generate(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem:
-    """Draw a problem of a family.
+def make_problem(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem:
+    """Generate a random problem.
 
     Parameters
     ----------
@@ -25,33 +25,40 @@ def generate(family: str, *, n_user_types: int, n_items: int, n_positions: int, 
     n_user_types, n_items, n_positions
         N, M and K.
     seed
-        The same seed gives the same problem.
+        Seed of the generator; the same seed returns the same problem.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no family of this name.
+    InvalidInputError
+        If a size is out of range, or there are more positions than items.
 
     Examples
     --------
-    >>> problem = generate("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+    >>> problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     >>> problem.name
     'conflict-3x20x4-seed1'
     """
     if family not in FAMILIES:
         raise UnknownNameError("family", family, FAMILIES)
     for field, size in (("user types", n_user_types), ("items", n_items), ("positions", n_positions)):
-        check_whole(f"number of {field}", size, 1, LARGEST_SIZE)
+        check_integer(f"number of {field}", size, 1, MAX_SIZE)
     if n_positions > n_items:
         raise InvalidInputError("number of positions", f"must not exceed the {n_items} items", n_positions)
-    rng = np.random.default_rng(check_whole("seed", seed, 0))
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     means, preferences, rates = FAMILIES[family](rng, n_user_types, n_items, n_positions)
     name = f"{family}-{n_user_types}x{n_items}x{n_positions}-seed{seed}"
     return Problem(rates, preferences, means, name=name)
 
 
 def exponential_bonuses(n_items: int, *, seed: int, scale: float = 0.05) -> Floats:
-    """Draw a bonus for each item, shape (M,): with a problem of ``random``, the family ``bonus``."""
+    """Draw a bonus for each item from an exponential distribution, shape (M,)."""
     return np.random.default_rng(seed).exponential(scale, n_items)
 
 
 def _synthetic(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
-    """Draw the paper's synthetic world, "all parameters randomly sampled": the sampler it leaves open."""
+    """Draw the paper's synthetic problem; the paper leaves the distributions open."""
     return rng.uniform(0.05, 0.95, (n, m)), rng.dirichlet(np.ones(k), n), rng.dirichlet(np.full(n, 5.0))
 
 
@@ -60,12 +67,12 @@ def _random(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, F
 
 
 def _conflict(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
-    """Each item has one favourite type; attention falls geometrically, a little differently for each type."""
+    """Draw conflicting means, each item appealing to one type; preferences are geometric with noise."""
     return _conflicting_means(rng, n, m), _geometric(rng, n, k), rng.dirichlet(np.full(n, 2.0))
 
 
 def _ties(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
-    """Means rounded to a tenth and the same positions for all: many optimal rankings."""
+    """Round means to a tenth and share position preferences: many rankings are optimal."""
     means, _, rates = _random(rng, n, m, k)
     return means.round(1), _shared(rng.dirichlet(np.ones(k)), n), rates
 
@@ -76,15 +83,15 @@ def _conflict_ties(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Fl
 
 
 def _common(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
-    """Conflicting tastes, geometric attention that all types share, equal arrivals."""
+    """Draw conflicting means; preferences are geometric and shared, arrival rates equal."""
     return _conflicting_means(rng, n, m), _shared(np.power(0.7, np.arange(k)), n), np.full(n, 1 / n)
 
 
 def _common_log(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
-    """Draw as for ``common`` with the attention of discounted cumulative gain, 1 / log₂(k + 1)."""
+    """Draw as for ``common``, with the discounts of DCG as preferences: 1 / log₂(k + 1)."""
     return (
         _conflicting_means(rng, n, m),
-        _shared(np.array([1 / math.log2(place + 2) for place in range(k)]), n),
+        _shared(np.array([1 / math.log2(position + 2) for position in range(k)]), n),
         np.full(n, 1 / n),
     )
 
@@ -96,12 +103,12 @@ def _conflicting_means(rng: np.random.Generator, n: int, m: int) -> Floats:
 
 
 def _geometric(rng: np.random.Generator, n: int, k: int) -> Floats:
-    attention = 0.7 ** np.arange(k) * rng.uniform(0.8, 1.2, (n, k))
-    return np.asarray(attention / attention.sum(axis=1, keepdims=True))
+    preferences = 0.7 ** np.arange(k) * rng.uniform(0.8, 1.2, (n, k))
+    return np.asarray(preferences / preferences.sum(axis=1, keepdims=True))
 
 
-def _shared(attention: Floats, n: int) -> Floats:
-    return np.tile(attention / attention.sum(), (n, 1))
+def _shared(preferences: Floats, n: int) -> Floats:
+    return np.tile(preferences / preferences.sum(), (n, 1))
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator, int, int, int], tuple[Floats, Floats, Floats]]] = {

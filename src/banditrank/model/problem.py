@@ -1,9 +1,9 @@
-"""The world to be learned: who arrives, where they look, and what they like."""
+"""Ranking problems: arrival rates, position preferences and item means."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,20 +15,26 @@ _SUM_TOLERANCE = 1e-6  # rates printed with six decimals still count as summing 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A ranking problem: N user types, M items and K ≤ M positions.
+    """A ranking problem: N user types, M items and K ≤ M positions. Immutable.
 
     Parameters
     ----------
     arrival_rates
         λ, shape (N,): the share of each user type among arrivals. Positive, sums to 1.
     position_preferences
-        ρ, shape (N, K): the probability that a user of a type looks at a position. Rows sum to 1.
+        ρ, shape (N, K): the probability that a user of a type examines a position. Rows sum to 1.
     item_means
-        μ, shape (N, M): the probability that a user of a type clicks an item she looks at.
+        μ, shape (N, M): the probability that a user of a type clicks an item she examines.
     user_types, items
-        Names; made up when left out.
+        Unique names; ``type-1``, … and ``item-1``, … by default.
     name
-        What to call the problem in results and files.
+        The problem's name in results and files.
+
+    Raises
+    ------
+    InvalidInputError
+        If the shapes do not match, a number is outside [0, 1], rates or preferences do not sum to 1, or names
+        are not unique.
 
     Examples
     --------
@@ -98,7 +104,7 @@ class Problem:
         return int(self.position_preferences.shape[1])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the problem as plain values, with the keys of a problem file.
+        """Return the problem as a dictionary of lists and strings, with the keys of a problem file.
 
         Examples
         --------
@@ -116,19 +122,37 @@ class Problem:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Problem":
-        """Make a problem from plain values, with the keys of a problem file."""
+        """Return the problem of a dictionary with the keys of a problem file.
+
+        Raises
+        ------
+        InvalidInputError
+            If the values do not make a problem.
+        """
         return cls(**values)
 
     @classmethod
     def load(cls, path: str | Path) -> "Problem":
-        """Read a problem from a TOML file: see `banditrank.model.problem_file`."""
-        from banditrank.model.problem_file import read_problem  # noqa: PLC0415 - it builds on this class
+        """Load a problem from a TOML file: see `banditrank.model.problem_file`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file cannot be read, or does not describe a problem.
+        """
+        from banditrank.model.problem_file import read_problem  # noqa: PLC0415 - circular
 
         return read_problem(path)
 
     def save(self, path: str | Path) -> None:
-        """Write the problem to a TOML file: see `banditrank.model.problem_file`."""
-        from banditrank.model.problem_file import write_problem  # noqa: PLC0415 - it builds on this class
+        """Write the problem to a TOML file: see `banditrank.model.problem_file`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file cannot be written.
+        """
+        from banditrank.model.problem_file import write_problem  # noqa: PLC0415 - circular
 
         write_problem(self, path)
 
@@ -145,6 +169,22 @@ class Problem:
         self.__init__(**state)  # type: ignore[misc]
 
 
+class ProblemLike(Protocol):
+    """Anything with arrival rates, position preferences and item means: a `Problem` or `Estimates`."""
+
+    @property
+    def arrival_rates(self) -> NDArray[np.float64]:
+        """λ, shape (N,)."""
+
+    @property
+    def position_preferences(self) -> NDArray[np.float64]:
+        """ρ, shape (N, K)."""
+
+    @property
+    def item_means(self) -> NDArray[np.float64]:
+        """μ, shape (N, M)."""
+
+
 def _numbers(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     """Return a read-only array of finite numbers in [0, 1]."""
     shape = "a list of numbers" if dimensions == 1 else "a list of rows of equal length"
@@ -158,9 +198,9 @@ def _numbers(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float6
         raise InvalidInputError(field, f"must be {shape}", value)
     if array.size == 0:
         raise InvalidInputError(field, "must not be empty", value)
-    for position in np.argwhere(~((array >= 0) & (array <= 1))):
-        place = field + "".join(f"[{index}]" for index in position)
-        raise InvalidInputError(place, "must lie in [0, 1]", float(array[tuple(position)]))
+    for index in np.argwhere(~((array >= 0) & (array <= 1))):
+        entry = field + "".join(f"[{axis}]" for axis in index)
+        raise InvalidInputError(entry, "must lie in [0, 1]", float(array[tuple(index)]))
     array.flags.writeable = False
     return array
 
@@ -183,7 +223,7 @@ def _check_rates(rates: NDArray[np.float64]) -> None:
 
 def _name(name: object) -> str:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise InvalidInputError("name", "must be a printable text that is not empty", name)
+        raise InvalidInputError("name", "must be a non-empty printable string", name)
     return name
 
 
@@ -194,7 +234,7 @@ def _names(field: str, names: Sequence[str] | None, prefix: str, count: int) -> 
         raise InvalidInputError(field, "must be a list of names", names)
     for index, name in enumerate(names):
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise InvalidInputError(f"{field}[{index}]", "must be a printable text that is not empty", name)
+            raise InvalidInputError(f"{field}[{index}]", "must be a non-empty printable string", name)
         if name in names[:index]:
             raise InvalidInputError(f"{field}[{index}]", "must differ from the names before it", name)
     if len(names) != count:

@@ -1,7 +1,7 @@
-"""Problems as TOML files.
+"""Problems in TOML files.
 
-The keys are ``arrival_rates``, ``position_preferences`` and ``item_means``, and if you like ``name``,
-``user_types`` and ``items``; a problem without a name is called after its file.
+The required keys are ``arrival_rates``, ``position_preferences`` and ``item_means``; ``name``, ``user_types``
+and ``items`` are optional. The default name is that of the file.
 """
 
 import tomllib
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import tomli_w
 
-from banditrank.errors import InvalidInputError, UnknownNameError, in_a_line
-from banditrank.files import replacing
+from banditrank.errors import InvalidInputError, UnknownNameError, one_line
+from banditrank.files import atomic_write
 from banditrank.model.problem import Problem
 
 REQUIRED_KEYS = ("arrival_rates", "position_preferences", "item_means")
@@ -18,10 +18,16 @@ KEYS = ("name", "user_types", "items", *REQUIRED_KEYS)
 
 
 def read_problem(path: str | Path) -> Problem:
-    """Read a problem from a TOML file."""
+    """Read a problem from a TOML file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, is not TOML, has unknown or missing keys, or does not describe a problem.
+    """
     path = Path(path)
     try:
-        if path.exists() and not path.is_file():  # a directory, or a device that never ends
+        if path.exists() and not path.is_file():  # a directory, or a device without an end
             raise InvalidInputError("problem file", "must be a file", str(path))
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -29,7 +35,7 @@ def read_problem(path: str | Path) -> Problem:
     except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
         if isinstance(error, InvalidInputError):
             raise
-        reason = in_a_line(error)
+        reason = one_line(error)
         raise InvalidInputError("problem file", f"must be TOML ({reason})", str(path)) from None
     for key in values:
         if key not in KEYS:
@@ -44,21 +50,27 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:
-    """Write a problem to a TOML file, so that reading it gives an equal problem."""
+    """Write a problem to a TOML file; `read_problem` returns an equal problem.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be written.
+    """
     path = Path(path)
     try:
-        with replacing(path) as new:
-            new.write_text(problem_text(problem), encoding="utf-8")
+        with atomic_write(path) as new:
+            new.write_text(problem_to_toml(problem), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("problem file", "must be writable", path, error) from None
 
 
-def problem_text(problem: Problem) -> str:
+def problem_to_toml(problem: Problem) -> str:
     """Return the problem as TOML.
 
     Examples
     --------
-    >>> print(problem_text(Problem([1.0], [[1.0]], [[0.25]])).splitlines()[0])
+    >>> print(problem_to_toml(Problem([1.0], [[1.0]], [[0.25]])).splitlines()[0])
     name = "problem"
     """
     return tomli_w.dumps(problem.to_dict())

@@ -1,4 +1,4 @@
-"""A ranking is an array of K items: the item shown at each position."""
+"""Rankings: the item at each of the K positions."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -12,7 +12,12 @@ Ranking: TypeAlias = NDArray[np.intp]
 
 
 def as_ranking(items: Sequence[int] | NDArray[np.integer], *, n_items: int, n_positions: int) -> Ranking:
-    """Return a checked ranking: one item for each position, none twice.
+    """Return a ranking, shape (K,), after validation: one item for each position, all different.
+
+    Raises
+    ------
+    InvalidInputError
+        If the items are not K different integers from 0 to ``n_items - 1``.
 
     Examples
     --------
@@ -28,5 +33,5 @@ def as_ranking(items: Sequence[int] | NDArray[np.integer], *, n_items: int, n_po
     if ranking.min() < 0 or ranking.max() >= n_items:
         raise InvalidInputError("ranking", f"must hold items 0 to {n_items - 1}", items)
     if len(np.unique(ranking)) < n_positions:
-        raise InvalidInputError("ranking", "must not show an item twice", items)
+        raise InvalidInputError("ranking", "must not contain an item twice", items)
     return ranking.astype(np.intp)

@@ -1,4 +1,4 @@
-"""What a user gives an item she looks at: a click or not, or a graded reward."""
+"""Reward distributions: Bernoulli (clicks) and Beta (graded)."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,31 +13,31 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 class Rewards(Protocol):
     """A family of reward distributions on [0, scale] with mean ``scale · μ``.
 
-    A concentration c > 0 stands for ``scale · Beta(cμ, c(1 − μ))``. As c goes to 0 this tends to
+    A concentration c > 0 stands for ``scale · Beta(cμ, c(1 − μ))``. As c tends to 0 this tends to
     ``scale · Bernoulli(μ)``, so 0 stands for Bernoulli rewards.
     """
 
     @property
     def concentration(self) -> float:
-        """How tightly rewards gather around their mean; 0 for Bernoulli."""
+        """Concentration c of the rewards around their mean; 0 for Bernoulli."""
 
     @property
     def scale(self) -> float:
-        """The largest reward."""
+        """The maximum reward."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bernoulli:
-    """A click (reward 1) with probability μ: the paper's model."""
+class BernoulliRewards:
+    """A click (reward 1) with probability μ: the paper's rewards."""
 
     @property
     def concentration(self) -> float:
-        """Return 0: Bernoulli is the limit of Beta rewards."""
+        """0: Bernoulli is the limit of Beta rewards."""
         return 0.0
 
     @property
     def scale(self) -> float:
-        """Return 1: a click counts once."""
+        """1: the reward of a click."""
         return 1.0
 
     def __str__(self) -> str:
@@ -45,22 +45,27 @@ class Bernoulli:
 
 
 @dataclass(frozen=True, slots=True)
-class Beta:
+class BetaRewards:
     """``scale · Beta(cμ, c(1 − μ))`` with concentration c: the paper's synthetic experiment.
 
-    Every look then yields a positive reward (almost surely), so the learner always sees where the user
-    looked, and the initial phase is short.
+    Every examined item then yields a positive reward (almost surely), which reveals the examined position and
+    keeps the initial phase short.
 
     Parameters
     ----------
     concentration
         c; the variance is scale² · μ(1 − μ) / (c + 1).
     scale
-        The largest reward. Means, values and regrets are all multiplied by it.
+        The maximum reward; means, values and regrets are multiplied by it.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is not between 0.001 and 1,000,000.
 
     Examples
     --------
-    >>> str(Beta(concentration=10, scale=2))
+    >>> str(BetaRewards(concentration=10, scale=2))
     'beta:10:2'
     """
 
@@ -76,41 +81,41 @@ class Beta:
 
 
 def as_rewards(rewards: Rewards | str) -> Rewards:
-    """Return rewards, or those of a name; raise an error if they are neither.
+    """Return rewards, by name if a string is given.
+
+    Parameters
+    ----------
+    rewards
+        Rewards, or ``bernoulli``, ``beta``, ``beta:CONCENTRATION`` or ``beta:CONCENTRATION:SCALE``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there are no rewards of this name.
+    InvalidInputError
+        If a parameter is invalid, or the value is neither rewards nor a string.
 
     Examples
     --------
     >>> as_rewards("beta:10")
-    Beta(concentration=10.0, scale=1.0)
+    BetaRewards(concentration=10.0, scale=1.0)
     """
-    if isinstance(rewards, str):
-        return find_rewards(rewards)
-    if not hasattr(rewards, "concentration") or not hasattr(rewards, "scale"):
-        raise InvalidInputError("rewards", "must be Rewards or a name of some", rewards)
-    return rewards
-
-
-def find_rewards(text: str) -> Rewards:
-    """Return rewards by name: ``bernoulli``, ``beta`` or ``beta:CONCENTRATION:SCALE``.
-
-    Examples
-    --------
-    >>> find_rewards("beta:10")
-    Beta(concentration=10.0, scale=1.0)
-    """
-    name, *parameters = text.split(":")
+    if not isinstance(rewards, str):
+        if not hasattr(rewards, "concentration") or not hasattr(rewards, "scale"):
+            raise InvalidInputError("rewards", "must be Rewards or a name of some", rewards)
+        return rewards
+    name, *parameters = rewards.split(":")
     if name == "bernoulli" and not parameters:
-        return Bernoulli()
+        return BernoulliRewards()
     if name == "beta" and len(parameters) <= 2:
         try:
-            return Beta(*map(float, parameters))
+            return BetaRewards(*map(float, parameters))
         except ValueError as error:
             if isinstance(error, InvalidInputError):
                 raise
-            raise InvalidInputError(
-                "rewards", "must be beta:CONCENTRATION:SCALE with numbers", text
-            ) from None
-    raise UnknownNameError("rewards", text, ("bernoulli", "beta", "beta:CONCENTRATION:SCALE"))
+            rule = "must be beta:CONCENTRATION:SCALE with numbers"
+            raise InvalidInputError("rewards", rule, rewards) from None
+    raise UnknownNameError("rewards", rewards, ("bernoulli", "beta", "beta:CONCENTRATION:SCALE"))
 
 
 @inlined

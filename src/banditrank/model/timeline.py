@@ -1,4 +1,4 @@
-"""A world that changes: one problem after the other."""
+"""Piecewise-stationary problems: a sequence of problems, each from a given round on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,26 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
 from banditrank.model.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
-    """Problems, each of which is the world from a round on.
+    """A piecewise-stationary problem: a sequence of problems, each from a given round on. Immutable.
 
-    User types and positions stay. Items are known by their names: one that is missing from a problem cannot
-    be shown while it lasts, one that comes back is the same item.
+    All problems have the same user types and positions. Items are identified by name: an item that a problem
+    lacks cannot be shown while that problem lasts.
 
     Parameters
     ----------
     problems
-        The worlds, in order.
+        The problems, in order.
     starts
-        The round from which each is the world; the first is 1.
+        The first round of each problem; increasing from 1.
     name
-        What to call it; the first problem's name when left out.
+        The timeline's name in results; by default that of the first problem.
+
+    Raises
+    ------
+    InvalidInputError
+        If the starts do not match the problems, or the problems differ in user types or positions.
 
     Examples
     --------
@@ -51,7 +56,7 @@ class Timeline:
         if not problems or len(problems) != len(starts):
             rule = f"must hold a round for each of the {len(problems)} problems, at least one"
             raise InvalidInputError("starts", rule, len(starts))
-        rounds = tuple(check_whole("starts", start, 1, 10**12) for start in starts)
+        rounds = tuple(check_integer("starts", start, 1, 10**12) for start in starts)
         if rounds[0] != 1 or any(b <= a for a, b in pairwise(rounds)):
             raise InvalidInputError("starts", "must begin with 1 and increase", list(rounds))
         first = problems[0]
@@ -71,7 +76,7 @@ class Timeline:
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The names of all items that are ever there, by first appearance."""
+        """The names of the items of all problems, by first appearance."""
         return tuple(dict.fromkeys(item for problem in self.problems for item in problem.items))
 
     @property
@@ -81,7 +86,7 @@ class Timeline:
 
     @property
     def n_items(self) -> int:
-        """How many items are ever there."""
+        """The number of items of all problems."""
         return len(self.items)
 
     @property
@@ -90,11 +95,11 @@ class Timeline:
         return self.problems[0].n_positions
 
     def at(self, t: int) -> Problem:
-        """Return the world of a round."""
+        """Return the problem of a round."""
         return [p for p, start in zip(self.problems, self.starts, strict=True) if start <= t][-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the timeline as plain values."""
+        """Return the timeline as a dictionary of lists, numbers and strings."""
         return {
             "name": self.name,
             "starts": list(self.starts),
@@ -103,7 +108,13 @@ class Timeline:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Timeline":
-        """Make a timeline from plain values."""
+        """Return the timeline of a dictionary that `to_dict` returned.
+
+        Raises
+        ------
+        InvalidInputError
+            If the values do not make a timeline.
+        """
         problems = [Problem.from_dict(problem) for problem in values["problems"]]
         return cls(problems, values["starts"], name=values["name"])
 
@@ -115,10 +126,16 @@ class Timeline:
 
 
 def as_timeline(problem: "Problem | Timeline") -> Timeline:
-    """Return a problem as a world that never changes; raise an error if it is neither."""
+    """Return a timeline; a problem becomes one that never changes.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is neither a problem nor a timeline.
+    """
     if isinstance(problem, Timeline):
         return problem
     if not isinstance(problem, Problem):
-        rule = "must be a Problem (find_problem makes one from a name) or a Timeline"
+        rule = "must be a Problem (load_problem returns one by name) or a Timeline"
         raise InvalidInputError("problem", rule, problem)
     return Timeline([problem], [1])

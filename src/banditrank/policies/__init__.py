@@ -1,1 +1,1 @@
-"""From counts to rankings: one policy a file."""
+"""Policies, which choose a ranking from counts."""

@@ -1,40 +1,40 @@
-"""What a policy takes for granted about the world, said in a way that can be checked."""
+"""Assumptions of a policy about the problem, in a form that can be checked."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-KnownPositions: TypeAlias = Literal["nothing", "order", "examination"]
+PositionInformation: TypeAlias = Literal["nothing", "order", "examination"]
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a policy takes for granted.
+    """Assumptions of a policy about the problem.
 
     Parameters
     ----------
     positions
-        What it must be told of positions: ``nothing``; their ``order``, from the most to the least looked
-        at; or their ``examination``, how probably each is looked at.
+        What the policy needs to know about positions: ``nothing``; their ``order``, by decreasing
+        examination; or their ``examination`` probabilities.
     click_models
-        Names of the click models that its paper's guarantees are for; empty if any will do.
-    graded_rewards
+        Names of the click models that the guarantees of its paper hold for; empty if they hold for any.
+    allows_graded_rewards
         Whether rewards may be other than clicks (0 or 1).
-    utilitarian_only
-        Whether under equal treatment it seeks the most clicks, whatever the utility.
-    fixed_world
-        Whether without a memory that forgets it counts on what was learned to stay true.
+    is_utilitarian_only
+        Whether it maximises clicks under equal treatment, whatever the utility.
+    is_stationary
+        Whether it assumes, without a memory that forgets, that the problem does not change.
     """
 
-    positions: KnownPositions = "nothing"
+    positions: PositionInformation = "nothing"
     click_models: tuple[str, ...] = ()
-    graded_rewards: bool = False
-    utilitarian_only: bool = True
-    fixed_world: bool = True
+    allows_graded_rewards: bool = False
+    is_utilitarian_only: bool = True
+    is_stationary: bool = True
 
 
-ASSUMES_NOTHING = Assumptions(graded_rewards=True, utilitarian_only=False)
+NO_ASSUMPTIONS = Assumptions(allows_graded_rewards=True, is_utilitarian_only=False)
 
-ONE_FACTOR_EACH = Assumptions(
-    click_models=("single-look", "position-based"), graded_rewards=True, utilitarian_only=False
+RANK_ONE_REWARDS = Assumptions(
+    click_models=("single-look", "position-based"), allows_graded_rewards=True, is_utilitarian_only=False
 )
-"""Rewards are an item's factor times a position's: what the paper's estimators and ours rest on."""
+"""The mean reward of a cell is a factor of the item times a factor of the position."""

@@ -8,26 +8,29 @@ import numpy as np
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
-from banditrank.model.click_model_catalog import as_click_model
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, as_click_model
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.field.base import FieldPolicy, InformedFieldPolicy, OrderedFieldPolicy
-from banditrank.policies.field.batch_rank import BatchRank
-from banditrank.policies.field.bubble_rank import BubbleRank
-from banditrank.policies.field.cascade_kl_ucb import CascadeKLUCB
-from banditrank.policies.field.comb_ucb1 import CombUCB1
-from banditrank.policies.field.grab import GRAB
-from banditrank.policies.field.pb_mhb import PBMHB
-from banditrank.policies.field.pbm_pie import PBMPIE
-from banditrank.policies.field.pbm_ts import PBMTS
-from banditrank.policies.field.pbm_ucb import PBMUCB
-from banditrank.policies.field.pmed import PMED
-from banditrank.policies.field.ranked_bandits import RankedBandits
-from banditrank.policies.field.top_rank import TopRank
-from banditrank.policies.field.uni_rank import UniRank
+from banditrank.policies.baselines.base import (
+    BaselinePolicy,
+    ExaminationBaselinePolicy,
+    OrderedBaselinePolicy,
+)
+from banditrank.policies.baselines.batch_rank import BatchRank
+from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
+from banditrank.policies.baselines.comb_ucb1 import CombUCB1
+from banditrank.policies.baselines.grab import GRAB
+from banditrank.policies.baselines.pb_mhb import PBMHB
+from banditrank.policies.baselines.pbm_pie import PBMPIE
+from banditrank.policies.baselines.pbm_ts import PBMTS
+from banditrank.policies.baselines.pbm_ucb import PBMUCB
+from banditrank.policies.baselines.pmed import PMED
+from banditrank.policies.baselines.ranked_bandits import RankedBandits
+from banditrank.policies.baselines.top_rank import TopRank
+from banditrank.policies.baselines.uni_rank import UniRank
 from banditrank.policies.forgetful import Forgetful
 from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.oracle import Oracle
@@ -37,14 +40,14 @@ from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 from banditrank.policies.uniform import UniformRandom
 from banditrank.solvers.solve import SolverName
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.utilities.utility import Utility, as_utility
 
-WITH_COEFFICIENT: dict[str, Callable[..., CompiledPolicy]] = {
+COEFFICIENT_POLICIES: dict[str, Callable[..., CompiledPolicy]] = {
     policy.name: policy for policy in (GreedyRank, UCBRank, TypeBlindUCB)
 }
-"""Policies that take a coefficient."""
+"""Policies with a coefficient, by name."""
 
-FIELD: dict[str, type[FieldPolicy]] = {
+BASELINES: dict[str, type[BaselinePolicy]] = {
     policy.name: policy
     for policy in (
         *(PBMUCB, PBMTS, PBMPIE),
@@ -52,41 +55,45 @@ FIELD: dict[str, type[FieldPolicy]] = {
         *(PBMHB, GRAB, CombUCB1, PMED),
     )
 }
-"""The field's policies."""
+"""Policies of other papers, by name."""
 
-ORDERED = "-ordered"  # after the name of a policy that assumes an order of positions: it is told the true one
+ORDERED_SUFFIX = "-ordered"
+"""Suffix of the name of a policy that assumes an order of positions: it is given the true order."""
 
-ORDERED_NAMES = tuple(
-    f"{name}{ORDERED}" for name, policy in FIELD.items() if issubclass(policy, OrderedFieldPolicy)
+ORDERED_POLICY_NAMES = tuple(
+    f"{name}{ORDERED_SUFFIX}"
+    for name, policy in BASELINES.items()
+    if issubclass(policy, OrderedBaselinePolicy)
 )
 
 AUTO = "auto"
-"""Stands for the policy to take if there is no reason for another: ThompsonRank."""
+"""Name of the default policy, ThompsonRank."""
 
 POLICY_NAMES = (
     AUTO,
     ThompsonRank.name,
-    *WITH_COEFFICIENT,
-    *FIELD,
-    *ORDERED_NAMES,
+    *COEFFICIENT_POLICIES,
+    *BASELINES,
+    *ORDERED_POLICY_NAMES,
     UniformRandom.name,
     Oracle.name,
 )
 
-_OPTIONS: dict[str, Any] = {"coefficient": None, "solver": "auto", "estimator": "paper", "smoothed": False}
-"""What some policies can be told beside what to be good at, as it is if nothing is said."""
+_OPTION_DEFAULTS: dict[str, Any] = {
+    "coefficient": None,
+    "solver": "auto",
+    "estimator": "paper",
+    "smoothed": False,
+}
+"""Options that only some policies accept, with their defaults."""
 
-_USES = {
-    **dict.fromkeys(WITH_COEFFICIENT, ("coefficient",)),
-    **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTIONS)),
+_OPTIONS_BY_POLICY = {
+    **dict.fromkeys(COEFFICIENT_POLICIES, ("coefficient",)),
+    **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTION_DEFAULTS)),
     **dict.fromkeys((AUTO, ThompsonRank.name), ("solver",)),
 }
-"""Who has a use for which."""
 
-PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
-"""c in the paper's experiment on Table 1, by treatment."""
-
-LINE_UP: tuple[tuple[str, Treatment], ...] = (
+DEFAULT_POLICIES: tuple[tuple[str, Treatment], ...] = (
     (AUTO, "personalized"),
     ("greedy-rank", "personalized"),
     ("ucb-rank", "personalized"),
@@ -95,12 +102,12 @@ LINE_UP: tuple[tuple[str, Treatment], ...] = (
     ("greedy-rank", "equal"),
     ("ucb-rank", "equal"),
 )
-"""The policy to take, and the paper's four and its baseline to compare it with."""
+"""Policies and treatments that are compared by default: ThompsonRank, the paper's four and its baseline."""
 
 
-def find_policy(
+def make_policy(
     name: str,
-    problem: Problem | Timeline,
+    problem: Problem | Timeline | None = None,
     *,
     treatment: Treatment = "personalized",
     utility: Utility | str = "utilitarian",
@@ -120,57 +127,66 @@ def find_policy(
     name
         One of `POLICY_NAMES`.
     problem, rewards, click_model
-        The world, for the oracle and for policies that take something of it for known. Of a world that
-        changes they know how it is at the start.
+        What the oracle knows, and what baselines know about positions; other policies need no problem. Of
+        a problem that changes, they know how it starts.
     treatment, utility
-        What to be good at.
+        What the policy maximises.
     coefficient
-        c of GreedyRank, UCBRank and TypeBlindUCB; that of the paper's experiment on Table 1 when left out.
+        c of GreedyRank, UCBRank and TypeBlindUCB; that of the paper's experiment on Table 1 by default.
     solver
-        How ThompsonRank, GreedyRank and UCBRank solve equal treatment.
-    estimator, smoothed
-        What GreedyRank and UCBRank estimate by, and whether they begin with pseudo-counts instead of an
-        initial phase.
+        Solver of equal treatment of ThompsonRank, GreedyRank and UCBRank.
     horizon
-        The number of rounds, for policies that are tuned to it.
+        Number of rounds, for policies that are tuned to it.
     memory
-        What of the past to learn from: ``window:ROUNDS`` or ``discount:ROUNDS``; all of it when left out.
+        Rounds to learn from: ``window:ROUNDS`` or ``discount:ROUNDS``; all by default.
+    estimator, smoothed
+        Estimator of GreedyRank and UCBRank, and whether they start with pseudo-counts instead of an initial
+        phase.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no policy, treatment, utility, solver or estimator of that name.
+    InvalidInputError
+        If a parameter is not valid, does not apply to the policy, or the policy needs a problem.
+    UnsolvableError
+        If the solver cannot maximise the utility.
 
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
-    >>> find_policy("ucb-rank", kdd2012(), treatment="equal").schedule.coefficient
+    >>> make_policy("ucb-rank", treatment="equal").schedule.coefficient
     0.5
-    >>> find_policy("top-rank-ordered", kdd2012()).order
+    >>> make_policy("top-rank-ordered", kdd2012()).order
     ((1, 0), (1, 0))
     """
-    _check_choices(name, estimator, smoothed)
+    _check_names(name, estimator, smoothed)
     rewards = None if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    told = given(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed)
-    for option, value in told.items():
-        if option not in _USES.get(name, ()):
+    options = non_default_options(
+        coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed
+    )
+    for option, value in options.items():
+        if option not in _OPTIONS_BY_POLICY.get(name, ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
-    told.pop("coefficient", None)
-    if told.pop("smoothed", False):
-        told["smoothing"] = Smoothing()
-    aim: dict[str, Any] = {"treatment": treatment, "utility": find_utility(utility), **told}
-    world = as_timeline(problem).problems[0]
-    if name in WITH_COEFFICIENT:
-        c = PAPER_COEFFICIENTS.get(treatment, 0.0) if coefficient is None else coefficient
-        policy = WITH_COEFFICIENT[name](c, **aim)
+    if options.pop("smoothed", False):
+        options["smoothing"] = Smoothing()
+    options |= {"treatment": treatment, "utility": as_utility(utility)}
+    first = None if problem is None else as_timeline(problem).problems[0]
+    if name in COEFFICIENT_POLICIES:
+        policy = COEFFICIENT_POLICIES[name](**options)
     elif name in (AUTO, ThompsonRank.name):
-        policy = ThompsonRank(largest_reward=1.0 if rewards is None else rewards.scale, **aim)
+        policy = ThompsonRank(max_reward=1.0 if rewards is None else rewards.scale, **options)
     elif name == UniformRandom.name:
-        policy = UniformRandom(**aim)
+        policy = UniformRandom(**options)
     elif name == Oracle.name:
-        policy = Oracle(world, rewards=rewards, click_model=click_model, **aim)
+        policy = Oracle(_check_given(first, name), rewards=rewards, click_model=click_model, **options)
     else:
-        policy = _field_policy(name, world, click_model, horizon, aim)
+        policy = _make_baseline(name, first, click_model, horizon, options)
     return policy if memory is None else Forgetful(policy, memory)
 
 
-def _check_choices(name: str, estimator: str, smoothed: object) -> None:
+def _check_names(name: str, estimator: str, smoothed: object) -> None:
     if name not in POLICY_NAMES:
         raise UnknownNameError("policy", name, POLICY_NAMES)
     if estimator not in get_args(EstimatorName):
@@ -179,40 +195,48 @@ def _check_choices(name: str, estimator: str, smoothed: object) -> None:
         raise InvalidInputError("smoothed", "must be true or false", smoothed)
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """Return which of the options that only some policies have a use for are not as they are by default.
+def _check_given(problem: Problem | None, name: str) -> Problem:
+    if problem is None:
+        raise InvalidInputError("problem", f"must be given for policy {name}", problem)
+    return problem
+
+
+def non_default_options(**options: Any) -> dict[str, Any]:
+    """Return the options that differ from their defaults.
 
     Examples
     --------
-    >>> given(coefficient=None, solver="sampling", smoothed=False)
+    >>> non_default_options(coefficient=None, solver="sampling", smoothed=False)
     {'solver': 'sampling'}
     """
-    return {option: value for option, value in options.items() if value != _OPTIONS[option]}
+    return {option: value for option, value in options.items() if value != _OPTION_DEFAULTS[option]}
 
 
-def has_use_for(option: str, name: str, treatment: Treatment) -> bool:
-    """Return whether a policy has a use for an option of `find_policy`.
+def accepts_option(option: str, name: str, treatment: Treatment) -> bool:
+    """Return whether a policy accepts an option of `make_policy` under a treatment.
 
     Examples
     --------
-    >>> [has_use_for("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
+    >>> [accepts_option("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
     [False, True]
     """
-    return option in _USES.get(name, ()) and (option != "solver" or treatment == "equal")
+    return option in _OPTIONS_BY_POLICY.get(name, ()) and (option != "solver" or treatment == "equal")
 
 
-def _field_policy(
-    name: str, problem: Problem, click_model: ClickModel, horizon: int | None, aim: dict[str, Any]
-) -> FieldPolicy:
-    """Return a field policy, told what it takes for known."""
-    kind = FIELD[name.removesuffix(ORDERED)]
-    weights = click_model.position_weights(problem)
-    if aim["treatment"] == "equal":
-        weights = problem.arrival_rates[None, :] @ weights
-    if issubclass(kind, InformedFieldPolicy):
-        aim["examination"] = weights.tolist()
-    if name.endswith(ORDERED):
-        aim["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()
+def _make_baseline(
+    name: str, problem: Problem | None, click_model: ClickModel, horizon: int | None, options: dict[str, Any]
+) -> BaselinePolicy:
+    """Return a baseline with the information about positions that it assumes to know."""
+    kind = BASELINES[name.removesuffix(ORDERED_SUFFIX)]
+    if name.endswith(ORDERED_SUFFIX) or issubclass(kind, ExaminationBaselinePolicy):
+        problem = _check_given(problem, name)
+        weights = click_model.position_weights(problem)
+        if options["treatment"] == "equal":
+            weights = problem.arrival_rates[None, :] @ weights
+        if issubclass(kind, ExaminationBaselinePolicy):
+            options["examination"] = weights.tolist()
+        else:
+            options["order"] = np.argsort(-weights, axis=1, kind="stable").tolist()
     if horizon is not None and "horizon" in {field.name for field in fields(kind)}:
-        aim["horizon"] = horizon
-    return kind(**aim)
+        options["horizon"] = horizon
+    return kind(**options)

@@ -1,4 +1,4 @@
-"""The policy that knows the world: regret 0."""
+"""The oracle, which knows the problem: its regret is 0."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -7,18 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model.click_models import SINGLE_LOOK, ClickModel
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.optimum import best_rankings
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 
 class OracleState(NamedTuple):
-    """The best rankings."""
+    """The optimal rankings."""
 
     rankings: NDArray[np.uintp]  # (N, K)
 
@@ -27,7 +27,7 @@ class OracleState(NamedTuple):
 def _rank(
     state: OracleState,
     user_type: int,
-    t: int,  # noqa: ARG001 - nothing changes
+    t: int,  # noqa: ARG001 - the ranking never changes
     parameters: NDArray[np.float64],  # noqa: ARG001
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
@@ -38,14 +38,21 @@ def _rank(
 
 @dataclass(frozen=True)
 class Oracle(CompiledPolicy):
-    """Show each type its best ranking, or all types the best equal one.
+    """Oracle: the best ranking of each user type, or the best equal ranking.
 
     Parameters
     ----------
     problem, click_model, rewards
-        The world that it knows.
+        The problem that it knows.
     treatment, utility
-        What it is best at.
+        What it maximises.
+
+    Raises
+    ------
+    UnknownNameError
+        If the treatment or the utility is unknown.
+    UnsolvableError
+        If the best equal ranking cannot be found.
 
     Examples
     --------
@@ -66,7 +73,7 @@ class Oracle(CompiledPolicy):
 
     def __post_init__(self) -> None:
         equal = check_treatment(self.treatment) == "equal"
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
         rankings = best_rankings(
             self.problem,
             equal=equal,
@@ -77,14 +84,20 @@ class Oracle(CompiledPolicy):
         object.__setattr__(self, "rankings", rankings)
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
+        """Return the compiled functions."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - nothing is remembered
-        """Return the best rankings."""
+    def init_state(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - stateless
+        """Return the optimal rankings.
+
+        Raises
+        ------
+        InvalidInputError
+            If the counts have another shape than the problem.
+        """
         problem = self.problem
-        known = (problem.n_user_types, problem.n_items, problem.n_positions)
-        if counts.displays.shape != known:
-            rule = f"must have the shape of the problem that the oracle knows, {known}"
+        shape = (problem.n_user_types, problem.n_items, problem.n_positions)
+        if counts.displays.shape != shape:
+            rule = f"must have the shape of the oracle's problem, {shape}"
             raise InvalidInputError("counts", rule, counts.displays.shape)
         return OracleState(self.rankings.astype(np.uintp))

@@ -1,8 +1,8 @@
-"""Schedules: ε_t, how probably GreedyRank explores, and a_t, how much UCBRank's bonus weighs.
+"""Schedules: the exploration probability ε_t of GreedyRank, and the bonus weight a_t of UCBRank.
 
-The experiments of the paper say "ε_t = a_t = c". As probabilities these would not do (c = 5 occurs); read as
-the coefficients of ε_t = min(1, c/√t) and of the constant a_t = c they reproduce the paper's Table 2. The
-theorems have schedules of their own, which depend on the problem.
+The paper's experiments state "ε_t = a_t = c", which is not a probability for c = 5. Read as the coefficients
+of ε_t = min(1, c/√t) and of the constant a_t = c they reproduce its Table 2. The theorems have schedules of
+their own, which depend on the problem.
 """
 
 from collections.abc import Callable
@@ -30,19 +30,20 @@ class Schedule:
     Parameters
     ----------
     name
-        What to call it in results.
+        Name in results.
     function
-        From an array of rounds, then the parameters, to an array of numbers or one number for all.
+        Takes an array of rounds, then the parameters; returns an array of numbers, or one number for all
+        rounds.
     parameters
-        What else the function takes.
+        Further arguments of the function.
     coefficient
-        The number that the schedule is made of, if it is made of one.
+        Coefficient of the schedule, if it has one.
 
     Examples
     --------
-    >>> inverse_square_root(0.5)(np.array([1, 4, 100]))
+    >>> inverse_square_root(coefficient=0.5)(np.array([1, 4, 100]))
     array([0.5 , 0.25, 0.05])
-    >>> constant(0.5) == constant(0.5)
+    >>> constant(coefficient=0.5) == constant(coefficient=0.5)
     True
     """
 
@@ -52,12 +53,18 @@ class Schedule:
     coefficient: float | None = None
 
     def __call__(self, rounds: Rounds) -> Floats:
-        """Return the number of each round, shape (t,)."""
+        """Return the number of each round, shape (t,).
+
+        Raises
+        ------
+        InvalidInputError
+            If the function fails, or returns a number that is negative or not finite.
+        """
         try:
             result = np.asarray(self.function(rounds, *self.parameters), dtype=np.float64)
             np.broadcast_shapes(result.shape, rounds.shape)
         except (TypeError, ValueError, ArithmeticError) as error:
-            rule = f"must give a number for each round ({type(error).__name__}: {error})"
+            rule = f"must return a number for each round ({type(error).__name__}: {error})"
             raise InvalidInputError(f"schedule {self.name}", rule, self.function) from error
         if not (result.min(initial=0.0) >= 0.0 and result.max(initial=0.0) < np.inf):  # nan is neither
             result = np.broadcast_to(result, rounds.shape)
@@ -67,39 +74,62 @@ class Schedule:
         return np.broadcast_to(result, rounds.shape)
 
     def sample(self) -> list[float]:
-        """Return the numbers of a few rounds, to tell schedules apart."""
+        """Return the numbers of a few rounds, which distinguish schedules."""
         return [float(value) for value in self(SAMPLE_ROUNDS)]
 
 
-def constant(coefficient: float) -> Schedule:
-    """Return c in every round: a_t in the paper's experiments."""
-    c = _coefficient(coefficient)
+def constant(*, coefficient: float) -> Schedule:
+    """Return the schedule c: a_t in the paper's experiments.
+
+    Raises
+    ------
+    InvalidInputError
+        If the coefficient is out of range.
+    """
+    c = _check_coefficient(coefficient)
     return Schedule("constant", _constant, (c,), c)
 
 
-def inverse_square_root(coefficient: float) -> Schedule:
-    """Return c/√t: ε_t in the paper's experiments."""
-    c = _coefficient(coefficient)
+def inverse_square_root(*, coefficient: float) -> Schedule:
+    """Return the schedule c/√t: ε_t in the paper's experiments.
+
+    Raises
+    ------
+    InvalidInputError
+        If the coefficient is out of range.
+    """
+    c = _check_coefficient(coefficient)
     return Schedule("inverse-square-root", _inverse_square_root, (c,), c)
 
 
 def theorem_1(problem: Problem, *, reading: Literal["statement", "proof"] = "statement") -> Schedule:
-    """Return Theorem 1's ε_t (personalized GreedyRank): t^(−1/2), or N·t^(−1/2) as its proof sets it."""
-    factor = 1.0 if _reading(reading) == "statement" else float(problem.n_user_types)
+    """Return ε_t of Theorem 1 (personalized GreedyRank): t^(−1/2), or N·t^(−1/2) as in its proof.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``reading`` is neither ``statement`` nor ``proof``.
+    """
+    factor = 1.0 if _check_reading(reading) == "statement" else float(problem.n_user_types)
     return Schedule(f"theorem-1-{reading}", _inverse_square_root, (factor,))
 
 
 def theorem_2(problem: Problem, *, end: Literal["lower", "upper"] = "lower") -> Schedule:
-    """Return Theorem 2's a_t (personalized UCBRank), an end of (2/min μ, √(t/ln t)].
+    """Return a_t of Theorem 2 (personalized UCBRank): an end of (2/min μ, √(t/ln t)].
 
-    The lower end itself is excluded by the theorem; any number above it will do. The interval is empty until
-    √(t/ln t) exceeds its lower end; the upper end is therefore never below it.
+    The theorem excludes the lower end itself. The interval is empty until √(t/ln t) exceeds its lower end;
+    the upper end returned is never below the lower one.
+
+    Raises
+    ------
+    InvalidInputError
+        If a mean of the problem is 0, or ``end`` is neither ``lower`` nor ``upper``.
     """
-    return _bonus_range("theorem-2", 2 / _smallest_mean(problem), end)
+    return _bonus_range("theorem-2", 2 / _min_mean(problem), end)
 
 
 def theorem_3(problem: Problem) -> Schedule:
-    """Return Theorem 3's ε_t (equal GreedyRank): N·t^(−1/2)."""
+    """Return ε_t of Theorem 3 (equal GreedyRank): N·t^(−1/2)."""
     return Schedule("theorem-3", _inverse_square_root, (float(problem.n_user_types),))
 
 
@@ -110,37 +140,57 @@ def theorem_4(
     reading: Literal["statement", "proof"] = "statement",
     end: Literal["lower", "upper"] = "lower",
 ) -> Schedule:
-    """Return Theorem 4's a_t (equal UCBRank), an end of (2L_f/min μ, √(t/ln t)].
+    """Return a_t of Theorem 4 (equal UCBRank): an end of (2L_f/min μ, √(t/ln t)].
 
     The proof needs 4L_f/min μ instead.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    lipschitz
+        L_f, the Lipschitz constant of the utility.
+    reading
+        Whether to use the lower end of the theorem's ``statement`` or of its ``proof``.
+    end
+        Which end of the interval to return.
+
+    Raises
+    ------
+    InvalidInputError
+        If a mean of the problem is 0, or a parameter is not valid.
     """
     if not 0 < lipschitz < np.inf:
         raise InvalidInputError("lipschitz", "must be positive and finite", lipschitz)
-    factor = 2 if _reading(reading) == "statement" else 4
-    lower = factor * lipschitz / _smallest_mean(problem)
+    factor = 2 if _check_reading(reading) == "statement" else 4
+    lower = factor * lipschitz / _min_mean(problem)
     return _bonus_range(f"theorem-4-{reading}", lower, end)
 
 
 def from_function(function: Callable[[int], float], *, name: str = "custom") -> Schedule:
-    """Return the schedule of any function of the round; `Schedule` itself takes functions of arrays.
+    """Return the schedule of a function of one round; `Schedule` itself takes functions of arrays.
 
     Examples
     --------
     >>> from_function(lambda t: min(1.0, 3 / t))(np.array([1, 6]))
     array([1. , 0.5])
     """
-    return Schedule(name, _one_by_one, (function,))
+    return Schedule(name, _call_for_each, (function,))
 
 
-def as_schedule(
-    value: "float | Schedule | Callable[[int], float]", make: Callable[[float], Schedule]
-) -> Schedule:
-    """Return a schedule as it is, a coefficient by ``make``, any other callable by `from_function`."""
-    if isinstance(value, Schedule):
-        return value
-    if callable(value):
-        return from_function(value)
-    return make(value)
+def as_schedule(schedule: Schedule | Callable[[int], float]) -> Schedule:
+    """Return a schedule unchanged, and a function of the round as a schedule.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither.
+    """
+    if isinstance(schedule, Schedule):
+        return schedule
+    if not callable(schedule):
+        raise InvalidInputError("schedule", "must be a Schedule or a function of the round", schedule)
+    return from_function(schedule)
 
 
 def _constant(_: Rounds, value: float) -> float:
@@ -156,7 +206,7 @@ def _upper_end(rounds: Rounds, lower: float) -> Floats:
     return np.asarray(np.maximum(lower, np.sqrt(t / np.log(t))))
 
 
-def _one_by_one(rounds: Rounds, function: Callable[[int], float]) -> list[float]:
+def _call_for_each(rounds: Rounds, function: Callable[[int], float]) -> list[float]:
     return [function(int(t)) for t in rounds]
 
 
@@ -168,18 +218,18 @@ def _bonus_range(name: str, lower: float, end: str) -> Schedule:
     return Schedule(f"{name}-upper", _upper_end, (lower,))
 
 
-def _coefficient(value: float) -> float:
+def _check_coefficient(value: float) -> float:
     return check_number("coefficient", value, 0.0, 1e9)
 
 
-def _reading(reading: str) -> str:
+def _check_reading(reading: str) -> str:
     if reading not in ("statement", "proof"):
         raise InvalidInputError("reading", "must be statement or proof", reading)
     return reading
 
 
-def _smallest_mean(problem: Problem) -> float:
-    smallest = float(problem.item_means.min())
-    if smallest <= 0:
-        raise InvalidInputError("item_means", "must all be positive for the theorem's schedule", smallest)
-    return smallest
+def _min_mean(problem: Problem) -> float:
+    mean = float(problem.item_means.min())
+    if mean <= 0:
+        raise InvalidInputError("item_means", "must all be positive for the theorem's schedule", mean)
+    return mean

@@ -1,4 +1,4 @@
-"""The largest of many values, and where what they belong to is shown."""
+"""Top-k selection, and assignment of the top items to positions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,39 +7,39 @@ from banditrank.compilation import compiled, inlined
 
 
 @inlined
-def sort_largest(values: NDArray[np.float64], largest: NDArray[np.uintp]) -> None:
-    """Write the numbers of the largest values, as many as there is room for, by decreasing value.
+def top_k(values: NDArray[np.float64], indices: NDArray[np.uintp]) -> None:
+    """Write the indices of the k largest values by decreasing value, shape (k,).
 
-    Ties go to the lower number.
+    Ties go to the lower index.
     """
     kept = 0
     for j in range(values.size):
-        if kept == largest.size and values[j] <= values[largest[kept - 1]]:
+        if kept == indices.size and values[j] <= values[indices[kept - 1]]:
             continue
-        place = min(kept, largest.size - 1)
+        place = min(kept, indices.size - 1)
         kept = place + 1
-        while place > 0 and values[largest[place - 1]] < values[j]:
-            largest[place] = largest[place - 1]
+        while place > 0 and values[indices[place - 1]] < values[j]:
+            indices[place] = indices[place - 1]
             place -= 1
-        largest[place] = j
+        indices[place] = j
 
 
 @inlined
-def place_in_order(
+def assign_in_order(
     items: NDArray[np.uintp], positions: NDArray[np.uintp], ranking: NDArray[np.uintp]
 ) -> None:
-    """Write the ranking that shows the first item at the first of the positions, and so on."""
+    """Write the ranking that shows the r-th item at the r-th position, all of shape (K,)."""
     for rank in range(ranking.size):
         ranking[positions[rank]] = items[rank]
 
 
 @compiled
-def largest(values: NDArray[np.float64], rng: np.random.Generator) -> int:
-    """Return where the largest value is, drawn uniformly if it is in several places.
+def random_argmax(values: NDArray[np.float64], rng: np.random.Generator) -> int:
+    """Return the index of the largest value; ties are broken uniformly at random.
 
     Examples
     --------
-    >>> largest(np.array([0.2, 0.7, 0.5]), np.random.default_rng(0))
+    >>> random_argmax(np.array([0.2, 0.7, 0.5]), np.random.default_rng(0))
     1
     """
     best, ties = 0, 1

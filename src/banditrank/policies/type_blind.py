@@ -1,62 +1,73 @@
-"""The paper's baseline: a policy that takes all users for one type."""
+"""The paper's type-blind baseline, which does not distinguish user types."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from banditrank.policies.assumptions import ONE_FACTOR_EACH, Assumptions
+from banditrank.policies.assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies.base import Treatment, check_treatment
+from banditrank.policies.paper_policy import PAPER_COEFFICIENTS
+from banditrank.policies.schedules import Schedule
 from banditrank.policies.ucb_rank import UCBRank
-from banditrank.policies.wrapping import Wrapping
-from banditrank.utilities.utility import Utility, find_utility
+from banditrank.policies.wrapper import PolicyWrapper
+from banditrank.utilities.utility import Utility, as_utility
 
 
 @dataclass(frozen=True, init=False)
-class TypeBlindUCB(Wrapping):
-    """UCBRank's index on counts that are pooled over user types.
+class TypeBlindUCB(PolicyWrapper):
+    """UCBRank on counts that are pooled over user types.
 
-    Its initial phase ends when every item was clicked at every position by anybody.
+    Its initial phase ends when every item was clicked at every position by a user of any type.
 
     Parameters
     ----------
-    schedule
+    coefficient, schedule
         As for `UCBRank`.
     treatment, utility
-        What its regret is measured against; its rankings are the same for all types in any case.
+        What its regret is measured against; its rankings do not depend on them.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is not valid, or both a coefficient and a schedule are given.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from banditrank.statistics.counts import Counts
+    >>> from banditrank.counts.counts import Counts
     >>> counts = Counts.from_arrays([[[50], [9]], [[850], [1]]], [[[20], [3]], [[430], [0]]], [59, 851])
-    >>> TypeBlindUCB(0.0).rank(counts, 1, rng=np.random.default_rng(1))
+    >>> TypeBlindUCB(coefficient=0.0).rank(counts, 1, rng=np.random.default_rng(1))
     array([0])
     """
 
     name: ClassVar[str] = "type-blind-ucb"
     distinguishes_user_types = False
-    assumptions: ClassVar[Assumptions] = ONE_FACTOR_EACH
+    assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
 
-    inner: UCBRank
+    policy: UCBRank
     treatment: Treatment
     utility: Utility
 
     def __init__(
         self,
-        schedule: Any,
         *,
+        coefficient: float | None = None,
+        schedule: Schedule | Callable[[int], float] | None = None,
         treatment: Treatment = "personalized",
         utility: Utility | str = "utilitarian",
     ) -> None:
         check_treatment(treatment)
-        object.__setattr__(self, "inner", UCBRank(schedule))
+        if coefficient is None and schedule is None:
+            coefficient = PAPER_COEFFICIENTS[treatment]
+        object.__setattr__(self, "policy", UCBRank(coefficient=coefficient, schedule=schedule))
         object.__setattr__(self, "treatment", treatment)
-        object.__setattr__(self, "utility", find_utility(utility))
+        object.__setattr__(self, "utility", as_utility(utility))
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
-        schedule = self.inner.schedule
+        schedule = self.policy.schedule
         return {**super().describe(), "coefficient": schedule.coefficient, "schedule": schedule.name}
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the description and samples of the schedule and the utility."""
-        return {**super().fingerprint(), "schedule_sample": self.inner.schedule.sample()}
+        """Return the description, and samples of the schedule and the utility."""
+        return {**super().fingerprint(), "schedule_sample": self.policy.schedule.sample()}

@@ -1,4 +1,4 @@
-"""Uniformly random rankings: what learning has to beat."""
+"""Uniformly random rankings, the lower end of every comparison."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined
+from banditrank.counts.counts import Counts
 from banditrank.policies.assumptions import Assumptions
 from banditrank.policies.base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
 from banditrank.solvers.enumeration import draw_ranking
-from banditrank.statistics.counts import Counts
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 
 class UniformState(NamedTuple):
-    """Room to shuffle in."""
+    """Workspace of the shuffle."""
 
     items: NDArray[np.intp]  # (M,)
 
@@ -23,7 +23,7 @@ class UniformState(NamedTuple):
 @inlined
 def _rank(
     state: UniformState,
-    user_type: int,  # noqa: ARG001 - of no account
+    user_type: int,  # noqa: ARG001 - all users get random rankings
     t: int,  # noqa: ARG001
     parameters: NDArray[np.float64],  # noqa: ARG001
     rng: np.random.Generator,
@@ -34,12 +34,17 @@ def _rank(
 
 @dataclass(frozen=True, kw_only=True)
 class UniformRandom(CompiledPolicy):
-    """Show a ranking drawn uniformly, whatever the counts.
+    """UniformRandom: a ranking drawn uniformly, independent of the counts.
 
     Parameters
     ----------
     treatment, utility
         What its regret is measured against.
+
+    Raises
+    ------
+    UnknownNameError
+        If the treatment or the utility is unknown.
 
     Examples
     --------
@@ -50,7 +55,7 @@ class UniformRandom(CompiledPolicy):
 
     name: ClassVar[str] = "random"
     assumptions: ClassVar[Assumptions] = Assumptions(
-        graded_rewards=True, utilitarian_only=False, fixed_world=False
+        allows_graded_rewards=True, is_utilitarian_only=False, is_stationary=False
     )
 
     treatment: Treatment = "personalized"
@@ -58,12 +63,12 @@ class UniformRandom(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", find_utility(self.utility))
+        object.__setattr__(self, "utility", as_utility(self.utility))
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
-        """Return the formulas."""
+        """Return the compiled functions."""
         return Kernel(_rank, observe_nothing)
 
-    def start(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - nothing is remembered
-        """Return room to shuffle in."""
+    def init_state(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - stateless
+        """Return the workspace of the shuffle."""
         return UniformState(np.zeros(counts.n_items, dtype=np.intp))

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import msgspec
 
 from banditrank.errors import (
+    AlreadyExistsError,
     BanditRankError,
     ConflictingFeedbackError,
     ExpiredRankingError,
     InvalidInputError,
-    NameTakenError,
     PrunedError,
     StoreError,
     UnknownRankingError,
@@ -65,7 +65,7 @@ OVERLOADED = Kind("overloaded", 503, "Too many requests are waiting")
 TOO_MANY_STREAMS = Kind("too-many-streams", 503, "As many streams are open as there may be")
 
 _KINDS: tuple[tuple[type[BanditRankError], Kind], ...] = (
-    (NameTakenError, NAME_TAKEN),
+    (AlreadyExistsError, NAME_TAKEN),
     (UnknownSurfaceError, UNKNOWN_SURFACE),
     (InvalidInputError, INVALID),
     (UnsolvableError, INVALID),

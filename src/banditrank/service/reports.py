@@ -9,7 +9,7 @@ from banditrank.dashboard.estimates_report import EstimatesReport, report_estima
 from banditrank.dashboard.explain import Explanation, explain
 from banditrank.dashboard.treatment_report import TreatmentReport, report_treatments
 from banditrank.errors import InvalidInputError
-from banditrank.estimators.intervals import HIGHEST_LEVEL, LEAST_LEVEL
+from banditrank.estimators.intervals import MAX_LEVEL, MIN_LEVEL
 from banditrank.service.messages import Request, Response
 from banditrank.service.operations import Operation, Parameter
 from banditrank.service.problems import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LEVEL = Parameter(
     "level",
     "How probably each interval is to hold the truth.",
-    {"type": "number", "minimum": LEAST_LEVEL, "maximum": HIGHEST_LEVEL, "default": 0.95},
+    {"type": "number", "minimum": MIN_LEVEL, "maximum": MAX_LEVEL, "default": 0.95},
 )
 
 

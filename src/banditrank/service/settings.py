@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.files import is_private
 from banditrank.service.hosts import is_loopback
@@ -71,13 +71,13 @@ class Settings:
     allow_origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_whole("port", self.port, 0, 65_535)
-        check_whole("workers", self.workers, 1, 64)
-        check_whole("largest_body", self.largest_body, 1024, 1 << 28)
+        check_integer("port", self.port, 0, 65_535)
+        check_integer("workers", self.workers, 1, 64)
+        check_integer("largest_body", self.largest_body, 1024, 1 << 28)
         check_number("sync_seconds", self.sync_seconds, 0.01, 60.0)
         check_number("body_seconds", self.body_seconds, 0.1, 600.0)
         object.__setattr__(self, "allow_origins", check_origins(self.allow_origins))
-        check_whole("most_streams", self.most_streams, 0, 10_000)
+        check_integer("most_streams", self.most_streams, 0, 10_000)
         check_number("stream_seconds", self.stream_seconds, 0.01, 86_400.0)
         check_number("bucket_seconds", self.bucket_seconds, 0.1, 86_400.0)
         if self.workers > 1 and is_in_memory(self.store):

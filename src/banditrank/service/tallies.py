@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from banditrank.files import replacing
+from banditrank.files import atomic_write
 
 SHARING_SECONDS = 1.0
 """Between two writings of what a worker counted."""
@@ -96,5 +96,5 @@ class SharedTallies:
         return total
 
     def _write(self, own: bytes) -> None:
-        with replacing(self._file) as file:
+        with atomic_write(self._file) as file:
             file.write_bytes(own)

@@ -1,1 +1,1 @@
-"""The compiled loop, replications, results and figures."""
+"""Simulation of policies: the compiled loop, replications, results and figures."""

@@ -1,4 +1,4 @@
-"""A progress bar for long work."""
+"""Progress bar on standard error."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -6,26 +6,26 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 Advance: TypeAlias = Callable[[int], None]
-"""Called with the number of steps just made."""
+"""Progress callback; takes the number of steps just made."""
 
 
 @contextmanager
 def progress_bar(title: str, steps: int, *, shown: bool | None) -> Iterator[Advance]:
-    """Show a bar on standard error while work is done.
+    """Show a progress bar on standard error, and yield the callback that advances it.
 
     Parameters
     ----------
     title
-        What is being done.
+        Text before the bar.
     steps
-        How many steps there are.
+        Total number of steps.
     shown
-        Whether to show it; None for when standard error is a terminal.
+        Whether to show it; by default if standard error is a terminal.
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _: None
         return
-    from rich.console import Console  # noqa: PLC0415 - not needed where there is no terminal
+    from rich.console import Console  # noqa: PLC0415 - only needed to show a bar
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())

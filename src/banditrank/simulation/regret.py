@@ -1,4 +1,4 @@
-"""Both regrets of the paper, for rankings that were shown."""
+"""Regret of rankings under personalized and equal treatment, as the paper defines it."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,18 @@ Floats = NDArray[np.float64]
 
 
 def personalized_regret(problem: Problem, user_types: Sequence[int], rankings: Sequence[ArrayLike]) -> Floats:
-    """Return the regret of personalized treatment after each round, shape (t,).
+    """Return the cumulative regret of personalized treatment, shape (t,).
 
-    In each round, the best value for the type that arrived less the value of what it was shown.
+    The regret of a round is the best value of the user type that arrived, minus the value of its ranking.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    user_types
+        User type of each round.
+    rankings
+        Ranking of each round, shape (K,) each.
 
     Examples
     --------
@@ -33,7 +42,16 @@ def personalized_regret(problem: Problem, user_types: Sequence[int], rankings: S
 
 
 def equal_regret(problem: Problem, rankings: Sequence[ArrayLike], utility: Utility = UTILITARIAN) -> Floats:
-    """Return the regret of equal treatment after each round, shape (t,): t Γ(σ*) − Σ_s Γ(σ_s).
+    """Return the cumulative regret of equal treatment, shape (t,): t Γ(σ*) − Σ_s Γ(σ_s).
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    rankings
+        Ranking of each round, shape (K,) each.
+    utility
+        f of the collective utility Γ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is replicated, and what a replication gives."""
+"""Experiments and replications: the input and the output of one simulated run."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,30 +6,30 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.click_models import ClickModel, World, make_world
+from banditrank.counts.counts import Counts
+from banditrank.model.click_models import ClickModel, CompiledProblem, compile_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import Policy
 from banditrank.simulation.loop import OPTIMAL_TOLERANCE, Objective
 from banditrank.solvers.optimum import best_values
-from banditrank.statistics.counts import Counts
 
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """What one replication gave."""
+    """Result of one replication."""
 
-    number: int
+    index: int
     regret: NDArray[np.float64]  # (C,) at the checkpoints
-    optimal_rate: NDArray[np.float64]  # (C,) share of optimal rounds up to the checkpoints
-    initial_rounds: int  # the horizon if the initial phase did not end
-    counts: Counts | None = None  # what the policy had seen at the end, if it is wanted
+    optimal_rate: NDArray[np.float64]  # (C,) share of optimal rounds up to each checkpoint
+    initial_rounds: int  # length of the initial phase; the horizon if it did not end
+    counts: Counts | None = None  # what the policy had observed at the end, if requested
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """What all replications of a simulation have in common."""
+    """Settings that all replications of a simulation share."""
 
     policy: Policy
     problem: Problem | Timeline
@@ -42,23 +42,23 @@ class Experiment:
     keep_counts: bool = False
     delay: int = 0
 
-    def generators(self, number: int) -> list[np.random.Generator]:
-        """Return the randomness of a replication's arrivals, clicks and policy.
+    def generators(self, index: int) -> list[np.random.Generator]:
+        """Return the generators of a replication's arrivals, clicks and policy.
 
-        It depends on the seed and the number only, and arrivals have their own: the same users come to all
-        policies that are compared.
+        They depend on the seed and the index only. Arrivals have a generator of their own, so that the same
+        users arrive for all policies that are compared.
         """
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(index,))
         return [np.random.default_rng(child) for child in sequence.spawn(3)]
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The world, which may change."""
+        """The problem and its changes."""
         return as_timeline(self.problem)
 
     @cached_property
     def best(self) -> list[NDArray[np.float64]]:
-        """What the best rankings of each problem are worth: to each type, or collectively."""
+        """Best values in each problem of the timeline: of each user type, or collective."""
         return [
             best_values(
                 problem,
@@ -70,16 +70,8 @@ class Experiment:
             for problem in self.timeline.problems
         ]
 
-    @cached_property
-    def forget_every(self) -> int | None:
-        """After how many rounds something is forgotten, if anything ever is."""
-        memory = self.policy.memory
-        if memory is None:
-            return None
-        return memory.bucket_rounds if self.policy.own_statistics is None else memory.rounds
-
     def objective(self, problem: int) -> Objective:
-        """Return what regret is measured against in a problem of the timeline, with room of its own."""
+        """Return the objective of a problem of the timeline, with a workspace of its own."""
         best = self.best[problem]
         return Objective(
             self.policy.treatment == "equal",
@@ -89,6 +81,6 @@ class Experiment:
             np.zeros(self.timeline.n_user_types),
         )
 
-    def world(self, problem: int) -> World:
-        """Return a problem of the timeline, laid out for formulas."""
-        return make_world(self.timeline.problems[problem], self.rewards, self.click_model)
+    def compiled_problem(self, problem: int) -> CompiledProblem:
+        """Return a problem of the timeline as arrays, for compiled functions."""
+        return compile_problem(self.timeline.problems[problem], self.rewards, self.click_model)

@@ -1,4 +1,4 @@
-"""What a simulation gave: curves, spreads, and where they came from."""
+"""Simulation results: regret curves, their spread, and the settings that reproduce them."""
 
 import json
 from dataclasses import dataclass
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import InvalidInputError, in_a_line
-from banditrank.files import replacing
+from banditrank.counts.counts import Counts
+from banditrank.errors import InvalidInputError, one_line
+from banditrank.extras import requires
+from banditrank.files import atomic_write
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli
+from banditrank.model.rewards import BernoulliRewards
 from banditrank.model.timeline import Timeline
 from banditrank.policies.base import policy_label
-from banditrank.statistics.counts import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,34 +30,34 @@ CURVES_FILE = "curves.parquet"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulationResult:
-    """The outcome of `banditrank.simulate`.
+    """Result of `banditrank.simulate`.
 
     Attributes
     ----------
     policy
         The policy's name and parameters.
     problem
-        The world.
+        The problem.
     horizon, seed, rewards, click_model, delay, version
-        What else is needed to get the same result again.
+        The other settings, which reproduce the result.
     fingerprint
-        What tells the policy from others of the same description.
+        Values that distinguish the policy from others of the same description.
     requested
-        How many replications were asked for; fewer are there after an interruption.
+        Number of requested replications; fewer are present after an interruption.
     checkpoints
         Rounds, shape (C,).
     replications
-        The numbers of the finished replications, shape (R,).
+        Indices of the finished replications, shape (R,).
     regret, optimal_rate
         Regret and share of optimal rounds up to each checkpoint, shape (R, C).
     initial_rounds
         Length of the initial phase, shape (R,): the horizon if it did not end, 0 if there is none.
     seconds
-        The time that replications took, compilation and saving apart.
+        Duration of the replications, without compilation and saving.
     counts
-        What the policy had seen at the end of each replication, if it was asked for.
+        What the policy had observed at the end of each replication, if requested.
     violations
-        Where the world is not what the policy takes it for.
+        Assumptions of the policy that the problem violates, one sentence each.
     """
 
     policy: dict[str, Any]
@@ -84,8 +85,8 @@ class SimulationResult:
         return f"<SimulationResult {self.label} on {self.problem.name}: {count}, {regret}>"
 
     @property
-    def complete(self) -> bool:
-        """Whether all replications that were asked for are there."""
+    def is_complete(self) -> bool:
+        """Whether all requested replications are finished."""
         return len(self.replications) >= self.requested
 
     @property
@@ -95,12 +96,12 @@ class SimulationResult:
 
     @property
     def final_regret(self) -> Floats:
-        """Regret at the horizon, one a replication, shape (R,)."""
+        """Regret of each replication at the horizon, shape (R,)."""
         return self.regret[:, -1]
 
     @property
     def mean(self) -> Floats:
-        """Mean regret at the checkpoints, shape (C,). Look at quantiles too: some runs may be linear."""
+        """Mean regret at the checkpoints, shape (C,); quantiles show replications with linear regret."""
         return np.asarray(self.regret.mean(axis=0))
 
     @property
@@ -109,7 +110,7 @@ class SimulationResult:
         return self.quantile(0.5)
 
     @property
-    def sd(self) -> Floats:
+    def std(self) -> Floats:
         """Standard deviation of the regret at the checkpoints, shape (C,); 0 for one replication."""
         return np.asarray(self.regret.std(axis=0, ddof=min(1, len(self.regret) - 1)))
 
@@ -119,39 +120,39 @@ class SimulationResult:
 
     @property
     def rounds_per_second(self) -> float:
-        """Rounds simulated per second of wall time, all replications together."""
+        """Rounds per second of wall-clock time, over all replications."""
         return len(self.replications) * self.horizon / self.seconds if self.seconds > 0 else 0.0
 
-    def world(self, changes: str | None = None) -> str:
-        """Return what was learned, in a few words: the problem, and what is not as it is by default.
+    def problem_summary(self, changes: str | None = None) -> str:
+        """Return the problem's name and the settings that differ from their defaults, as one line.
 
         Parameters
         ----------
         changes
-            How the world changes, for one that does; how often, when left out.
+            Name of the problem's changes; the number of changes by default.
         """
         parts = [self.problem.name]
         if isinstance(self.problem, Timeline) and (count := len(self.problem.problems) - 1):
             parts.append(changes or f"{count} change{'s' if count > 1 else ''}")
         if self.click_model != str(SINGLE_LOOK):
             parts.append(f"{self.click_model} clicks")
-        if self.rewards != str(Bernoulli()):
+        if self.rewards != str(BernoulliRewards()):
             parts.append(f"rewards {self.rewards}")
         if self.delay:
             parts.append(f"delay {self.delay:,}")
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values, as in the output of ``banditrank simulate --json``."""
+        """Return the result as plain values, as ``banditrank simulate --json`` writes them."""
         return {
             **self.policy,
             "violations": list(self.violations),
-            "complete": self.complete,
+            "complete": self.is_complete,
             "checkpoints": self.checkpoints.tolist(),
             "regret": {
                 "mean": self.mean.tolist(),
                 "median": self.median.tolist(),
-                "sd": self.sd.tolist(),
+                "std": self.std.tolist(),
                 "q10": self.quantile(0.1).tolist(),
                 "q90": self.quantile(0.9).tolist(),
             },
@@ -164,7 +165,8 @@ class SimulationResult:
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each replication and checkpoint: replication, round, regret, optimal_rate."""
-        import pandas as pd  # noqa: PLC0415 - heavy, and not everybody wants a frame
+        with requires("frames", "data frames"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         count = len(self.checkpoints)
         return pd.DataFrame(
@@ -177,27 +179,34 @@ class SimulationResult:
         )
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw regret over rounds: the median, and every replication behind it."""
+        """Plot regret over rounds: the median, and each replication as a faint line."""
         from banditrank.simulation.plots import plot_regret  # noqa: PLC0415 - Matplotlib is heavy
 
         return plot_regret([self], axes)
 
     def save(self, directory: str | Path) -> None:
-        """Write the result to a directory: a JSON summary and the curves as Parquet. `load` reads it back."""
-        import pyarrow as pa  # noqa: PLC0415 - heavy, and only needed here
-        from pyarrow import parquet  # noqa: PLC0415 - as above
+        """Write the result to a directory, as a JSON summary and Parquet curves; `load` reads it.
+
+        Raises
+        ------
+        InvalidInputError
+            If the directory is not writable.
+        """
+        with requires("frames", "data frames"):
+            import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
+            from pyarrow import parquet  # noqa: PLC0415 - heavy, and optional
 
         directory = Path(directory)
         table = pa.Table.from_pandas(self.to_frame(), preserve_index=False)
-        noted = {"banditrank.seed": str(self.seed), "banditrank.version": self.version}
-        table = table.replace_schema_metadata({**table.schema.metadata, **noted})
+        metadata = {"banditrank.seed": str(self.seed), "banditrank.version": self.version}
+        table = table.replace_schema_metadata({**table.schema.metadata, **metadata})
         text = json.dumps(self._summary(), indent=2, allow_nan=False) + "\n"
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            # Each file is replaced in one step, so that an interruption leaves the old one or the new one.
-            with replacing(directory / CURVES_FILE) as path:
+            # Each file is replaced atomically, so that an interruption leaves the old one or the new one.
+            with atomic_write(directory / CURVES_FILE) as path:
                 parquet.write_table(table, path)
-            with replacing(directory / SUMMARY_FILE) as path:
+            with atomic_write(directory / SUMMARY_FILE) as path:
                 path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
@@ -216,8 +225,15 @@ class SimulationResult:
 
     @classmethod
     def load(cls, directory: str | Path) -> "SimulationResult":
-        """Read a result that was saved."""
-        import pandas as pd  # noqa: PLC0415 - heavy, and only needed here
+        """Read a result that `save` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            If the directory does not hold a valid result.
+        """
+        with requires("frames", "data frames"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         directory = Path(directory)
         try:
@@ -225,15 +241,15 @@ class SimulationResult:
             frame = pd.read_parquet(directory / CURVES_FILE)
             del values["run"]
             replications = np.array(values.pop("replications"), dtype=np.int64)
-            frame = frame[frame["replication"].isin(replications)]  # an interruption may leave newer curves
+            frame = frame[frame["replication"].isin(replications)]  # newer curves, after an interruption
             shape = (len(replications), -1)
-            world = Timeline if "problems" in values["problem"] else Problem
+            kind = Timeline if "problems" in values["problem"] else Problem
             if not (np.isfinite(frame["regret"]).all() and frame["optimal_rate"].between(0, 1).all()):
-                raise ValueError("regret or optimal_rate out of range")  # noqa: TRY301 - told below
+                raise ValueError("regret or optimal_rate out of range")  # noqa: TRY301 - reported below
             return cls(
                 **{
                     **values,
-                    "problem": world.from_dict(values["problem"]),
+                    "problem": kind.from_dict(values["problem"]),
                     "violations": tuple(values["violations"]),
                     "replications": replications,
                     "initial_rounds": np.array(values["initial_rounds"], dtype=np.int64),
@@ -242,8 +258,8 @@ class SimulationResult:
                     "optimal_rate": frame["optimal_rate"].to_numpy().reshape(shape),
                 }
             )
-        except Exception as error:  # noqa: BLE001 - a damaged file can fail in any way
-            reason = in_a_line(error)
+        except Exception as error:  # noqa: BLE001 - a damaged file may raise anything
+            reason = one_line(error)
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)
             ) from None

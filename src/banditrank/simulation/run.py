@@ -1,4 +1,4 @@
-"""One replication: a policy learns a world from nothing, for a number of rounds."""
+"""One replication: a policy learns a problem without prior data, for a number of rounds."""
 
 import time
 from collections import deque
@@ -6,207 +6,232 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.click_models import World, draw_user_type
+from banditrank.counts.counts import Counts
+from banditrank.model.click_models import CompiledProblem, draw_user_type
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.policies.base import CompiledPolicy
-from banditrank.simulation.experience import Experience, Stage, stages
-from banditrank.simulation.loop import Objective, Tally, compiled_loop, no_rewards_yet, start_tally
+from banditrank.simulation.loop import Objective, RunTotals, compiled_loop, init_delay_buffer, init_run_totals
 from banditrank.simulation.progress import Advance
 from banditrank.simulation.replication import Experiment, Replication
-from banditrank.statistics.counts import Counts
+from banditrank.simulation.timeline_counts import Segment, TimelineCounts, segments
 
-LARGEST_CHUNK = 1 << 16  # rounds between two looks at the clock: memory does not grow with the horizon
-CHUNK_SECONDS = 0.1  # what a chunk should take: how soon Ctrl-C is noticed and progress shown
-UNROLL_FROM = 2_000_000  # rounds that make up for compiling a loop of its own for K
+MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
+CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress
+MIN_UNROLL_ROUNDS = 2_000_000  # from here on unrolling the loop for K pays for its compilation
 _NO_ITEM = np.iinfo(np.uintp).max
 
 
-def prepare(experiment: Experiment) -> None:
-    """Compile what replications will run, so that it is not counted in their time."""
+def precompile(experiment: Experiment) -> None:
+    """Compile the loop of an experiment, so that replications are timed without compilation."""
     if isinstance(experiment.policy, CompiledPolicy):
         run = _CompiledRun(experiment, experiment.policy, 0)
-        for stage in stages(experiment.timeline, None, 0):
-            run.enter(stage)
-            run.play(np.arange(1, 1))
+        for segment in segments(experiment.timeline, None, 0):
+            run.enter(segment)
+            run.run_rounds(np.arange(1, 1))
 
 
-def replicate(experiment: Experiment, number: int, advance: Advance) -> Replication:
+def replicate(experiment: Experiment, index: int, advance: Advance) -> Replication:
     """Run one replication.
 
     Parameters
     ----------
     experiment
-        Of what.
-    number
-        Which; it determines the randomness.
+        What to replicate.
+    index
+        Index of the replication, which seeds its generators.
     advance
-        Called with the number of rounds just played. It may raise, to stop.
+        Progress callback, called with the number of rounds just run. It may raise to stop.
     """
     policy = experiment.policy
     if isinstance(policy, CompiledPolicy):
-        return _replicate_compiled(experiment, policy, number, advance)
-    return _replicate_interpreted(experiment, number, advance)
+        return _replicate_compiled(experiment, policy, index, advance)
+    return _replicate_interpreted(experiment, index, advance)
 
 
 def _replicate_compiled(
-    experiment: Experiment, policy: CompiledPolicy, number: int, advance: Advance
+    experiment: Experiment, policy: CompiledPolicy, index: int, advance: Advance
 ) -> Replication:
-    run, chunk = _CompiledRun(experiment, policy, number), 256
-    for stage in stages(experiment.timeline, experiment.forget_every, experiment.horizon):
-        run.enter(stage)
-        first = stage.first
-        while first <= stage.last:
-            rounds = np.arange(first, min(first + chunk, stage.last + 1))
+    run, chunk = _CompiledRun(experiment, policy, index), 256
+    for segment in segments(experiment.timeline, experiment.policy.forget_every, experiment.horizon):
+        run.enter(segment)
+        first = segment.first
+        while first <= segment.last:
+            rounds = np.arange(first, min(first + chunk, segment.last + 1))
             start = time.perf_counter()
-            run.play(rounds)
-            policy.utility.raise_failure()
+            run.run_rounds(rounds)
+            policy.utility.raise_callback_error()
             advance(len(rounds))
             first += len(rounds)
             seconds = time.perf_counter() - start
             if seconds < CHUNK_SECONDS / 4 and len(rounds) == chunk:
-                chunk = min(chunk * 4, LARGEST_CHUNK)
+                chunk = min(chunk * 4, MAX_CHUNK_ROUNDS)
             elif seconds > CHUNK_SECONDS * 4:
                 chunk = max(chunk // 4, 1)
-    return _sum_up(experiment, number, run.tally, policy.initial_rounds(run.state), run.experience.counts)
+    return _make_replication(
+        experiment, index, run.run_totals, policy.initial_rounds(run.state), run.timeline_counts.counts
+    )
 
 
 class _CompiledRun:
-    """A replication of a compiled policy, stage by stage."""
+    """A replication of a compiled policy, segment by segment."""
 
-    def __init__(self, experiment: Experiment, policy: CompiledPolicy, number: int) -> None:
+    def __init__(self, experiment: Experiment, policy: CompiledPolicy, index: int) -> None:
         timeline, k = experiment.timeline, experiment.timeline.n_positions
         self.experiment = experiment
         self.policy = policy
-        self.blind = not policy.distinguishes_user_types
-        self.experience = Experience(timeline, policy.memory, 1 if self.blind else timeline.n_user_types)
+        self.is_type_blind = not policy.distinguishes_user_types
+        self.timeline_counts = TimelineCounts(
+            timeline, policy.memory, 1 if self.is_type_blind else timeline.n_user_types
+        )
         self.scratch = policy.new_scratch()
-        self.state = policy.start(self.experience.counts, self.scratch)
-        self.tally = start_tally(experiment.checkpoints, k)
-        self.pending = no_rewards_yet(experiment.delay, k)
-        self.pending_since = 1  # the rewards of rounds before this one have all arrived
-        self.generators = experiment.generators(number)
+        self.state = policy.init_state(self.timeline_counts.counts, self.scratch)
+        self.run_totals = init_run_totals(experiment.checkpoints, k)
+        self.delay_buffer = init_delay_buffer(experiment.delay, k)
+        self.delay_start = 1  # rewards of earlier rounds have all arrived
+        self.generators = experiment.generators(index)
         self.ranking = np.zeros(k, dtype=np.uintp)
         self.rewards = np.zeros(k)
-        self.unrolled = experiment.horizon * experiment.replications >= UNROLL_FROM
+        self.is_unrolled = experiment.horizon * experiment.replications >= MIN_UNROLL_ROUNDS
 
-    def enter(self, stage: Stage) -> None:
-        """Go over to a stage."""
+    def enter(self, segment: Segment) -> None:
+        """Switch to a segment."""
         experiment, policy = self.experiment, self.policy
-        problem = experiment.timeline.problems[stage.problem]
-        if stage.forgets:
+        problem = experiment.timeline.problems[segment.problem]
+        if segment.forgets:
             self._forget()
-        if self.experience.changes(problem):
-            self._deliver(stage.first)
-            kept = self.experience.enter(problem)
-            self.state = policy.resume(self.state, self.experience.counts, kept)
+        if self.timeline_counts.has_other_items(problem):
+            self._deliver(segment.first)
+            previous = self.timeline_counts.switch_to(problem)
+            self.state = policy.update_items(self.state, self.timeline_counts.counts, previous)
         self.kernel = policy.kernel(n_items=problem.n_items, n_positions=self.ranking.size)
         self.loop = compiled_loop(
             self.kernel,
             experiment.click_model,
-            self.ranking.size if self.unrolled else 0,
-            delayed=experiment.delay > 0,
+            self.ranking.size if self.is_unrolled else 0,
+            is_delayed=experiment.delay > 0,
         )
-        self.world, self.objective = experiment.world(stage.problem), experiment.objective(stage.problem)
-        self.tally.last_ranking[:] = _NO_ITEM  # what it lacked, it may lack no more
+        self.compiled_problem, self.objective = (
+            experiment.compiled_problem(segment.problem),
+            experiment.objective(segment.problem),
+        )
+        self.run_totals.last_ranking[:] = _NO_ITEM  # its gap may have changed
 
-    def play(self, rounds: NDArray[np.int64]) -> None:
-        """Play the next rounds of the stage."""
+    def run_rounds(self, rounds: NDArray[np.int64]) -> None:
+        """Run the next rounds of the segment."""
         arrivals_rng, clicks_rng, policy_rng = self.generators
         first = int(rounds[0]) if len(rounds) else 1
         self.loop(
-            *(self.state, self.world, self.objective, self.tally, self.pending, self.pending_since),
-            *(self.blind, first, self.policy.parameters(rounds), arrivals_rng.random(len(rounds))),
+            *(
+                self.state,
+                self.compiled_problem,
+                self.objective,
+                self.run_totals,
+                self.delay_buffer,
+                self.delay_start,
+            ),
+            *(self.is_type_blind, first, self.policy.parameters(rounds), arrivals_rng.random(len(rounds))),
             *(clicks_rng, policy_rng, self.ranking, self.rewards),
         )
-        self.experience.count_rounds()
+        self.timeline_counts.update_rounds()
 
     def _forget(self) -> None:
         if self.policy.own_statistics is None:
-            self.experience.forget()
+            self.timeline_counts.forget()
         else:
-            self.experience.forget_everything()
-        self.state = self.policy.start(self.experience.counts, self.scratch)
+            self.timeline_counts.reset()
+        self.state = self.policy.init_state(self.timeline_counts.counts, self.scratch)
 
     def _deliver(self, t: int) -> None:
-        """Let all rewards arrive before items change their numbers."""
+        """Observe all delayed rewards before item indices change."""
         if self.experiment.delay > 0:
-            for earlier in range(max(t - self.experiment.delay, self.pending_since), t):
-                place = earlier % self.experiment.delay
+            for earlier in range(max(t - self.experiment.delay, self.delay_start), t):
+                slot = earlier % self.experiment.delay
                 self.kernel.observe(
                     self.state,
-                    int(self.pending.user_types[place]),
+                    int(self.delay_buffer.user_types[slot]),
                     t,
-                    self.pending.rankings[place],
-                    self.pending.rewards[place],
+                    self.delay_buffer.rankings[slot],
+                    self.delay_buffer.rewards[slot],
                 )
-            self.pending_since = t
-            self.experience.count_rounds()
+            self.delay_start = t
+            self.timeline_counts.update_rounds()
 
 
-def _replicate_interpreted(experiment: Experiment, number: int, advance: Advance) -> Replication:
+def _replicate_interpreted(experiment: Experiment, index: int, advance: Advance) -> Replication:
     timeline, policy, horizon = experiment.timeline, experiment.policy, experiment.horizon
-    experience = Experience(timeline, policy.memory, timeline.n_user_types)
+    timeline_counts = TimelineCounts(timeline, policy.memory, timeline.n_user_types)
     scratch = policy.new_scratch()
-    tally = start_tally(experiment.checkpoints, timeline.n_positions)
-    arrivals_rng, clicks_rng, policy_rng = experiment.generators(number)
+    run_totals = init_run_totals(experiment.checkpoints, timeline.n_positions)
+    arrivals_rng, clicks_rng, policy_rng = experiment.generators(index)
     rewards = np.zeros(timeline.n_positions)
     pending: deque[tuple[int, Ranking, NDArray[np.float64]]] = deque()
-    told, told_at = 0, time.perf_counter()
-    for stage in stages(timeline, experiment.forget_every, horizon):
-        problem = timeline.problems[stage.problem]
-        if stage.forgets:
-            experience.forget()
-        if experience.changes(problem):
-            _record(experience.counts, pending, 0)
-            experience.enter(problem)
-        world, objective = experiment.world(stage.problem), experiment.objective(stage.problem)
+    reported, reported_at = 0, time.perf_counter()
+    for segment in segments(timeline, experiment.policy.forget_every, horizon):
+        problem = timeline.problems[segment.problem]
+        if segment.forgets:
+            timeline_counts.forget()
+        if timeline_counts.has_other_items(problem):
+            _observe(timeline_counts.counts, pending, 0)
+            timeline_counts.switch_to(problem)
+        compiled_problem, objective = (
+            experiment.compiled_problem(segment.problem),
+            experiment.objective(segment.problem),
+        )
         size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
-        for t in range(stage.first, stage.last + 1):
-            user_type = int(draw_user_type(world, arrivals_rng.random()))
-            chosen = policy.rank(experience.counts, user_type, rng=policy_rng, scratch=scratch)
+        for t in range(segment.first, segment.last + 1):
+            user_type = int(draw_user_type(compiled_problem, arrivals_rng.random()))
+            chosen = policy.rank(timeline_counts.counts, user_type, rng=policy_rng, scratch=scratch)
             ranking = as_ranking(chosen, **size)
             shown = ranking.astype(np.uintp)
-            experiment.click_model.draw(world, user_type, shown, clicks_rng, rewards)
+            experiment.click_model.draw(compiled_problem, user_type, shown, clicks_rng, rewards)
             pending.append((user_type, ranking, rewards.copy()))
-            _record(experience.counts, pending, experiment.delay)
-            _tally_round(tally, objective, t, _gap(experiment, objective, world, user_type, shown))
-            if t % 1024 == 0 or t == horizon or time.perf_counter() - told_at > CHUNK_SECONDS:
-                advance(t - told)
-                told, told_at = t, time.perf_counter()
-    return _sum_up(experiment, number, tally, 0, experience.counts)
+            _observe(timeline_counts.counts, pending, experiment.delay)
+            _record_round(
+                run_totals, objective, t, _gap(experiment, objective, compiled_problem, user_type, shown)
+            )
+            if t % 1024 == 0 or t == horizon or time.perf_counter() - reported_at > CHUNK_SECONDS:
+                advance(t - reported)
+                reported, reported_at = t, time.perf_counter()
+    return _make_replication(experiment, index, run_totals, 0, timeline_counts.counts)
 
 
-def _record(
-    counts: Counts, pending: deque[tuple[int, Ranking, NDArray[np.float64]]], still_pending: int
+def _observe(
+    counts: Counts, pending: deque[tuple[int, Ranking, NDArray[np.float64]]], n_pending: int
 ) -> None:
-    """Let rewards arrive, the earliest first, until so many are left."""
-    while len(pending) > still_pending:
-        user_type, ranking, earned = pending.popleft()
-        counts.record(user_type, ranking, rewards=earned)
+    """Record delayed rewards, the earliest first, until ``n_pending`` are left."""
+    while len(pending) > n_pending:
+        user_type, ranking, rewards = pending.popleft()
+        counts.record(user_type, ranking, rewards=rewards)
 
 
 def _gap(
-    experiment: Experiment, objective: Objective, world: World, user_type: int, shown: NDArray[np.uintp]
+    experiment: Experiment,
+    objective: Objective,
+    compiled_problem: CompiledProblem,
+    user_type: int,
+    shown: NDArray[np.uintp],
 ) -> float:
     value = experiment.click_model.value
-    if not objective.equal:
-        return float(objective.best[user_type] - value(world, user_type, shown))
-    values = [value(world, i, shown) for i in range(len(world.arrival_rates))]
-    return float(objective.best[0] - experiment.policy.utility.collective(world.arrival_rates, values))
+    if not objective.is_equal:
+        return float(objective.best[user_type] - value(compiled_problem, user_type, shown))
+    values = [value(compiled_problem, i, shown) for i in range(len(compiled_problem.arrival_rates))]
+    return float(
+        objective.best[0] - experiment.policy.utility.collective(compiled_problem.arrival_rates, values)
+    )
 
 
-def _tally_round(tally: Tally, objective: Objective, t: int, gap: float) -> None:
-    tally.totals[:] += (gap, gap <= objective.tolerance)
-    checkpoint = tally.next_checkpoint[0]
-    if t == tally.checkpoints[checkpoint]:
-        tally.curves[:, checkpoint] = tally.totals
-        tally.next_checkpoint[0] += 1
+def _record_round(run_totals: RunTotals, objective: Objective, t: int, gap: float) -> None:
+    run_totals.totals[:] += (gap, gap <= objective.tolerance)
+    checkpoint = run_totals.next_checkpoint[0]
+    if t == run_totals.checkpoints[checkpoint]:
+        run_totals.curves[:, checkpoint] = run_totals.totals
+        run_totals.next_checkpoint[0] += 1
 
 
-def _sum_up(
-    experiment: Experiment, number: int, tally: Tally, initial_rounds: int | None, counts: Counts
+def _make_replication(
+    experiment: Experiment, index: int, run_totals: RunTotals, initial_rounds: int | None, counts: Counts
 ) -> Replication:
     rounds = experiment.horizon if initial_rounds is None else initial_rounds
-    rates = tally.curves[1] / experiment.checkpoints
+    rates = run_totals.curves[1] / experiment.checkpoints
     kept = counts if experiment.keep_counts else None
-    return Replication(number, tally.curves[0], rates, rounds, kept)
+    return Replication(index, run_totals.curves[0], rates, rounds, kept)

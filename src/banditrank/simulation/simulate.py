@@ -1,4 +1,4 @@
-"""Simulate a policy on a problem, many times, in parallel."""
+"""Simulation of a policy on a problem, in parallel replications."""
 
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
@@ -7,27 +7,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_whole
+from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
-from banditrank.model.click_model_catalog import as_click_model
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, as_click_model
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards, as_rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline
 from banditrank.policies.base import CompiledPolicy, Policy, check_treatment
-from banditrank.policies.catalog import find_policy
+from banditrank.policies.catalog import make_policy
 from banditrank.simulation.backends.base import Backend
-from banditrank.simulation.backends.catalog import BackendName, opened_backend
-from banditrank.simulation.ledger import Ledger
+from banditrank.simulation.backends.catalog import BackendName, open_backend
 from banditrank.simulation.progress import Advance, progress_bar
 from banditrank.simulation.replication import Experiment
 from banditrank.simulation.result import SimulationResult
-from banditrank.simulation.run import prepare
+from banditrank.simulation.result_store import ResultStore
+from banditrank.simulation.run import precompile
 from banditrank.utilities.utility import Utility
 
-LONGEST_HORIZON = 10**12
-MOST_REPLICATIONS = 10**6
-LONGEST_DELAY = 10**7
+MAX_HORIZON = 10**12
+MAX_REPLICATIONS = 10**6
+MAX_DELAY = 10**7
 
 
 def simulate(
@@ -48,70 +47,83 @@ def simulate(
     backend: BackendName | Backend = "joblib",
     address: str | None = None,
 ) -> SimulationResult:
-    """Let a policy learn a problem from nothing, several times.
+    """Simulate a policy that learns a problem without prior data, in several replications.
 
-    The result depends on the seed, and neither on the backend nor on the number of workers. Ctrl-C ends the
-    simulation early; what was finished is returned (if nothing was, the interruption is raised), and with
-    ``save_to`` the same call goes on from there.
+    The result depends on the seed, but not on the backend or the number of workers. Ctrl-C ends the
+    simulation early and returns the finished replications; with ``save_to`` the same call resumes it.
 
     Parameters
     ----------
     policy, problem
-        Who learns what: a policy or its name, ``auto`` if you have no reason for another. A `Timeline` is a
-        problem that changes.
+        A policy or its name (``auto`` for the default), and the problem it learns. A `Timeline` is a problem
+        that changes.
     horizon
-        Rounds in a replication.
+        Rounds of a replication.
     replications
-        How many times; each with randomness of its own.
+        Number of replications, each with generators of its own.
     seed
-        The same users come to policies that are simulated with the same seed.
+        Seed. The same users arrive for policies that are simulated with the same seed.
     rewards, click_model
-        Clicks and single looks unless said otherwise: values, or their names.
+        Rewards and click model, or their names; clicks and single looks by default.
     checkpoints
-        Rounds to note the regret at; about a hundred, denser at the start, when left out. The horizon is
-        always one.
+        Rounds at which to record the regret; about a hundred by default, denser at the start. The horizon is
+        always included.
     workers
-        How many replications run at once, up to 1,024; as many as there are processors when left out.
+        Maximum number of concurrent replications, up to 1,024; the number of processors by default.
     progress
-        Whether to show a progress bar; when left out, if standard error is a terminal. Or a function of your
-        own, called with the number of rounds just played.
+        Whether to show a progress bar; by default if standard error is a terminal. Or a callback, called with
+        the number of rounds just run.
     save_to
-        A directory where finished replications are kept. Those already there, of the same simulation, are
-        not run again.
+        Directory to save finished replications to. Those of the same simulation that it holds are not run
+        again.
     keep_counts
-        Whether to keep what the policy had seen at the end of each replication. Not with ``save_to``.
+        Whether to return what the policy had observed at the end of each replication. Not with ``save_to``.
     delay
-        After how many rounds the policy learns what a ranking earned; at once when 0. When items come or go,
-        everything that is known by then is told first.
+        Rounds after which the policy observes the rewards of a ranking. When items change, it observes all
+        rewards so far.
     backend
         Where replications run: ``joblib`` for this machine, ``ray`` for a Ray cluster (needs
         ``banditrank[ray]``), or a `Backend`.
     address
-        Of the Ray cluster, ``host:port``. When left out, the cluster that this program is connected to, or
-        that ``RAY_ADDRESS`` names; where there is none, Ray is started on this machine, for this call.
+        Address of the Ray cluster, ``host:port``. By default the cluster that this process is connected to,
+        or ``RAY_ADDRESS``; if there is neither, Ray is started on this machine for this call.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range, the policy does not fit the problem, ``save_to`` holds another
+        simulation or is not writable, or the utility is not finite on the problem.
+    UnsolvableError
+        If the policy's solver cannot solve problems of this size.
+    KeyboardInterrupt
+        If Ctrl-C is pressed before a replication is finished.
+    BanditRankError
+        If the backend is not installed, or loses a replication.
 
     Examples
     --------
     >>> from banditrank import UCBRank, kdd2012, simulate
-    >>> result = simulate(UCBRank(0.25), kdd2012(), horizon=2000, replications=3, seed=7)
+    >>> result = simulate(UCBRank(coefficient=0.25), kdd2012(), horizon=2000, replications=3, seed=7)
     >>> result.final_regret.shape
     (3,)
     """
-    world_rewards = Bernoulli() if rewards is None else as_rewards(rewards)
+    problem_rewards = BernoulliRewards() if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
-    horizon = check_whole("horizon", horizon, 1, LONGEST_HORIZON)
-    replications = check_whole("replications", replications, 1, MOST_REPLICATIONS)
-    seed = check_whole("seed", seed, 0)
-    delay = check_whole("delay", delay, 0, LONGEST_DELAY)
+    horizon = check_integer("horizon", horizon, 1, MAX_HORIZON)
+    replications = check_integer("replications", replications, 1, MAX_REPLICATIONS)
+    seed = check_integer("seed", seed, 0)
+    delay = check_integer("delay", delay, 0, MAX_DELAY)
     if isinstance(policy, str):
-        policy = find_policy(policy, problem, rewards=world_rewards, click_model=click_model, horizon=horizon)
-    check_simulation(policy, problem, world_rewards, click_model)
+        policy = make_policy(
+            policy, problem, rewards=problem_rewards, click_model=click_model, horizon=horizon
+        )
+    check_simulation(policy, problem, problem_rewards, click_model)
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
     experiment = Experiment(
         policy,
         problem,
-        world_rewards,
+        problem_rewards,
         click_model,
         horizon,
         _checkpoints(checkpoints, horizon),
@@ -120,32 +132,32 @@ def simulate(
         keep_counts,
         delay,
     )
-    with opened_backend(backend, workers=workers, address=address) as place:  # before anything is written
-        ledger = Ledger(experiment, save_to)
-        prepare(experiment)
-        steps = len(ledger.missing) * horizon
+    with open_backend(backend, workers=workers, address=address) as opened:  # before anything is written
+        store = ResultStore(experiment, save_to)
+        precompile(experiment)
+        steps = len(store.missing) * horizon
         bar = (
             nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
         )
-        with bar as advance, ledger.clock():
-            _replicate(place, experiment, ledger, advance)
-    ledger.save()
-    return ledger.result()
+        with bar as advance, store.timed():
+            _run_missing(opened, experiment, store, advance)
+    store.save()
+    return store.result()
 
 
-def _replicate(backend: Backend, experiment: Experiment, ledger: Ledger, advance: Advance) -> None:
-    """Run what is missing; Ctrl-C ends it with what is finished, if anything is."""
-    with closing(backend.run(experiment, ledger.missing, advance)) as finished:
+def _run_missing(backend: Backend, experiment: Experiment, store: ResultStore, advance: Advance) -> None:
+    """Run the missing replications; re-raise Ctrl-C only if none is finished."""
+    with closing(backend.run(experiment, store.missing, advance)) as finished:
         try:
             for replication in finished:
-                ledger.add(replication)
+                store.add(replication)
         except KeyboardInterrupt:
-            if ledger.is_empty:
+            if store.is_empty:
                 raise
 
 
 def default_checkpoints(horizon: int) -> NDArray[np.int64]:
-    """Return about a hundred rounds, half of them evenly spaced and half denser at the start.
+    """Return about a hundred rounds: half of them evenly spaced, half geometrically, shape (C,).
 
     Examples
     --------
@@ -159,11 +171,19 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
 def check_simulation(
     policy: Policy, problem: Problem | Timeline, rewards: Rewards, click_model: ClickModel
 ) -> None:
-    """Raise an error if the policy cannot be simulated on the problem, before anything is done."""
+    """Check that a policy can be simulated on a problem, before anything is compiled or run.
+
+    Raises
+    ------
+    InvalidInputError
+        If the policy, its treatment or its utility is not valid, or rewards do not fit the click model.
+    UnsolvableError
+        If the policy's solver cannot solve problems of this size.
+    """
     if not isinstance(policy, Policy):
         raise InvalidInputError("policy", "must be an instance of Policy, or the name of one", policy)
     timeline = as_timeline(problem)
-    if rewards.concentration > 0 and not click_model.graded:
+    if rewards.concentration > 0 and not click_model.has_graded_rewards:
         rule = f"must not be graded under click model {click_model}: a click earns the whole reward"
         raise InvalidInputError("rewards", rule, str(rewards))
     check_treatment(policy.treatment)
@@ -171,20 +191,20 @@ def check_simulation(
         raise InvalidInputError(
             "policy's utility", "must be a Utility (find_utility makes one)", policy.utility
         )
-    for world in timeline.problems:
+    for each in timeline.problems:
         if isinstance(policy, CompiledPolicy):
-            policy.kernel(n_items=world.n_items, n_positions=world.n_positions)  # refuses what is too large
+            policy.kernel(n_items=each.n_items, n_positions=each.n_positions)  # raises if too large
         if policy.treatment == "equal":
-            _check_regret_is_finite(policy.utility, world, rewards.scale)
+            _check_regret_is_finite(policy.utility, each, rewards.scale)
 
 
 def _check_regret_is_finite(utility: Utility, problem: Problem, scale: float) -> None:
-    # The worst ranking of a type: its least liked items, the best of them where it looks least.
+    # The worst ranking of a type: its worst items, the worst of them where it looks most.
     worst_items = np.sort(problem.item_means, axis=1)[:, : problem.n_positions]  # (N, K)
     best_positions = -np.sort(-problem.position_preferences, axis=1)
     for name, value in zip(problem.user_types, (worst_items * best_positions).sum(axis=1), strict=True):
         for extreme in (scale * float(value), scale):
-            worth = float(utility.of(extreme))
+            worth = float(utility.evaluate(extreme))
             if not np.isfinite(worth):
                 rule = "must be finite for every ranking, or regret is not"
                 where = f"{worth} for user type {name} at value {extreme:g}"

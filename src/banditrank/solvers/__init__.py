@@ -1,1 +1,1 @@
-"""From scores to rankings; knows nothing of learning."""
+"""Solvers: from scores to rankings, without learning."""

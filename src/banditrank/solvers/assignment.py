@@ -1,4 +1,4 @@
-"""The best assignment of items to positions, when a ranking's worth is a sum over its cells."""
+"""Linear assignment of items to positions: the best ranking when its value is a sum over cells."""
 
 from typing import NamedTuple
 
@@ -9,30 +9,30 @@ from banditrank.compilation import compiled, inlined, internal
 from banditrank.errors import InvalidInputError
 from banditrank.model.rankings import Ranking
 from banditrank.solvers.instance import Instance, score_cells
-from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.solvers.solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-class AssignmentRoom(NamedTuple):
-    """Working room of `assign`, and the prices of the last solution: the next one starts from them."""
+class AssignmentWorkspace(NamedTuple):
+    """Workspace of `assign`, and the prices of the last solution, from which the next one starts."""
 
-    prices: Floats  # (M,) what taking an item costs the other positions; 0 for items not shown
+    prices: Floats  # (M,) dual prices of the items; 0 for unassigned ones
     distances: Floats  # (M,)
-    position_of: Indices  # (M,) −1 for items not shown
+    position_of: Indices  # (M,) −1 for unassigned items
     came_from: Indices  # (M,)
-    reached: Indices  # (M,) 1 for items that the search has reached
+    reached: Indices  # (M,) 1 for items that the shortest-path search has reached
     item_at: Indices  # (K,)
-    delays: Floats  # (K,) by how much a price must fall before a position wants the item
-    wanted: Indices  # (K,) which item it then wants
+    delays: Floats  # (K,) by how much a price must fall before a position prefers another item
+    wanted: Indices  # (K,) the item that it then prefers
     settled: Indices  # (K,) 1 for positions whose delay is final
 
 
-def assignment_room(n_items: int, n_positions: int) -> AssignmentRoom:
-    """Return room for problems of a size."""
-    return AssignmentRoom(
+def new_assignment_workspace(n_items: int, n_positions: int) -> AssignmentWorkspace:
+    """Allocate a workspace for the given sizes."""
+    return AssignmentWorkspace(
         np.zeros(n_items),
         np.zeros(n_items),
         np.zeros(n_items, dtype=np.intp),
@@ -46,138 +46,143 @@ def assignment_room(n_items: int, n_positions: int) -> AssignmentRoom:
 
 
 @compiled
-def assign(scores: Floats, n_items: int, room: AssignmentRoom, ranking: NDArray[np.uintp]) -> float:
+def assign(scores: Floats, n_items: int, workspace: AssignmentWorkspace, ranking: NDArray[np.uintp]) -> float:
     """Write the ranking that maximises Σ_k scores[k, ranking[k]] over the first items, and return that sum.
 
-    Where an item may not stand the score is −∞; so is the sum if no ranking is allowed.
+    A score of −∞ forbids a cell; the sum is −∞ if no ranking is feasible.
 
-    Shortest augmenting paths (Jonker and Volgenant 1987), rows being positions. Prices left by an earlier
-    call make most positions find their item at once. They prove optimality only if items that end up unshown
-    cost nothing; the price of one that does is lowered until it does not, or is shown.
+    Shortest augmenting paths (Jonker and Volgenant 1987), with positions as rows. The prices of an earlier
+    call let most positions find their item at once. Prices prove optimality only if unassigned items have
+    price 0: the price of one that does not is lowered until it is 0, or the item is assigned.
     """
-    if not _match(scores, n_items, room):
+    if not _match(scores, n_items, workspace):
         for j in range(n_items):
-            room.prices[j] = 0.0
+            workspace.prices[j] = 0.0
         return -np.inf
     for j in range(n_items):
-        if room.position_of[j] < 0 and room.prices[j] > 0.0:
-            _lower(scores, room, j)
+        if workspace.position_of[j] < 0 and workspace.prices[j] > 0.0:
+            _lower_price(scores, workspace, j)
     total = 0.0
     for k in range(ranking.size):
-        ranking[k] = room.item_at[k]
-        total += scores[k, room.item_at[k]]
+        ranking[k] = workspace.item_at[k]
+        total += scores[k, workspace.item_at[k]]
     return total
 
 
 @inlined
-def _match(scores: Floats, n_items: int, room: AssignmentRoom) -> bool:
+def _match(scores: Floats, n_items: int, workspace: AssignmentWorkspace) -> bool:
     n_positions = scores.shape[0]
     for j in range(n_items):
-        room.position_of[j] = -1
+        workspace.position_of[j] = -1
     for k in range(n_positions):
         best = 0
-        best_gain = scores[k, 0] - room.prices[0]
+        best_gain = scores[k, 0] - workspace.prices[0]
         for j in range(1, n_items):
-            gain = scores[k, j] - room.prices[j]
+            gain = scores[k, j] - workspace.prices[j]
             if gain > best_gain:
                 best, best_gain = j, gain
         if best_gain == -np.inf:
             return False
-        if room.position_of[best] < 0:
-            room.position_of[best] = k
-            room.item_at[k] = best
-        elif not _augment(scores, n_items, room, k, best_gain):
+        if workspace.position_of[best] < 0:
+            workspace.position_of[best] = k
+            workspace.item_at[k] = best
+        elif not _augment(scores, n_items, workspace, k, best_gain):
             return False
     return True
 
 
 @internal
-def _augment(scores: Floats, n_items: int, room: AssignmentRoom, start: int, best_gain: float) -> bool:
-    """Give one more position an item, moving others along the cheapest chain; return whether there is one."""
+def _augment(
+    scores: Floats, n_items: int, workspace: AssignmentWorkspace, start: int, best_gain: float
+) -> bool:
+    """Assign an item to one more position along the shortest augmenting path; return whether there is one."""
     for j in range(n_items):
-        room.distances[j] = best_gain - (scores[start, j] - room.prices[j])
-        room.came_from[j] = start
-        room.reached[j] = 0
+        workspace.distances[j] = best_gain - (scores[start, j] - workspace.prices[j])
+        workspace.came_from[j] = start
+        workspace.reached[j] = 0
     while True:
         nearest = -1
         distance = np.inf
         for j in range(n_items):
-            if room.reached[j] == 0 and room.distances[j] < distance:
-                nearest, distance = j, room.distances[j]
+            if workspace.reached[j] == 0 and workspace.distances[j] < distance:
+                nearest, distance = j, workspace.distances[j]
         if nearest < 0:
             return False
-        room.reached[nearest] = 1
-        k = room.position_of[nearest]
+        workspace.reached[nearest] = 1
+        k = workspace.position_of[nearest]
         if k < 0:
             break
-        held = scores[k, nearest] - room.prices[nearest]
+        held = scores[k, nearest] - workspace.prices[nearest]
         for j in range(n_items):
-            if room.reached[j] == 0:
-                reached = distance + held - (scores[k, j] - room.prices[j])
-                if reached < room.distances[j]:
-                    room.distances[j] = reached
-                    room.came_from[j] = k
+            if workspace.reached[j] == 0:
+                reached = distance + held - (scores[k, j] - workspace.prices[j])
+                if reached < workspace.distances[j]:
+                    workspace.distances[j] = reached
+                    workspace.came_from[j] = k
     for j in range(n_items):
-        if room.reached[j] == 1:
-            room.prices[j] += max(0.0, distance - room.distances[j])  # no less than 0 but for rounding
+        if workspace.reached[j] == 1:
+            workspace.prices[j] += max(0.0, distance - workspace.distances[j])  # negative only by rounding
     item = nearest
     while True:
-        k = room.came_from[item]
-        room.position_of[item] = k
-        room.item_at[k], item = item, room.item_at[k]
+        k = workspace.came_from[item]
+        workspace.position_of[item] = k
+        workspace.item_at[k], item = item, workspace.item_at[k]
         if k == start:
             return True
 
 
 @internal
-def _lower(scores: Floats, room: AssignmentRoom, item: int) -> None:
-    """Lower the price of an unshown item until it is 0, or the item takes the place of one whose price is.
+def _lower_price(scores: Floats, workspace: AssignmentWorkspace, item: int) -> None:
+    """Lower the price of an unassigned item until it is 0, or the item replaces one whose price is 0.
 
-    As the price falls, positions come to want the item, one after the other; the prices of the items that
-    they hold then fall with it, or they would let them go. The first price to reach 0 ends it: if that is the
-    item's own nothing moves, and if not the item of that price is let go, and others move along the chain.
+    As the price falls, positions come to prefer the item, one after the other; the prices of the items that
+    they hold then fall with it, or they would release them. The first price to reach 0 ends the search: if it
+    is the item's own, the assignment is unchanged; otherwise the item of that price is released, and the
+    others move along the path.
     """
-    n_positions = room.item_at.size
+    n_positions = workspace.item_at.size
     for k in range(n_positions):
-        held = room.item_at[k]
-        gain = scores[k, held] - room.prices[held]
-        room.delays[k] = max(0.0, gain - (scores[k, item] - room.prices[item]))
-        room.wanted[k] = item
-        room.settled[k] = 0
-    fall, last = room.prices[item], -1
+        held = workspace.item_at[k]
+        gain = scores[k, held] - workspace.prices[held]
+        workspace.delays[k] = max(0.0, gain - (scores[k, item] - workspace.prices[item]))
+        workspace.wanted[k] = item
+        workspace.settled[k] = 0
+    fall, last = workspace.prices[item], -1
     while True:
         nearest, delay = -1, fall
         for k in range(n_positions):
-            if room.settled[k] == 0 and room.delays[k] < delay:
-                nearest, delay = k, room.delays[k]
+            if workspace.settled[k] == 0 and workspace.delays[k] < delay:
+                nearest, delay = k, workspace.delays[k]
         if nearest < 0:
             break
-        room.settled[nearest] = 1
-        let_go = room.item_at[nearest]
-        if delay + room.prices[let_go] < fall:
-            fall, last = delay + room.prices[let_go], nearest
+        workspace.settled[nearest] = 1
+        released = workspace.item_at[nearest]
+        if delay + workspace.prices[released] < fall:
+            fall, last = delay + workspace.prices[released], nearest
         for k in range(n_positions):
-            if room.settled[k] == 0:
-                held = room.item_at[k]
-                slack = (scores[k, held] - room.prices[held]) - (scores[k, let_go] - room.prices[let_go])
-                if delay + max(0.0, slack) < room.delays[k]:
-                    room.delays[k] = delay + max(0.0, slack)
-                    room.wanted[k] = let_go
+            if workspace.settled[k] == 0:
+                held = workspace.item_at[k]
+                slack = (scores[k, held] - workspace.prices[held]) - (
+                    scores[k, released] - workspace.prices[released]
+                )
+                if delay + max(0.0, slack) < workspace.delays[k]:
+                    workspace.delays[k] = delay + max(0.0, slack)
+                    workspace.wanted[k] = released
     for k in range(n_positions):
-        if room.settled[k] == 1 and room.delays[k] < fall:
-            held = room.item_at[k]
-            room.prices[held] = max(0.0, room.prices[held] - (fall - room.delays[k]))
-    room.prices[item] = max(0.0, room.prices[item] - fall)
+        if workspace.settled[k] == 1 and workspace.delays[k] < fall:
+            held = workspace.item_at[k]
+            workspace.prices[held] = max(0.0, workspace.prices[held] - (fall - workspace.delays[k]))
+    workspace.prices[item] = max(0.0, workspace.prices[item] - fall)
     if last < 0:
         return
     k = last
-    room.position_of[room.item_at[k]] = -1
-    room.prices[room.item_at[k]] = 0.0
+    workspace.position_of[workspace.item_at[k]] = -1
+    workspace.prices[workspace.item_at[k]] = 0.0
     while True:
-        taken = room.wanted[k]
-        held_by = room.position_of[taken]
-        room.item_at[k] = taken
-        room.position_of[taken] = k
+        taken = workspace.wanted[k]
+        held_by = workspace.position_of[taken]
+        workspace.item_at[k] = taken
+        workspace.position_of[taken] = k
         if taken == item:
             return
         k = held_by
@@ -191,6 +196,11 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
     scores
         Shape (K, M), finite, with K ≤ M.
 
+    Raises
+    ------
+    InvalidInputError
+        If the scores have another shape, or are not finite.
+
     Examples
     --------
     >>> best_assignment([[3.0, 2.0, 0.0], [3.0, 1.0, 0.0]])
@@ -202,25 +212,25 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
     if not np.isfinite(table).all():
         raise InvalidInputError("scores", "must be finite", float(table[~np.isfinite(table)][0]))
     ranking = np.zeros(table.shape[0], dtype=np.uintp)
-    total = assign(table, table.shape[1], assignment_room(table.shape[1], table.shape[0]), ranking)
+    total = assign(table, table.shape[1], new_assignment_workspace(table.shape[1], table.shape[0]), ranking)
     return ranking.astype(np.intp), float(total)
 
 
 def slope(utility: Utility) -> float:
-    """Return the slope of a linear utility: what a unit of value weighs against a unit of bonus."""
-    return float(utility.of(1.0) - utility.of(0.0))
+    """Return the slope of a linear utility."""
+    return float(utility.evaluate(1.0) - utility.evaluate(0.0))
 
 
-def _refuse(utility: Utility, _items: int, _positions: int) -> str | None:
+def _unsupported_reason(utility: Utility, _items: int, _positions: int) -> str | None:
     return None if utility.shape == "linear" else f"needs a linear utility, got {utility} ({utility.shape})"
 
 
-def _run(instance: Instance, utility: Utility, _: Limits) -> Outcome:
+def _run(instance: Instance, utility: Utility, _: SolverOptions) -> SolverResult:
     scores = np.zeros((instance.n_positions, instance.n_items))
     score_cells(instance, slope(utility) * instance.weights, instance.n_items, scores)
     ranking, total = best_assignment(scores)
-    constant = float(utility.of(0.0)) * instance.weights.sum()
-    return Outcome(ranking, total + constant, 1)
+    constant = float(utility.evaluate(0.0)) * instance.weights.sum()
+    return SolverResult(ranking, total + constant, 1)
 
 
-METHOD = Method(_refuse, _run)
+SOLVER = Solver(_unsupported_reason, _run)

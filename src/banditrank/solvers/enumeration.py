@@ -1,6 +1,6 @@
-"""The best ranking by trying all of them, or a random share of them: the paper's own methods.
+"""The best ranking by enumeration of all rankings, or of a random share of them: the paper's own methods.
 
-P(M, K) = M! / (M − K)! rankings are tried, so this is for small problems; `ENUMERATION_LIMIT` says how small.
+There are P(M, K) = M! / (M − K)! rankings; at most `MAX_ENUMERATED_RANKINGS` are supported.
 """
 
 import math
@@ -11,29 +11,29 @@ from numpy.typing import NDArray
 
 from banditrank.compilation import compiled
 from banditrank.solvers.instance import Instance
-from banditrank.solvers.method import Limits, Method, Outcome
+from banditrank.solvers.solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities.formulas import CompiledUtility, collective
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-ENUMERATION_LIMIT = 1_000_000
+MAX_ENUMERATED_RANKINGS = 1_000_000
 
 
-class EnumerationRoom(NamedTuple):
-    """Working room of `enumerate_rankings`."""
+class EnumerationWorkspace(NamedTuple):
+    """Workspace of `enumerate_rankings`."""
 
     values: Floats  # (K + 1, N) each type's value of the first k positions
-    bonuses: Floats  # (K + 1,) their items' bonuses
-    items: Indices  # (K,) the ranking being tried
+    bonuses: Floats  # (K + 1,) the sum of their items' bonuses
+    items: Indices  # (K,) the current ranking
     shown: Indices  # (M,) 1 for items in it
-    tried: Indices  # (1,) how many rankings were tried
+    tried: Indices  # (1,) number of rankings evaluated
 
 
-def enumeration_room(n_user_types: int, n_items: int, n_positions: int) -> EnumerationRoom:
-    """Return room for problems of a size."""
-    return EnumerationRoom(
+def new_enumeration_workspace(n_user_types: int, n_items: int, n_positions: int) -> EnumerationWorkspace:
+    """Allocate a workspace for the given sizes."""
+    return EnumerationWorkspace(
         np.zeros((n_positions + 1, n_user_types)),
         np.zeros(n_positions + 1),
         np.zeros(n_positions, dtype=np.intp),
@@ -42,12 +42,12 @@ def enumeration_room(n_user_types: int, n_items: int, n_positions: int) -> Enume
     )
 
 
-def number_of_rankings(n_items: int, n_positions: int) -> int:
-    """Return P(M, K).
+def count_rankings(n_items: int, n_positions: int) -> int:
+    """Return the number of rankings, P(M, K).
 
     Examples
     --------
-    >>> number_of_rankings(20, 4)
+    >>> count_rankings(20, 4)
     116280
     """
     return math.perm(n_items, n_positions)
@@ -59,70 +59,78 @@ def enumerate_rankings(
     utility: CompiledUtility,
     share: float,
     rng: np.random.Generator,
-    room: EnumerationRoom,
+    workspace: EnumerationWorkspace,
     ranking: NDArray[np.uintp],
 ) -> float:
     """Write the ranking that maximises Γ(σ) + Σ_k bonus of its items, and return that maximum.
 
-    With a share below 1 each ranking is tried with that probability only (section 4.2, case 3, of the paper);
-    if none is, the ranking is drawn uniformly. The first of equals wins.
+    With a share below 1 each ranking is evaluated with that probability (section 4.2, case 3, of the paper);
+    if none is, a ranking is drawn uniformly. Ties go to the first.
 
     Parameters
     ----------
     instance, utility
-        What to maximise.
+        The objective.
     share
-        δ: the share of rankings to try.
+        δ: the probability of evaluating a ranking.
     rng
-        Drawn from only when the share is below 1.
+        Used only if the share is below 1.
+    workspace
+        Overwritten; ``tried`` is the number of rankings evaluated.
+    ranking
+        The result, shape (K,).
     """
     weights, preferences, means, bonuses = instance
     n_user_types, n_positions = preferences.shape
     n_items = means.shape[1]
     best = -np.inf
-    room.tried[0] = 0
+    workspace.tried[0] = 0
     for j in range(n_items):
-        room.shown[j] = 0
+        workspace.shown[j] = 0
     for i in range(n_user_types):
-        room.values[0, i] = 0.0
-    room.bonuses[0] = 0.0
+        workspace.values[0, i] = 0.0
+    workspace.bonuses[0] = 0.0
     depth = 0
-    room.items[0] = -1
+    workspace.items[0] = -1
     while depth >= 0:
-        item = room.items[depth]
+        item = workspace.items[depth]
         if item >= 0:
-            room.shown[item] = 0
+            workspace.shown[item] = 0
         item += 1
-        while item < n_items and room.shown[item] == 1:
+        while item < n_items and workspace.shown[item] == 1:
             item += 1
         if item == n_items:
             depth -= 1
             continue
-        room.items[depth] = item
+        workspace.items[depth] = item
         for i in range(n_user_types):
-            room.values[depth + 1, i] = room.values[depth, i] + preferences[i, depth] * means[i, item]
-        room.bonuses[depth + 1] = room.bonuses[depth] + bonuses[item]
+            workspace.values[depth + 1, i] = (
+                workspace.values[depth, i] + preferences[i, depth] * means[i, item]
+            )
+        workspace.bonuses[depth + 1] = workspace.bonuses[depth] + bonuses[item]
         if depth + 1 < n_positions:
-            room.shown[item] = 1
+            workspace.shown[item] = 1
             depth += 1
-            room.items[depth] = -1
+            workspace.items[depth] = -1
             continue
         if share < 1.0 and rng.random() >= share:
             continue
-        total = collective(utility, weights, room.values[n_positions]) + float(room.bonuses[n_positions])
-        room.tried[0] += 1
-        if total > best or room.tried[0] == 1:
+        total = collective(utility, weights, workspace.values[n_positions]) + float(
+            workspace.bonuses[n_positions]
+        )
+        workspace.tried[0] += 1
+        if total > best or workspace.tried[0] == 1:
             best = total
             for k in range(n_positions):
-                ranking[k] = room.items[k]
-    if room.tried[0] == 0:
-        draw_ranking(rng, room.shown, ranking)
+                ranking[k] = workspace.items[k]
+    if workspace.tried[0] == 0:
+        draw_ranking(rng, workspace.shown, ranking)
     return best
 
 
 @compiled
 def draw_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.uintp]) -> None:
-    """Write a ranking drawn uniformly; ``items`` is room of shape (M,)."""
+    """Write a ranking drawn uniformly; ``items`` is scratch of shape (M,)."""
     for j in range(items.size):
         items[j] = j
     for k in range(ranking.size):
@@ -131,36 +139,36 @@ def draw_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.u
         ranking[k] = items[k]
 
 
-def too_many(limit: int, n_items: int, n_positions: int) -> str | None:
-    """Return what a size makes, in words, if that is more rankings than the limit."""
-    rankings = number_of_rankings(n_items, n_positions)
+def describe_excess(limit: int, n_items: int, n_positions: int) -> str | None:
+    """Return the limit and the number of rankings in words if the number exceeds the limit, or None."""
+    rankings = count_rankings(n_items, n_positions)
     if rankings <= limit:
         return None
-    return f"{limit:,} rankings, got {n_items} items in {n_positions} positions make {rankings:,} rankings"
+    return f"{limit:,} rankings, got {n_items} items in {n_positions} positions: {rankings:,} rankings"
 
 
-def _refuse(_: Utility, n_items: int, n_positions: int) -> str | None:
-    excess = too_many(ENUMERATION_LIMIT, n_items, n_positions)
-    return excess and f"tries at most {excess}"
+def _unsupported_reason(_: Utility, n_items: int, n_positions: int) -> str | None:
+    excess = describe_excess(MAX_ENUMERATED_RANKINGS, n_items, n_positions)
+    return excess and f"supports at most {excess}"
 
 
-def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
-    return _try(instance, utility, limits, 1.0)
+def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
+    return _enumerate(instance, utility, options, 1.0)
 
 
-def _run_share(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
-    """Try a share of the rankings, which says nothing about the others."""
-    outcome = _try(instance, utility, limits, limits.share)
-    return outcome if limits.share == 1.0 else outcome._replace(upper_bound=np.inf)
+def _run_sampling(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
+    """Evaluate a share of the rankings; there is no bound on the others."""
+    result = _enumerate(instance, utility, options, options.share)
+    return result if options.share == 1.0 else result._replace(upper_bound=np.inf)
 
 
-def _try(instance: Instance, utility: Utility, limits: Limits, share: float) -> Outcome:
+def _enumerate(instance: Instance, utility: Utility, options: SolverOptions, share: float) -> SolverResult:
     ranking = np.zeros(instance.n_positions, dtype=np.uintp)
-    room = enumeration_room(instance.n_user_types, instance.n_items, instance.n_positions)
-    rng = np.random.default_rng(limits.seed)  # drawn from only if some rankings are left out
-    best = enumerate_rankings(instance, utility.compiled(), share, rng, room, ranking)
-    return Outcome(ranking.astype(np.intp), best, int(room.tried[0]))
+    workspace = new_enumeration_workspace(instance.n_user_types, instance.n_items, instance.n_positions)
+    rng = np.random.default_rng(options.seed)  # used only for sampling
+    best = enumerate_rankings(instance, utility.compiled(), share, rng, workspace, ranking)
+    return SolverResult(ranking.astype(np.intp), best, int(workspace.tried[0]))
 
 
-METHOD = Method(_refuse, _run)
-SAMPLING = Method(_refuse, _run_share)
+SOLVER = Solver(_unsupported_reason, _run)
+SAMPLING_SOLVER = Solver(_unsupported_reason, _run_sampling)

@@ -1,9 +1,8 @@
-"""What one ranking for everybody costs beside a ranking for each user type.
+"""The price of equality: the loss of one ranking for all user types against personalized rankings.
 
-The price of equality is the share of the total value of personalized treatment that an equal ranking σ does
-not give: 1 − Σ_i λ_i u_i(σ) / Σ_i λ_i u_i*, where u_i* is what type i's own best ranking is worth to it.
-Values are click rates, whatever the utility that chose σ, so the prices of different utilities can be
-compared. The utilitarian ranking has the lowest price of all.
+The price of equality of a ranking σ is 1 − Σ_i λ_i u_i(σ) / Σ_i λ_i u_i*, where u_i* is the value of type i's
+own best ranking to it. Values are click rates, whatever utility σ maximises, so the prices of different
+utilities are comparable. The utilitarian ranking has the lowest price.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EqualityReport:
-    """What an equal ranking gives each user type, beside what personalized treatment would.
+    """Values of an equal ranking to each user type, compared with personalized treatment.
 
     Attributes
     ----------
@@ -42,22 +41,22 @@ class EqualityReport:
 
     @property
     def personalized_total(self) -> float:
-        """Σ_i λ_i u_i*: what it would be under personalized treatment."""
+        """Σ_i λ_i u_i*: the click rate over all users under personalized treatment."""
         return float(self.arrival_rates @ self.personalized_values)
 
     @property
     def worst_type(self) -> int:
-        """The type that the equal ranking gives least, the first of equals."""
+        """Index of the worst-off type; the first of equals."""
         return int(self.user_type_values.argmin())
 
     @property
     def worst(self) -> float:
-        """min_i u_i(σ): what that type gets."""
+        """min_i u_i(σ): the value of the worst-off type."""
         return float(self.user_type_values.min())
 
     @property
     def shares_lost(self) -> Floats:
-        """1 − u_i(σ) / u_i*, shape (N,): what each type loses; 0 for a type that nothing appeals to."""
+        """1 − u_i(σ) / u_i*, shape (N,): the share of its value that each type loses; 0 if u_i* is 0."""
         return np.array(
             [
                 _share_lost(value, best)
@@ -67,19 +66,24 @@ class EqualityReport:
 
     @property
     def price_of_equality(self) -> float:
-        """1 − total / personalized total; 0 if personalized treatment gives nothing."""
+        """1 − total / personalized total; 0 if the personalized total is 0."""
         return _share_lost(self.total, self.personalized_total)
 
 
 def equality_report(problem: Problem, ranking: ArrayLike) -> EqualityReport:
-    """Return what showing one ranking to everybody gives and costs each user type.
+    """Return the values of a ranking shown to all user types, and its price of equality.
 
     Parameters
     ----------
     problem
-        The world.
+        The problem.
     ranking
         The equal ranking, shape (K,): that of a `Solution`, or any other.
+
+    Raises
+    ------
+    InvalidInputError
+        If the ranking is not K different items.
 
     Examples
     --------
@@ -98,7 +102,7 @@ def equality_report(problem: Problem, ranking: ArrayLike) -> EqualityReport:
 
 
 def _share_lost(value: float, best: float) -> float:
-    return max(0.0, 1.0 - float(value) / float(best)) if best > 0 else 0.0  # never less, but for rounding
+    return max(0.0, 1.0 - float(value) / float(best)) if best > 0 else 0.0  # negative only by rounding
 
 
 def _read_only(values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The trade-off between the total value and the worst-off type's value, as the utility moves between them."""
+"""The trade-off between the total value and the worst-off type's value, from utilitarian to maximin."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ import numpy as np
 
 from banditrank.model.problem import Problem
 from banditrank.solvers.equality import EqualityReport, equality_report
-from banditrank.solvers.method import Progress, go_on
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import solve
+from banditrank.solvers.solver import Progress, always_continue
 from banditrank.utilities.utility import MAXIMIN, UTILITARIAN, Utility, alpha_fair
 
 DEFAULT_ALPHAS = (0.5, 1.0, 2.0, 5.0)
@@ -17,16 +17,16 @@ DEFAULT_ALPHAS = (0.5, 1.0, 2.0, 5.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrontierPoint:
-    """The ranking that one utility chooses, and what it gives.
+    """The best ranking for a utility, and its values.
 
     Attributes
     ----------
     utility
-        What the ranking maximises.
+        The utility that the ranking maximises.
     solution
         The ranking and its certificate.
     equality
-        What it gives each user type, beside personalized treatment.
+        Its values to the user types, compared with personalized treatment.
     """
 
     utility: Utility
@@ -45,52 +45,57 @@ class FrontierPoint:
 
     @property
     def price_of_equality(self) -> float:
-        """The share of the total of personalized treatment that this ranking does not give."""
+        """The share of the personalized total that is lost."""
         return self.equality.price_of_equality
 
     @property
-    def certified(self) -> bool:
-        """Whether the ranking is proven to be the best for its utility."""
-        return self.solution.certified
+    def is_certified(self) -> bool:
+        """Whether the ranking is proven optimal for its utility, within the target gap."""
+        return self.solution.is_certified
 
     @property
-    def arbitrary(self) -> bool:
-        """Whether the ranking says nothing of its utility, because its value is −∞.
+    def is_arbitrary(self) -> bool:
+        """Whether the ranking is arbitrary, because its value is −∞.
 
-        That is so if a type gets nothing from any ranking and the utility has a pole there, or if α is so
-        large that values are beyond what floating-point numbers can hold.
+        The value is −∞ if every ranking has value 0 to a type and the utility has a pole there, or if α is so
+        large that the value exceeds double precision.
         """
         return self.solution.value == -np.inf
 
 
-def frontier(
+def pareto_frontier(
     problem: Problem,
     *,
     alphas: Sequence[float] = DEFAULT_ALPHAS,
     time_limit: float | None = None,
-    on_progress: Callable[[Progress], bool] = go_on,
+    on_progress: Callable[[Progress], bool] = always_continue,
 ) -> list[FrontierPoint]:
-    """Return the best rankings of the utilitarian, the α-fair and the maximin utility, in this order.
+    """Return the best rankings for the utilitarian, the α-fair and the maximin utility, in this order.
 
-    The utilitarian ranking has the largest total, the maximin ranking the largest worst-off value. Those
-    between balance all types and not only these two figures: another one may have more of both.
+    The utilitarian ranking has the largest total, the maximin ranking the largest worst-off value. The points
+    in between balance the values of all types: a ranking off the list may exceed one in both figures.
 
     Parameters
     ----------
     problem
-        The world.
+        The problem.
     alphas
-        The α of the utilities between; 1 is Nash. Repetitions and 0, which is utilitarian, change nothing.
+        The α of the α-fair utilities; 1 is Nash. 0, which is utilitarian, and duplicates are ignored.
     time_limit
-        Seconds for each point, after which the best ranking so far is taken; no limit if left out.
+        Seconds for each point, after which the best ranking so far is taken; unlimited by default.
     on_progress
-        As for `solve`: called every few nodes, and False ends the search for the point in hand.
+        Called every few nodes, as by `solve`; returning False ends the search for the current point.
+
+    Raises
+    ------
+    InvalidInputError
+        If an α or the time limit is out of range.
 
     Examples
     --------
-    >>> from banditrank.model.generators import generate
-    >>> problem = generate("conflict", n_user_types=3, n_items=6, n_positions=3, seed=2)
-    >>> for point in frontier(problem, alphas=[1]):
+    >>> from banditrank.model.generators import make_problem
+    >>> problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=2)
+    >>> for point in pareto_frontier(problem, alphas=[1]):
     ...     print(f"{point.utility}: {point.total:.3f} {point.worst:.3f} {point.price_of_equality:.0%}")
     utilitarian: 0.423 0.089 38%
     nash: 0.389 0.282 43%

@@ -1,4 +1,4 @@
-"""What equal treatment maximises: Σ_i λ_i f(u_i) + Σ_k b_σ(k), u_i = Σ_k ρ_ik μ_i,σ(k)."""
+"""Instances of equal treatment: maximise Σ_i λ_i f(u_i) + Σ_k b_σ(k), u_i = Σ_k ρ_ik μ_i,σ(k)."""
 
 from typing import NamedTuple
 
@@ -8,16 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank.checks import check_number
 from banditrank.compilation import compiled, inlined
 from banditrank.errors import InvalidInputError
-from banditrank.model.known import Known
+from banditrank.model.problem import ProblemLike
 from banditrank.utilities.formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 
-LARGEST = 1e100  # of any number in an instance: sums and products of such stay finite
+MAX_NUMBER = 1e100  # sums and products of such numbers stay finite
 
 
 class Instance(NamedTuple):
-    """One problem of equal treatment."""
+    """An instance of equal treatment, as arrays."""
 
     weights: Floats  # (N,) λ
     preferences: Floats  # (N, K) ρ
@@ -40,17 +40,22 @@ class Instance(NamedTuple):
         return int(self.preferences.shape[1])
 
 
-def as_instance(known: Known, *, bonuses: ArrayLike | None = None, scale: float = 1.0) -> Instance:
+def as_instance(problem: ProblemLike, *, bonuses: ArrayLike | None = None, scale: float = 1.0) -> Instance:
     """Return the instance of a problem or of estimates.
 
     Parameters
     ----------
-    known
-        Anything with arrival rates, position preferences and item means.
+    problem
+        A `Problem`, `Estimates`, or anything with arrival rates, position preferences and item means.
     bonuses
-        b, shape (M,): what showing an item earns beside its users' values; nothing when left out.
+        b, shape (M,): added to the value of a ranking for each item in it; 0 by default.
     scale
-        What a look at an item with mean 1 earns (see `banditrank.model.rewards`).
+        The maximum reward: means are multiplied by it (see `banditrank.model.rewards`).
+
+    Raises
+    ------
+    InvalidInputError
+        If an array is missing, has the wrong shape, or holds numbers outside [0, 1e100].
 
     Examples
     --------
@@ -59,13 +64,13 @@ def as_instance(known: Known, *, bonuses: ArrayLike | None = None, scale: float 
     5
     """
     for field in ("arrival_rates", "position_preferences", "item_means"):
-        if not hasattr(known, field):
-            raise InvalidInputError("problem", f"must have {field}", known)
-    weights = _finite("arrival_rates", known.arrival_rates, 1)
+        if not hasattr(problem, field):
+            raise InvalidInputError("problem", f"must have {field}", problem)
+    weights = _finite("arrival_rates", problem.arrival_rates, 1)
     if not weights.any():
         raise InvalidInputError("arrival_rates", "must not all be 0", weights.tolist())
-    preferences = _finite("position_preferences", known.position_preferences, 2)
-    means = _finite("item_means", known.item_means, 2) * check_number("scale", scale, 0.0, 1e100)
+    preferences = _finite("position_preferences", problem.position_preferences, 2)
+    means = _finite("item_means", problem.item_means, 2) * check_number("scale", scale, 0.0, 1e100)
     n_items = means.shape[1]
     extra = np.zeros(n_items) if bonuses is None else _finite("bonuses", bonuses, 1)
     if extra.size != n_items:
@@ -87,14 +92,14 @@ def _finite(field: str, table: ArrayLike, dimensions: int) -> Floats:
         raise InvalidInputError(field, "must hold numbers only", table) from None
     if array.ndim != dimensions:
         raise InvalidInputError(field, f"must have {dimensions} dimensions", array.ndim)
-    for bad in array[~((array >= 0) & (array <= LARGEST))]:
-        raise InvalidInputError(field, f"must be numbers from 0 to {LARGEST:g}", float(bad))
+    for bad in array[~((array >= 0) & (array <= MAX_NUMBER))]:
+        raise InvalidInputError(field, f"must be numbers from 0 to {MAX_NUMBER:g}", float(bad))
     return array
 
 
 @compiled
 def values_of(instance: Instance, ranking: NDArray[np.uintp], values: Floats) -> None:
-    """Write what a ranking is worth to each type, u, shape (N,)."""
+    """Write a ranking's value to each type, u, shape (N,)."""
     for i in range(values.size):
         total = 0.0
         for k in range(ranking.size):
@@ -113,7 +118,7 @@ def bonus_of(instance: Instance, ranking: NDArray[np.uintp]) -> float:
 
 @inlined
 def score_cells(instance: Instance, slopes: Floats, n_items: int, scores: Floats) -> None:
-    """Write V_kj = Σ_i slope_i ρ_ik μ_ij + b_j for the first items: what one adds if f were linear."""
+    """Write V_kj = Σ_i slope_i ρ_ik μ_ij + b_j for the first items: the value of a cell for a linear f."""
     for k in range(scores.shape[0]):
         for j in range(n_items):
             scores[k, j] = instance.bonuses[j]
@@ -124,7 +129,7 @@ def score_cells(instance: Instance, slopes: Floats, n_items: int, scores: Floats
 
 
 def total_value(instance: Instance, utility: CompiledUtility, ranking: NDArray[np.intp]) -> float:
-    """Return Γ(σ) + Σ_k b_σ(k), worked out from the ranking alone."""
+    """Return Γ(σ) + Σ_k b_σ(k), computed from the ranking alone."""
     values = np.zeros(instance.n_user_types)
     values_of(instance, ranking.astype(np.uintp), values)
     return float(collective(utility, instance.weights, values) + instance.bonuses[ranking].sum())

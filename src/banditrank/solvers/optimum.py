@@ -1,4 +1,4 @@
-"""The best rankings of a known world, under either treatment and any click model."""
+"""Best rankings of a problem under either treatment and any click model."""
 
 from collections.abc import Iterator
 from itertools import combinations, islice, permutations
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.errors import UnsolvableError
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel, make_world
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, compile_problem
 from banditrank.model.problem import Problem
-from banditrank.model.rewards import Bernoulli, Rewards
+from banditrank.model.rewards import BernoulliRewards, Rewards
 from banditrank.model.values import best_personalized_rankings
-from banditrank.solvers.enumeration import ENUMERATION_LIMIT
+from banditrank.solvers.enumeration import MAX_ENUMERATED_RANKINGS
 from banditrank.solvers.solve import best_equal_ranking
-from banditrank.utilities.utility import Utility
+from banditrank.utilities.utility import Utility, as_utility
 
 
-class _Weighted(NamedTuple):
-    """A problem whose positions weigh what a click model says."""
+class _WeightedProblem(NamedTuple):
+    """A problem with the position weights of a click model."""
 
     arrival_rates: NDArray[np.float64]
     position_preferences: NDArray[np.float64]
@@ -29,11 +29,18 @@ def best_rankings(
     problem: Problem,
     *,
     equal: bool,
-    utility: Utility,
+    utility: Utility | str,
     click_model: ClickModel = SINGLE_LOOK,
     rewards: Rewards | None = None,
 ) -> NDArray[np.intp]:
-    """Return the best ranking of each type, shape (N, K); under equal treatment all rows are the same.
+    """Return the best ranking of each type, shape (N, K); under equal treatment all rows are equal.
+
+    Raises
+    ------
+    UnsolvableError
+        If there are too many rankings to enumerate, and the click model or the utility requires it.
+    InvalidInputError
+        If the utility is unknown.
 
     Examples
     --------
@@ -43,55 +50,63 @@ def best_rankings(
     array([[2, 3],
            [2, 3]])
     """
+    utility = as_utility(utility)
     if click_model.depends_on == "ranking":
-        tried = permutations(range(problem.n_items), problem.n_positions)
-        return _best_by_trying(tried, problem, click_model, rewards, utility if equal else None)
-    if not equal:  # where only the items count, the best items in any order
+        rankings = permutations(range(problem.n_items), problem.n_positions)
+        return _best_by_enumeration(rankings, problem, click_model, rewards, utility if equal else None)
+    if not equal:  # if only the items matter, these are the best items too
         return best_personalized_rankings(problem)
     if click_model.depends_on == "items":
         chosen = combinations(range(problem.n_items), problem.n_positions)
-        return _best_by_trying(chosen, problem, click_model, rewards, utility)
-    scale = (rewards or Bernoulli()).scale
+        return _best_by_enumeration(chosen, problem, click_model, rewards, utility)
+    scale = (rewards or BernoulliRewards()).scale
     weights = click_model.position_weights(problem)
-    known = _Weighted(problem.arrival_rates, weights, problem.item_means)
-    return np.tile(best_equal_ranking(known, utility, scale=scale), (problem.n_user_types, 1))
+    weighted = _WeightedProblem(problem.arrival_rates, weights, problem.item_means)
+    return np.tile(best_equal_ranking(weighted, utility, scale=scale), (problem.n_user_types, 1))
 
 
 def best_values(
     problem: Problem,
     *,
     equal: bool,
-    utility: Utility,
+    utility: Utility | str,
     click_model: ClickModel = SINGLE_LOOK,
     rewards: Rewards | None = None,
 ) -> NDArray[np.float64]:
-    """Return what the best rankings are worth: to each type, shape (N,), or collectively, shape (1,)."""
-    world = make_world(problem, rewards, click_model)
+    """Return the values of `best_rankings`: of each type, shape (N,), or the collective utility, shape (1,).
+
+    Raises
+    ------
+    UnsolvableError
+        If there are too many rankings to enumerate, and the click model or the utility requires it.
+    InvalidInputError
+        If the utility is unknown.
+    """
+    compiled = compile_problem(problem, rewards, click_model)
     rankings = best_rankings(
         problem, equal=equal, utility=utility, click_model=click_model, rewards=rewards
     ).astype(np.uintp)
-    values = np.array([click_model.value(world, i, ranking) for i, ranking in enumerate(rankings)])
-    return np.array([utility.collective(problem.arrival_rates, values)]) if equal else values
+    values = np.array([click_model.value(compiled, i, ranking) for i, ranking in enumerate(rankings)])
+    return np.array([as_utility(utility).collective(problem.arrival_rates, values)]) if equal else values
 
 
-def _best_by_trying(
+def _best_by_enumeration(
     rankings: Iterator[tuple[int, ...]],
     problem: Problem,
     click_model: ClickModel,
     rewards: Rewards | None,
     utility: Utility | None,
 ) -> NDArray[np.intp]:
-    """Return the best of the rankings, of which nothing more is known than their values."""
-    tried = np.array(list(islice(rankings, ENUMERATION_LIMIT + 1)), dtype=np.uintp)
-    if len(tried) > ENUMERATION_LIMIT:
-        size = f"{problem.n_items} items in {problem.n_positions} positions"
+    """Return the best of the given rankings, for each type or collectively, by evaluating all of them."""
+    tried = np.array(list(islice(rankings, MAX_ENUMERATED_RANKINGS + 1)), dtype=np.uintp)
+    if len(tried) > MAX_ENUMERATED_RANKINGS:
         raise UnsolvableError(
-            f"click model {click_model.name} needs all rankings tried, at most {ENUMERATION_LIMIT:,}: {size} "
-            "make more"
+            f"click model {click_model.name} requires enumeration of at most {MAX_ENUMERATED_RANKINGS:,} "
+            f"rankings: {problem.n_items} items in {problem.n_positions} positions have more"
         )
-    world = make_world(problem, rewards, click_model)
+    compiled = compile_problem(problem, rewards, click_model)
     values = np.array(  # (rankings, N)
-        [[click_model.value(world, i, ranking) for i in range(problem.n_user_types)] for ranking in tried]
+        [[click_model.value(compiled, i, ranking) for i in range(problem.n_user_types)] for ranking in tried]
     )
     if utility is not None:
         totals = [utility.collective(problem.arrival_rates, row) for row in values]

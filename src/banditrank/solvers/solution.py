@@ -1,4 +1,4 @@
-"""What a solver answers: a ranking, and how far from the best it can be at most."""
+"""Solutions: a ranking, its value, and a bound on its distance from the optimum."""
 
 from dataclasses import dataclass
 
@@ -12,36 +12,44 @@ from banditrank.utilities.formulas import LINEAR, MINIMUM, POWER, RAMP, SIGMOID,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """A ranking for everybody, with a certificate.
+    """A ranking for all user types, with a certificate.
 
     Attributes
     ----------
     ranking
         The item at each position.
     value
-        Γ(σ) plus bonuses, recomputed from the ranking; −∞ if a type gets nothing and its utility has a pole,
-        or if the value is beyond double precision, as powers with a large α are.
+        Γ(σ) plus bonuses, recomputed from the ranking; −∞ if a type's value is 0 and the utility has a pole
+        there, or if the value exceeds double precision, as powers with a large α do.
     upper_bound
-        No ranking is worth more.
+        An upper bound on the value of any ranking.
     gap
-        How far the value may be from the best, as a share of it: see `gap_unit`.
-    certified
-        Whether the gap is at most the one that was asked for.
+        Upper bound on the distance from the optimum, relative to `gap_unit`.
+    is_certified
+        Whether the gap is at most the target gap.
     solver
-        The method.
+        Name of the solver.
     nodes
-        How many subproblems (or rankings, for the paper's methods) it looked at.
+        Number of subproblems (or rankings, for the paper's methods) explored.
     seconds
-        How long that took.
+        Elapsed time.
     user_type_values
-        u, shape (N,): what the ranking is worth to each type.
+        u, shape (N,): the ranking's value to each type.
+
+    Examples
+    --------
+    >>> from banditrank.model.catalog import kdd2012
+    >>> from banditrank.solvers.solve import solve
+    >>> solution = solve(kdd2012(), "utilitarian")
+    >>> solution.ranking, round(solution.value, 6), solution.is_certified
+    (array([2, 3]), 0.621296, True)
     """
 
     ranking: Ranking
     value: float
     upper_bound: float
     gap: float
-    certified: bool
+    is_certified: bool
     solver: str
     nodes: int
     seconds: float
@@ -50,10 +58,10 @@ class Solution:
 
 @inlined
 def gap_unit(utility: CompiledUtility, value: float) -> float:
-    """Return what gaps are a share of: the value, where doubling all click rates multiplies it.
+    """Return the unit of gaps: the absolute value, for utilities that scale with the click rates.
 
-    The logarithm turns ratios into differences, and functions of your own may be shifted at will: for those
-    the unit is at least 1, and for the sigmoid and the ramp, which go from 0 to 1, at least 0.1.
+    The logarithm turns ratios into differences, and a function of the user's may have any offset: for those
+    the unit is at least 1. For the sigmoid and the ramp, which go from 0 to 1, it is at least 0.1.
     """
     if utility.code in (LINEAR, POWER, MINIMUM):
         return abs(value)

@@ -1,4 +1,4 @@
-"""The best equal ranking, by the method that fits the utility or by one that is named."""
+"""Solving equal treatment: the best ranking for all user types, by a suitable or a named solver."""
 
 import time
 from collections.abc import Callable
@@ -8,18 +8,18 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from banditrank.checks import check_number, check_whole
+from banditrank.checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
-from banditrank.model.known import Known
+from banditrank.model.problem import ProblemLike
 from banditrank.model.rankings import Ranking, as_ranking
 from banditrank.solvers import assignment, enumeration
 from banditrank.solvers.branch_and_bound import search
-from banditrank.solvers.enumeration import number_of_rankings
+from banditrank.solvers.enumeration import count_rankings
 from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, as_instance, total_value, values_of
-from banditrank.solvers.method import Limits, Method, Outcome, Progress, go_on
 from banditrank.solvers.solution import Solution, gap_unit
-from banditrank.utilities.utility import UTILITARIAN, Utility, find_utility
+from banditrank.solvers.solver import Progress, Solver, SolverOptions, SolverResult, always_continue
+from banditrank.utilities.utility import UTILITARIAN, Utility, as_utility
 
 SolverName: TypeAlias = Literal[
     "auto",
@@ -32,26 +32,26 @@ SolverName: TypeAlias = Literal[
     "outer-approximation",
 ]
 
-METHODS: dict[SolverName, Method] = {
-    "assignment": assignment.METHOD,
-    "branch-and-bound": search.METHOD,
-    "spatial": search.SPATIAL,
-    "enumeration": enumeration.METHOD,
-    "sampling": enumeration.SAMPLING,
-    "permutation-lp": permutation_lp.METHOD,
-    "outer-approximation": outer_approximation.METHOD,
+SOLVERS: dict[SolverName, Solver] = {
+    "assignment": assignment.SOLVER,
+    "branch-and-bound": search.SOLVER,
+    "spatial": search.SPATIAL_SOLVER,
+    "enumeration": enumeration.SOLVER,
+    "sampling": enumeration.SAMPLING_SOLVER,
+    "permutation-lp": permutation_lp.SOLVER,
+    "outer-approximation": outer_approximation.SOLVER,
 }
 
-# In the order in which ``auto`` tries them.
+# In the order of preference of ``auto``.
 EXACT: tuple[SolverName, ...] = ("assignment", "branch-and-bound", "spatial", "enumeration")
-FEW_RANKINGS = 1000  # so few are tried faster than anything cleverer starts
+MAX_AUTO_ENUMERATED = 1000  # up to this number of rankings enumeration is the fastest
 DEFAULT_GAP = 1e-10
-ROUNDING = 1e-9  # by how much a bound may lie below a value that it bounds
-SMALLEST_GAP = 1e-12  # what double precision can tell apart
+ROUNDING = 1e-9  # by how much an upper bound may be below the value, relative to the gap unit
+MIN_TARGET_GAP = 1e-12  # the resolution of double precision
 
 
 def solve(
-    known: Known,
+    problem: ProblemLike,
     utility: Utility | str = UTILITARIAN,
     *,
     bonuses: ArrayLike | None = None,
@@ -62,87 +62,117 @@ def solve(
     share: float = 0.5,
     seed: int = 0,
     scale: float = 1.0,
-    on_progress: Callable[[Progress], bool] = go_on,
+    on_progress: Callable[[Progress], bool] = always_continue,
 ) -> Solution:
-    """Return a ranking that maximises the collective utility plus bonuses, and a bound on what any can reach.
+    """Find a ranking that maximises the collective utility plus bonuses, with a certificate.
 
     Parameters
     ----------
-    known
+    problem
         A `Problem`, `Estimates`, or anything with arrival rates, position preferences and item means.
     utility
-        What to maximise: a `Utility` or its name.
+        The objective: a `Utility` or its name.
     bonuses
-        What showing each item earns beside, shape (M,).
+        Added to the value of a ranking for each item in it, shape (M,).
     solver
-        The method; ``auto`` takes the one that fits the utility's shape.
+        The solver; ``auto`` chooses one for the utility's shape.
     time_limit
-        Seconds after which the best ranking so far is returned, with an honest gap; no limit if left out.
-        Compiling, which the first search on a machine does, does not count.
-        ``enumeration`` and ``sampling`` run to their end, at most 1,000,000 rankings, whatever the limit.
+        Seconds after which the best ranking so far is returned, with its gap; unlimited by default.
+        Compilation, by the first search on a machine, is not counted. ``enumeration`` and ``sampling`` ignore
+        the limit: they evaluate at most 1,000,000 rankings.
     target_gap
-        How close to the best is close enough, as a share of the value.
+        Relative gap at which the solver may stop.
     warm_start
-        A ranking to start from.
+        A ranking to start from, shape (K,).
     share, seed
-        For ``sampling``: the share of rankings to try, and the seed of its randomness.
+        For ``sampling``: the share of rankings to evaluate, and the seed.
     scale
-        What a look at an item with mean 1 earns (see `banditrank.model.rewards`).
+        The maximum reward: means are multiplied by it (see `banditrank.model.rewards`).
     on_progress
-        Called every few nodes of branch and bound with how far it has come. If it returns False, the best
-        ranking so far is returned, as when time is out.
+        Called every few nodes of branch and bound. If it returns False, the best ranking so far is returned.
+
+    Returns
+    -------
+    Solution
+        The ranking, its value, an upper bound on the value of any ranking, and the gap between them.
+
+    Raises
+    ------
+    UnsolvableError
+        If the solver does not support the utility or the size of the problem, or is not installed.
+    InvalidInputError
+        If an argument is invalid, or the utility's function fails.
 
     Examples
     --------
     >>> from banditrank.model.catalog import kdd2012
     >>> solution = solve(kdd2012(), "nash")
-    >>> solution.ranking, solution.certified
+    >>> solution.ranking, solution.is_certified
     (array([2, 3]), True)
     """
-    instance = as_instance(known, bonuses=bonuses, scale=scale)
-    chosen = find_utility(utility)
+    instance = as_instance(problem, bonuses=bonuses, scale=scale)
+    chosen = as_utility(utility)
     name = choose_solver(solver, chosen, n_items=instance.n_items, n_positions=instance.n_positions)
     seconds = np.inf if time_limit is None else check_number("time_limit", time_limit, 0.0, 1e9)
-    limits = Limits(
-        target_gap=check_number("target_gap", target_gap, SMALLEST_GAP, 1.0),
+    options = SolverOptions(
+        target_gap=check_number("target_gap", target_gap, MIN_TARGET_GAP, 1.0),
         deadline=np.inf,
         warm_start=None if warm_start is None else _ranking(instance, warm_start),
         share=check_number("share", share, 0.0, 1.0),
-        seed=check_whole("seed", seed, 0),
+        seed=check_integer("seed", seed, 0),
         on_progress=on_progress,
     )
-    METHODS[name].prepare()  # after all that may be refused, and before the clock starts
+    SOLVERS[name].prepare()  # after validation, before the time limit starts
     start = time.perf_counter()
-    outcome = METHODS[name].run(instance, chosen, replace(limits, deadline=start + seconds))
-    chosen.raise_failure()
-    return _solution(instance, chosen, name, outcome, limits.target_gap, start)
+    result = SOLVERS[name].run(instance, chosen, replace(options, deadline=start + seconds))
+    chosen.raise_callback_error()
+    return _solution(instance, chosen, name, result, options.target_gap, start)
 
 
-def choose_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
-    """Return the method to use: the one asked for, or for ``auto`` the first that fits.
+def choose_solver(
+    solver: SolverName, utility: Utility | str, *, n_items: int, n_positions: int
+) -> SolverName:
+    """Return the name of the solver to use: for ``auto``, the first one that supports the problem.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no solver of this name.
+    UnsolvableError
+        If the solver does not support the utility or the size.
 
     Examples
     --------
     >>> choose_solver("auto", UTILITARIAN, n_items=1000, n_positions=20)
     'assignment'
     """
+    utility = as_utility(utility)
     if solver not in get_args(SolverName):
         raise UnknownNameError("solver", solver, get_args(SolverName))
     if solver != "auto":
-        if reason := METHODS[solver].refuse(utility, n_items, n_positions):
+        if reason := SOLVERS[solver].unsupported_reason(utility, n_items, n_positions):
             raise UnsolvableError(f"solver {solver} {reason}")
         return solver
-    if utility.shape != "linear" and number_of_rankings(n_items, n_positions) <= FEW_RANKINGS:
+    if utility.shape != "linear" and count_rankings(n_items, n_positions) <= MAX_AUTO_ENUMERATED:
         return "enumeration"
-    reasons = {name: METHODS[name].refuse(utility, n_items, n_positions) for name in EXACT}
+    reasons = {name: SOLVERS[name].unsupported_reason(utility, n_items, n_positions) for name in EXACT}
     for name, reason in reasons.items():
         if reason is None:
             return name
     raise UnsolvableError("; ".join(f"solver {name} {reason}" for name, reason in reasons.items()))
 
 
-def best_equal_ranking(known: Known, utility: Utility = UTILITARIAN, *, scale: float = 1.0) -> Ranking:
-    """Return a ranking that maximises the collective utility: `solve`, for the ranking alone.
+def best_equal_ranking(
+    problem: ProblemLike, utility: Utility | str = UTILITARIAN, *, scale: float = 1.0
+) -> Ranking:
+    """Return the ranking of `solve`, shape (K,).
+
+    Raises
+    ------
+    UnsolvableError
+        If no solver supports the utility and the size of the problem.
+    InvalidInputError
+        If an argument is invalid, or the utility's function fails.
 
     Examples
     --------
@@ -150,45 +180,54 @@ def best_equal_ranking(known: Known, utility: Utility = UTILITARIAN, *, scale: f
     >>> best_equal_ranking(kdd2012())
     array([2, 3])
     """
-    return solve(known, utility, scale=scale).ranking
+    return solve(problem, utility, scale=scale).ranking
 
 
 def equal_value(
-    known: Known, ranking: ArrayLike, utility: Utility = UTILITARIAN, *, scale: float = 1.0
+    problem: ProblemLike, ranking: ArrayLike, utility: Utility | str = UTILITARIAN, *, scale: float = 1.0
 ) -> float:
-    """Return Γ(σ) of a ranking."""
-    instance = as_instance(known, scale=scale)
+    """Return the collective utility Γ(σ) of a ranking.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid, or the utility's function fails.
+    """
+    utility = as_utility(utility)
+    instance = as_instance(problem, scale=scale)
     value = total_value(instance, utility.compiled(), _ranking(instance, ranking))
-    utility.raise_failure()
+    utility.raise_callback_error()
     return value
 
 
 def _solution(
-    instance: Instance, utility: Utility, name: str, outcome: Outcome, target_gap: float, start: float
+    instance: Instance, utility: Utility, name: str, result: SolverResult, target_gap: float, start: float
 ) -> Solution:
-    """Put the answer together; nothing of it but the bound is the method's own figure."""
-    _ranking(instance, outcome.ranking)
+    """Return the solution of a solver's result; only the bound is taken from the solver."""
+    _ranking(instance, result.ranking)
     values = np.zeros(instance.n_user_types)
-    values_of(instance, outcome.ranking.astype(np.uintp), values)
-    value = total_value(instance, utility.compiled(), outcome.ranking)
-    utility.raise_failure()
-    if not value < np.inf:  # nor if it is no number
-        raise InvalidInputError(f"utility {utility}", "must be a number wherever a ranking may be", value)
-    unit = gap_unit(utility.compiled(), value)  # 0 if the value is: then any other is infinitely better
-    if outcome.upper_bound < value - ROUNDING * unit:
-        raise AssertionError(f"solver {name} says {outcome.upper_bound} of a ranking worth {value}")
-    bound = max(value, float(outcome.upper_bound))
-    missing = bound - value if bound > value else 0.0  # equal infinities included
+    values_of(instance, result.ranking.astype(np.uintp), values)
+    value = total_value(instance, utility.compiled(), result.ranking)
+    utility.raise_callback_error()
+    if not value < np.inf:  # infinite or NaN
+        raise InvalidInputError(f"utility {utility}", "must be finite or −∞ for every ranking", value)
+    unit = gap_unit(
+        utility.compiled(), value
+    )  # 0 if the value is 0: any better ranking then has an infinite gap
+    if result.upper_bound < value - ROUNDING * unit:
+        raise AssertionError(f"solver {name}: upper bound {result.upper_bound} is below the value {value}")
+    bound = max(value, float(result.upper_bound))
+    missing = bound - value if bound > value else 0.0  # 0 for equal infinities
     gap = 0.0 if missing == 0.0 else float(missing / unit) if 0.0 < unit < np.inf else np.inf
     values.flags.writeable = False
     return Solution(
-        ranking=outcome.ranking,
+        ranking=result.ranking,
         value=value,
         upper_bound=bound,
         gap=gap,
-        certified=gap <= target_gap,
+        is_certified=gap <= target_gap,
         solver=name,
-        nodes=outcome.nodes,
+        nodes=result.nodes,
         seconds=time.perf_counter() - start,
         user_type_values=values,
     )

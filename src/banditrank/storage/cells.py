@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.statistics.counts import Counts
+from banditrank.counts.counts import Counts
 from banditrank.storage.records import DISCARDED, REWARD_UNITS, Event
 
 CELL = np.dtype(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from banditrank.errors import NameTakenError
+from banditrank.errors import AlreadyExistsError
 from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import encode_cells
 from banditrank.storage.records import (
@@ -76,7 +76,7 @@ class MemoryStore(Store):
         """Create a surface and return its record."""
         with self._lock:
             if name in self._surfaces:
-                raise NameTakenError("surface", name)
+                raise AlreadyExistsError("surface", name)
             record = SurfaceRecord(next(self._surface_ids), name, definition, 1)
             self._surfaces[name] = record
             changes = [Change(record.surface_id, 1, cells, 0)] if cells else []

@@ -11,7 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from banditrank.errors import InvalidInputError, NameTakenError, StoreError, StoreUnavailableError
+from banditrank.errors import AlreadyExistsError, InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage import redis_scripts as scripts
 from banditrank.storage.addresses import is_relaxed, redacted, split_options
 from banditrank.storage.base import Store, WriteResult
@@ -177,7 +177,7 @@ class RedisStore(Store):
         """Create a surface and return its record."""
         surface_id = self._run_on_surfaces(scripts.CREATE_SURFACE, name, definition, cells)
         if not surface_id:
-            raise NameTakenError("surface", name)
+            raise AlreadyExistsError("surface", name)
         return SurfaceRecord(surface_id, name, definition, 1)
 
     def find_surface(self, name: str) -> SurfaceRecord | None:

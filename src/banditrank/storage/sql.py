@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, ClassVar, Protocol
 
-from banditrank.errors import NameTakenError, StoreError, StoreUnavailableError
+from banditrank.errors import AlreadyExistsError, StoreError, StoreUnavailableError
 from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.cells import encode_cells
 from banditrank.storage.impression_batches import ImpressionBatch, pack_impressions, unpack_impressions
@@ -131,7 +131,7 @@ class SqlStore(Store):
                 [name, definition, 1 if cells else 0],
             )
             if not rows:
-                raise NameTakenError("surface", name)
+                raise AlreadyExistsError("surface", name)
             if cells:
                 transaction.run("INSERT INTO changes VALUES (%s, 1, %s, 0)", [rows[0][0], cells])
             return self._insert_definition(transaction, SurfaceRecord(rows[0][0], name, definition, 1))

@@ -1,1 +1,1 @@
-"""Collective utilities: utilitarian, Nash, α-fair, maximin and any function."""
+"""Collective utilities: utilitarian, Nash, α-fair, maximin, sigmoid, ramp and custom."""

@@ -1,4 +1,4 @@
-"""The compiled side of utilities: f and Γ for every kind, including functions that users bring."""
+"""Compiled formulas of utilities: f, f', f'' and Γ, for built-in and user-defined functions."""
 
 import ctypes
 import math
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba.core import compiler, ir
-from numba.experimental import function_type  # noqa: F401 - teaches Numba the type of a `_Pointer`
+from numba.experimental import function_type  # noqa: F401 - teaches Numba the type of a `_FunctionPointer`
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, inlined
@@ -20,9 +20,9 @@ class CompiledUtility(NamedTuple):
     """A utility as compiled formulas read it."""
 
     code: int
-    parameter: float  # α of the power, the sigmoid's steepness, where the ramp begins
-    threshold: float  # the sigmoid's midpoint, where the ramp ends
-    lipschitz: float  # a bound on the slope; infinite if none is known
+    parameter: float  # α of the power, the steepness of the sigmoid, the begin of the ramp
+    threshold: float  # the midpoint of the sigmoid, the end of the ramp
+    lipschitz: float  # an upper bound on the slope; infinite if unknown
     function: Any  # a pointer to f: float64 → float64, called for CUSTOM only
     derivative: Any  # a pointer to f', called for CUSTOM only
 
@@ -59,7 +59,7 @@ def slope_of(utility: CompiledUtility, value: float) -> float:
 
 @inlined
 def curvature_of(utility: CompiledUtility, value: float, slope: float) -> float:
-    """Return −f''(value) of a concave utility whose slope there is known; never negative."""
+    """Return −f''(value) of a concave utility, given its slope there; never negative."""
     if utility.code == LOGARITHM:
         return slope * slope
     if utility.code == POWER:
@@ -72,7 +72,7 @@ def curvature_of(utility: CompiledUtility, value: float, slope: float) -> float:
 
 @inlined
 def collective(utility: CompiledUtility, weights: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """Return Γ = Σ_i weight_i f(value_i), or the minimum; types without weight do not count."""
+    """Return Γ = Σ_i weight_i f(value_i), or the minimum; types of weight 0 do not count."""
     if utility.code == MINIMUM:
         total = np.inf
         for i in range(weights.size):
@@ -93,18 +93,18 @@ def collectives(
     values: NDArray[np.float64],
     totals: NDArray[np.float64],
 ) -> None:
-    """Write Γ of each row of weights and values, both of shape (C, N)."""
+    """Write Γ of each row of weights and values, both of shape (C, N), to totals, shape (C,)."""
     for row in range(totals.size):
         totals[row] = collective(utility, weights[row], values[row])
 
 
-class _Pointer(numba.types.WrapperAddressProtocol):
-    """A function as an address and a signature, so that formulas taking it are compiled only once."""
+class _FunctionPointer(numba.types.WrapperAddressProtocol):
+    """A function as an address and a signature: formulas that take it are compiled once for all functions."""
 
     def __init__(self, address: int, owner: object, failures: list[BaseException]) -> None:
         self._address = address
-        self._owner = owner  # keeps the function alive
-        self.failures = failures  # what the function raised, which compiled code cannot
+        self._owner = owner  # a reference, so that the function outlives its address
+        self.failures = failures  # errors of the function: compiled code cannot raise them
 
     def __wrapper_address__(self) -> int:
         return self._address
@@ -114,31 +114,31 @@ class _Pointer(numba.types.WrapperAddressProtocol):
 
 
 def function_pointer(function: Callable[[float], float] | None) -> Any:
-    """Return a pointer that compiled code can call; the identity when no function is given."""
+    """Return a function pointer for compiled code; that of the identity if there is no function."""
     if function is not None:
         try:
             compiled = numba.cfunc("float64(float64)", error_model="numpy")(function)
             safe = not _may_raise(function)
-        except Exception:  # noqa: BLE001 - whatever the compiler says, plain Python serves as well, slower
+        except Exception:  # noqa: BLE001 - any compiler error: fall back to calling Python
             safe = False
         if safe:
-            return _Pointer(compiled.address or 0, compiled, [])
+            return _FunctionPointer(compiled.address or 0, compiled, [])
     failures: list[BaseException] = []
 
     def called_back(value: float) -> float:
         try:
             return float(function(value)) if function else value
-        except BaseException as error:  # noqa: BLE001 - whatever it is, Ctrl-C too, it is told later
+        except BaseException as error:  # noqa: BLE001 - raised later, KeyboardInterrupt included
             failures.append(error)
             return math.nan
 
     callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(called_back)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    return _Pointer(address, callback, failures)
+    return _FunctionPointer(address, callback, failures)
 
 
 def _may_raise(function: Callable[[float], float]) -> bool:
-    """Return whether a function raises errors itself: compiled, it could not tell anybody."""
+    """Return whether a function contains raise statements, which compiled code would ignore."""
     raising = (ir.Raise, ir.StaticRaise, ir.DynamicRaise)
     frontend: Any = compiler.run_frontend  # has no types
     blocks = frontend(function).blocks.values()

@@ -1,7 +1,7 @@
-"""Collective utilities: what one ranking shown to everybody is worth, given its value to each user type.
+"""Collective utilities: the worth of a ranking shown to all user types, given its value to each type.
 
-Γ = Σ_i λ_i f(u_i) for an increasing f, or the worst-off type's min_i u_i. The shape of f decides which solver
-can find the best ranking.
+Γ = Σ_i λ_i f(u_i) for an increasing f, or min_i u_i for maximin. The shape of f determines which solver finds
+the best ranking.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,22 @@ Shape: TypeAlias = CustomShape | Literal["maximin"]
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """A collective utility and what is known of its shape.
+    """A collective utility and its shape.
 
-    Use `UTILITARIAN`, `NASH`, `MAXIMIN`, `alpha_fair` or `custom`.
+    Use `UTILITARIAN`, `NASH`, `MAXIMIN`, `alpha_fair`, `sigmoid`, `ramp` or `Utility.from_function`.
+
+    Attributes
+    ----------
+    name
+        The name in results and on the command line.
+    shape
+        ``linear``, ``concave``, ``non-concave`` or ``maximin``.
+    code, parameter, threshold
+        The formula and its parameters: see `banditrank.utilities.formulas`.
+    function, derivative
+        f and f' of a utility made with `from_function`.
+    lipschitz
+        An upper bound on f', if one is known.
 
     Examples
     --------
@@ -43,57 +56,142 @@ class Utility:
     derivative: Callable[[float], float] | None = None
     lipschitz: float | None = None
 
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[[float], float],
+        *,
+        shape: CustomShape,
+        derivative: Callable[[float], float] | None = None,
+        lipschitz: float | None = None,
+        name: str = "custom",
+    ) -> "Utility":
+        """Return the utility of an increasing function f.
+
+        The function is compiled if Numba can compile it, and is otherwise called back from compiled code,
+        which is slower.
+
+        Parameters
+        ----------
+        function
+            f: a non-decreasing function of a number. It is evaluated on [0, 1], and above 1 where estimates
+            or rewards exceed 1.
+        shape
+            The shape of f; checked on a grid only.
+        derivative, lipschitz
+            f' and an upper bound on f', for the solvers that need them.
+        name
+            The utility's name in results.
+
+        Raises
+        ------
+        InvalidInputError
+            If the function decreases, is not finite on (0, 1], or contradicts the declared shape, derivative
+            or bound.
+
+        Examples
+        --------
+        >>> squares = Utility.from_function(lambda u: u * u, shape="non-concave", lipschitz=2.0)
+        >>> round(squares.collective([0.5, 0.5], [0.2, 0.8]), 6)
+        0.34
+        """
+        if not callable(function):
+            raise InvalidInputError("utility function", "must be callable", function)
+        if shape not in get_args(CustomShape):
+            raise UnknownNameError("utility shape", str(shape), get_args(CustomShape))
+        utility = cls(
+            name,
+            shape,
+            formulas.CUSTOM,
+            function=function,
+            derivative=derivative,
+            lipschitz=lipschitz,
+        )
+        _check_shape(utility)
+        return utility
+
     def collective(self, weights: ArrayLike, values: ArrayLike) -> float:
         """Return Γ for the types' weights (arrival rates) and values, both of shape (N,).
 
-        A type with weight 0 does not count, whatever its value.
+        A type of weight 0 does not count, whatever its value.
+
+        Raises
+        ------
+        InvalidInputError
+            If the shapes differ, or the utility's function fails.
         """
-        shares, worth = np.asarray(weights, dtype=np.float64), np.asarray(values, dtype=np.float64)
-        if shares.ndim != 1 or shares.shape != worth.shape:
-            raise InvalidInputError("weights and values", "must be lists of the same length", shares.shape)
-        total = formulas.collective(self.compiled(), shares, worth)
-        self.raise_failure()
+        rates, u = np.asarray(weights, dtype=np.float64), np.asarray(values, dtype=np.float64)
+        if rates.ndim != 1 or rates.shape != u.shape:
+            raise InvalidInputError("weights and values", "must be lists of the same length", rates.shape)
+        total = formulas.collective(self.compiled(), rates, u)
+        self.raise_callback_error()
         return total
 
     def collectives(self, weights: ArrayLike, values: ArrayLike) -> NDArray[np.float64]:
-        """Return Γ for many rows of values, shape (C, N), under the same weights (N,) or those of each row.
+        """Return Γ of each row of values, shape (C,).
+
+        Parameters
+        ----------
+        weights
+            The types' weights, shape (N,) or (C, N).
+        values
+            Shape (C, N).
+
+        Raises
+        ------
+        InvalidInputError
+            If the values do not have two axes, or the utility's function fails.
 
         Examples
         --------
         >>> NASH.collectives([0.5, 0.5], [[0.2, 0.8], [1.0, 1.0]]).round(6)
         array([-0.916291,  0.      ])
         """
-        worth = np.ascontiguousarray(values, dtype=np.float64)
-        if worth.ndim != 2:
-            raise InvalidInputError("values", "must be rows of the same length", worth.shape)
-        shares = np.ascontiguousarray(np.broadcast_to(np.asarray(weights, dtype=np.float64), worth.shape))
-        totals = np.empty(len(worth))
-        formulas.collectives(self.compiled(), shares, worth, totals)
-        self.raise_failure()
+        u = np.ascontiguousarray(values, dtype=np.float64)
+        if u.ndim != 2:
+            raise InvalidInputError("values", "must be rows of the same length", u.shape)
+        rates = np.ascontiguousarray(np.broadcast_to(np.asarray(weights, dtype=np.float64), u.shape))
+        totals = np.empty(len(u))
+        formulas.collectives(self.compiled(), rates, u, totals)
+        self.raise_callback_error()
         return totals
 
-    def of(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Return f at each value. For maximin, whose Γ has no f, the value itself."""
+    def evaluate(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return f at each value, in the shape of the values; the values themselves for maximin.
+
+        Raises
+        ------
+        InvalidInputError
+            If the utility's function fails.
+        """
         compiled = self.compiled()
         values = np.asarray(values, dtype=np.float64)
         flat = [formulas.utility_of(compiled, float(value)) for value in values.ravel()]
-        self.raise_failure()
+        self.raise_callback_error()
         return np.array(flat).reshape(values.shape)
 
-    def raise_failure(self) -> None:
-        """Raise an error if the function has failed since it was last asked."""
+    def raise_callback_error(self) -> None:
+        """Raise the first error of the utility's function or derivative since the last call.
+
+        Compiled code cannot raise it: a failed callback returns NaN and records its error.
+
+        Raises
+        ------
+        InvalidInputError
+            If the function or the derivative has failed.
+        """
         compiled = self.compiled()
         for role, pointer in (("function", compiled.function), ("derivative", compiled.derivative)):
             if pointer.failures:
                 error = pointer.failures[0]
                 pointer.failures.clear()
-                if not isinstance(error, Exception):  # somebody pressed Ctrl-C
+                if not isinstance(error, Exception):  # KeyboardInterrupt
                     raise error
-                rule = f"must give a number wherever it is asked ({type(error).__name__}: {error})"
+                rule = f"must return a number ({type(error).__name__}: {error})"
                 raise InvalidInputError(f"utility {role}", rule, self.name) from error
 
     def compiled(self) -> formulas.CompiledUtility:
-        """Return the form that compiled formulas take."""
+        """Return the utility as compiled formulas read it."""
         return _compiled(self)
 
     def __str__(self) -> str:
@@ -101,10 +199,10 @@ class Utility:
 
 
 UTILITARIAN = Utility("utilitarian", "linear", formulas.LINEAR, lipschitz=1.0)
-"""f(u) = u: the total of all users' values."""
+"""f(u) = u: the total value over all users."""
 
 NASH = Utility("nash", "concave", formulas.LOGARITHM)
-"""f(u) = ln u: −∞ if any type gets nothing, so efficiency is balanced against fairness."""
+"""f(u) = ln u: −∞ if a type's value is 0; balances efficiency and fairness."""
 
 MAXIMIN = Utility("maximin", "maximin", formulas.MINIMUM)
 """Γ = min_i u_i: only the worst-off type counts."""
@@ -113,9 +211,14 @@ MAXIMIN = Utility("maximin", "maximin", formulas.MINIMUM)
 def alpha_fair(alpha: float) -> Utility:
     """Return f(u) = u^(1−α)/(1−α): utilitarian at α = 0, Nash at α = 1, towards maximin as α grows.
 
+    Raises
+    ------
+    InvalidInputError
+        If α is not between 0 and 1,000.
+
     Examples
     --------
-    >>> alpha_fair(2).of([0.5, 1.0])
+    >>> alpha_fair(2).evaluate([0.5, 1.0])
     array([-2., -1.])
     >>> alpha_fair(1) is NASH
     True
@@ -129,11 +232,16 @@ def alpha_fair(alpha: float) -> Utility:
 
 
 def sigmoid(steepness: float = 20.0, midpoint: float = 0.3) -> Utility:
-    """Return f(u) = 1 / (1 + e^(−steepness (u − midpoint))): a type counts once it is served well enough.
+    """Return f(u) = 1 / (1 + e^(−steepness (u − midpoint))): a soft threshold on a type's value.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range.
 
     Examples
     --------
-    >>> sigmoid(20, 0.3).of([0.0, 0.3, 0.6]).round(3)
+    >>> sigmoid(20, 0.3).evaluate([0.0, 0.3, 0.6]).round(3)
     array([0.002, 0.5  , 0.998])
     """
     s, m = check_number("steepness", steepness, 1e-6, 1e6), check_number("midpoint", midpoint, 0.0, 1e6)
@@ -142,11 +250,16 @@ def sigmoid(steepness: float = 20.0, midpoint: float = 0.3) -> Utility:
 
 
 def ramp(begin: float = 0.2, end: float = 0.4) -> Utility:
-    """Return f(u) = 0 up to ``begin``, 1 from ``end`` on, and linear between: a threshold, softened.
+    """Return f(u) = 0 up to ``begin``, 1 from ``end`` on, and linear in between.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range, or ``end`` does not exceed ``begin``.
 
     Examples
     --------
-    >>> ramp(0.2, 0.4).of([0.1, 0.3, 0.5]).round(3)
+    >>> ramp(0.2, 0.4).evaluate([0.1, 0.3, 0.5]).round(3)
     array([0. , 0.5, 1. ])
     """
     low, high = check_number("begin", begin, 0.0, 1e6), check_number("end", end, 0.0, 1e6)
@@ -156,75 +269,42 @@ def ramp(begin: float = 0.2, end: float = 0.4) -> Utility:
     return Utility(name, "non-concave", formulas.RAMP, low, high, lipschitz=1 / (high - low))
 
 
-def custom(
-    function: Callable[[float], float],
-    *,
-    shape: CustomShape,
-    derivative: Callable[[float], float] | None = None,
-    lipschitz: float | None = None,
-    name: str = "custom",
-) -> Utility:
-    """Return the utility of any increasing function of one number.
-
-    The function is compiled if Numba can compile it, and called back from compiled code if not: that is
-    correct too, and slower.
+def as_utility(utility: Utility | str) -> Utility:
+    """Return a utility, by name if a string is given.
 
     Parameters
     ----------
-    function
-        f; must not decrease. It is asked for values in [0, 1], and above 1 where estimates or rewards
-        exceed it.
-    shape
-        What you know of f. It is taken on trust where it cannot be checked cheaply.
-    derivative, lipschitz
-        f' and a bound on it, for the solvers that need them.
+    utility
+        A `Utility`, or ``utilitarian``, ``nash``, ``maximin``, ``alpha:2`` (`alpha_fair`), ``sigmoid:20:0.3``
+        (`sigmoid`) or ``ramp:0.2:0.4`` (`ramp`).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no utility of this name.
+    InvalidInputError
+        If a parameter is invalid, or the value is neither a utility nor a string.
 
     Examples
     --------
-    >>> squares = custom(lambda u: u * u, shape="non-concave", lipschitz=2.0)
-    >>> round(squares.collective([0.5, 0.5], [0.2, 0.8]), 6)
-    0.34
-    """
-    if not callable(function):
-        raise InvalidInputError("utility function", "must be callable", function)
-    if shape not in get_args(CustomShape):
-        raise UnknownNameError("utility shape", str(shape), get_args(CustomShape))
-    utility = Utility(
-        name,
-        shape,
-        formulas.CUSTOM,
-        function=function,
-        derivative=derivative,
-        lipschitz=lipschitz,
-    )
-    _check_shape(utility)
-    return utility
-
-
-def find_utility(name: "str | Utility") -> Utility:
-    """Return a utility by name: ``utilitarian``, ``nash``, ``maximin``, or one with numbers after colons.
-
-    ``alpha:2`` is `alpha_fair`, ``sigmoid:20:0.3`` is `sigmoid`, ``ramp:0.2:0.4`` is `ramp`.
-
-    Examples
-    --------
-    >>> find_utility("alpha:0.5").shape
+    >>> as_utility("alpha:0.5").shape
     'concave'
     """
-    if isinstance(name, Utility):
-        return name
-    name = str(name)
-    named = {utility.name: utility for utility in (UTILITARIAN, NASH, MAXIMIN)}
-    if name in named:
-        return named[name]
-    kind, *arguments = name.split(":")
+    if isinstance(utility, Utility):
+        return utility
+    if not isinstance(utility, str):
+        raise InvalidInputError("utility", "must be a Utility or the name of one", utility)
+    named = {known.name: known for known in (UTILITARIAN, NASH, MAXIMIN)}
+    if utility in named:
+        return named[utility]
+    kind, *arguments = utility.split(":")
     if kind in PARAMETRIC and len(arguments) == PARAMETRIC[kind][1]:
         try:
             numbers = [float(argument) for argument in arguments]
         except ValueError:
-            raise InvalidInputError("utility", f"must be {kind} with numbers after colons", name) from None
+            raise InvalidInputError("utility", f"must be {kind} with numbers after colons", utility) from None
         return PARAMETRIC[kind][0](*numbers)
-    raise UnknownNameError("utility", name, (*named, "alpha:2", "sigmoid:20:0.3", "ramp:0.2:0.4"))
+    raise UnknownNameError("utility", utility, (*named, "alpha:2", "sigmoid:20:0.3", "ramp:0.2:0.4"))
 
 
 PARAMETRIC: dict[str, tuple[Callable[..., Utility], int]] = {
@@ -232,12 +312,12 @@ PARAMETRIC: dict[str, tuple[Callable[..., Utility], int]] = {
     "sigmoid": (sigmoid, 2),
     "ramp": (ramp, 2),
 }
-"""Utilities named with parameters, and how many."""
+"""Constructors of the utilities with parameters, and the number of parameters."""
 
 
 @cache
 def _compiled(utility: Utility) -> formulas.CompiledUtility:
-    """Make the pointer once, and apart from the utility, which can then be pickled."""
+    """Return the compiled form; cached here because pointers cannot be pickled with the utility."""
     return formulas.CompiledUtility(
         utility.code,
         utility.parameter,
@@ -249,15 +329,15 @@ def _compiled(utility: Utility) -> formulas.CompiledUtility:
 
 
 def _check_shape(utility: Utility) -> None:
-    """Catch the plain mistakes on a grid: a function that decreases, or bends the wrong way."""
+    """Check on a grid that the function does not decrease and has the declared shape."""
     fine = np.geomspace(1e-6, 0.04, 10)
     grid = np.linspace(0.05, 1.0, 20)
-    try:  # in Python, where a failure can be told
+    try:  # in Python, where errors propagate
         function = cast("Callable[[float], float]", utility.function)
         small = np.array([function(float(u)) for u in fine], dtype=np.float64)
         values = np.array([function(float(u)) for u in grid], dtype=np.float64)
     except Exception as error:
-        rule = f"must give a number on (0, 1] ({type(error).__name__}: {error})"
+        rule = f"must return a number on (0, 1] ({type(error).__name__}: {error})"
         raise InvalidInputError("utility function", rule, utility.name) from error
     everything = np.concatenate([small, values])
     if not np.isfinite(everything).all():
@@ -276,7 +356,7 @@ def _check_shape(utility: Utility) -> None:
 
 
 def _check_slopes(utility: Utility, grid: NDArray[np.float64], values: NDArray[np.float64]) -> None:
-    """Catch a derivative or a bound on the slope that the function itself contradicts."""
+    """Check on a grid that the derivative and the bound on it agree with the function."""
     chords = np.diff(values) / np.diff(grid)
     slack = 1e-6 * max(1.0, float(np.abs(chords).max()))
     if utility.lipschitz is not None:
@@ -288,7 +368,7 @@ def _check_slopes(utility: Utility, grid: NDArray[np.float64], values: NDArray[n
     try:
         slopes = np.array([utility.derivative(float(u)) for u in grid], dtype=np.float64)
     except Exception as error:
-        rule = f"must give a number on (0, 1] ({type(error).__name__}: {error})"
+        rule = f"must return a number on (0, 1] ({type(error).__name__}: {error})"
         raise InvalidInputError("utility derivative", rule, utility.name) from error
     if not np.isfinite(slopes).all():
         bad = float(slopes[~np.isfinite(slopes)][0])

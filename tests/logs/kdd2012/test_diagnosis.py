@@ -5,37 +5,37 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handwritten_log import GOOD, row, write_log
+from helpers.handwritten_log import GOOD, row, write_log
 
-from banditrank import InvalidInputError, UnknownNameError, estimate, kdd2012, likelihood_estimate
+from banditrank import InvalidInputError, UnknownNameError, estimate, kdd2012
 from banditrank.logs.kdd2012.diagnosis import diagnose
 from banditrank.logs.kdd2012.estimation import estimated_problem
 from banditrank.logs.kdd2012.extraction import extract
 from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
 
 
-def test_a_known_world_is_recovered_by_both_estimators(tmp_path: Path) -> None:
+def test_a_known_problem_is_recovered_by_both_estimators(tmp_path: Path) -> None:
     """Bounds of six standard deviations or more of each estimate; the seed is fixed."""
-    world = kdd2012()
-    log = write_sample_log(world, tmp_path, n_rows=300_000, seed=21)
+    original = kdd2012()
+    log = write_sample_log(original, tmp_path, n_rows=300_000, seed=21)
     diagnosis = diagnose(extract(log.training, log.profiles))
     for made in (diagnosis.paper, diagnosis.likelihood):
         problem = made.problem
-        assert problem.items == world.items
-        assert problem.user_types == world.user_types
-        assert np.abs(problem.arrival_rates - world.arrival_rates).max() < 0.01
-        assert np.abs(problem.position_preferences - world.position_preferences).max() < 0.02
-        assert np.abs(problem.item_means - world.item_means).max() < 0.06
+        assert problem.items == original.items
+        assert problem.user_types == original.user_types
+        assert np.abs(problem.arrival_rates - original.arrival_rates).max() < 0.01
+        assert np.abs(problem.position_preferences - original.position_preferences).max() < 0.02
+        assert np.abs(problem.item_means - original.item_means).max() < 0.06
         assert not made.clipped
-        assert not made.left_out
+        assert not made.excluded
     assert diagnosis.notes() == ["every cell has displays"]
 
 
 def test_problems_hold_the_estimates(sample_log: SampleLog) -> None:
     extraction = extract(sample_log.training, sample_log.profiles)
-    for name, estimator in (("paper", estimate), ("likelihood", likelihood_estimate)):
+    for name in ("paper", "likelihood"):
         made = estimated_problem(extraction, name, name="mine")
-        found = estimator(extraction.counts)
+        found = estimate(extraction.counts, method=name)
         assert made.problem.name == "mine"
         assert np.array_equal(made.problem.position_preferences, found.position_preferences)
         assert np.array_equal(made.problem.item_means, found.item_means)
@@ -44,7 +44,7 @@ def test_problems_hold_the_estimates(sample_log: SampleLog) -> None:
         )
 
 
-def test_empty_cells_left_out_ads_clipped_means_and_odd_codes_are_told(tmp_path: Path) -> None:
+def test_empty_cells_excluded_ads_clipped_means_and_unknown_codes_are_reported(tmp_path: Path) -> None:
     log = write_log(
         tmp_path,
         [
@@ -56,14 +56,14 @@ def test_empty_cells_left_out_ads_clipped_means_and_odd_codes_are_told(tmp_path:
     )
     diagnosis = diagnose(extract(log.training, log.profiles, n_ads=2))
     assert diagnosis.empty_cells == (("male", "ad-2", 2),)
-    assert diagnosis.paper.left_out == (("male", "ad-2"), ("female", "ad-2"))
+    assert diagnosis.paper.excluded == (("male", "ad-2"), ("female", "ad-2"))
     assert diagnosis.paper.clipped == (("male", "ad-2", pytest.approx(2.0)),)
     assert diagnosis.paper.problem.item_means[0, 1] == 1.0
-    assert diagnosis.likelihood.left_out == ()
+    assert diagnosis.likelihood.excluded == ()
     notes = diagnosis.notes()
     assert notes == [
         "empty cells: male ad-2 at position 2",
-        "left out of the paper's position preferences, for an empty cell or no click: male ad-2; female ad-2",
+        "excluded from the paper's position preferences (an empty cell or no click): male ad-2; female ad-2",
         "means above 1, set to 1 (paper): male ad-2 2",
         "means above 1, set to 1 (likelihood): male ad-2 2",
         "training rows with a depth other than 1, 2, 3: 1",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handwritten_log import row, write_log
+from helpers.handwritten_log import row, write_log
 
 from banditrank import InvalidInputError, kdd2012
 from banditrank.logs.duckdb_session import open_session
@@ -115,7 +115,7 @@ def test_unknown_codes_are_counted_and_nothing_is_dropped(tmp_path: Path) -> Non
             row(7, 1, 3),  # gender 0
             row(7, 1, 4),  # gender 7
             row(7, 1, 5),  # no profile
-            row(7, 1, 0),  # nobody
+            row(7, 1, 0),  # the unknown user
             row(7, 3, 1),  # another position
             row(9, 1, 1),  # another ad
         ],
@@ -126,7 +126,7 @@ def test_unknown_codes_are_counted_and_nothing_is_dropped(tmp_path: Path) -> Non
     assert rows == dict(zip(REASONS, (2, 1, 1, 1, 1, 1, 1, 4), strict=True))
     assert found.total.rows == 12
     assert_equal(found, plain_extraction(log, 2, (1, 2)))
-    assert list(found.oddities.values()) == [1, 1, 1, 1, 1]
+    assert list(found.anomalies.values()) == [1, 1, 1, 1, 1]
     assert found.n_profiles == 5
 
 

@@ -4,12 +4,11 @@ import gzip
 from pathlib import Path
 
 import pytest
-from handwritten_log import GOOD, PROFILES, row, write_log
+from helpers.handwritten_log import GOOD, PROFILES, row, write_log
 
 from banditrank import BanditRankError, InvalidInputError
 from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.files import training_file
-from banditrank.logs.kdd2012.malformed_lines import check_all_was_read, first_malformed_line
+from banditrank.logs.kdd2012.files import check_all_was_read, first_malformed_line, training_file
 
 WHOLE = r"must be a whole number from 0 to 2\^64 − 1, got "
 
@@ -102,7 +101,7 @@ def test_a_malformed_last_line_is_named_in_either_file(tmp_path: Path, end: str)
         extract(log.training, log.profiles)
 
 
-def test_lines_that_were_not_read_are_told_even_if_nothing_is_wrong_with_them(tmp_path: Path) -> None:
+def test_lines_that_were_not_read_are_reported_even_if_they_are_valid(tmp_path: Path) -> None:
     file = training_file(write_log(tmp_path, GOOD).training)
     check_all_was_read(file, 8)
     for count in (7, 9):
@@ -112,17 +111,17 @@ def test_lines_that_were_not_read_are_told_even_if_nothing_is_wrong_with_them(tm
             check_all_was_read(file, count)
 
 
-def test_more_impressions_than_can_be_counted_are_told(
+def test_more_impressions_than_can_be_counted_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("banditrank.logs.kdd2012.extraction.MOST_DISPLAYS", 10**9)
+    monkeypatch.setattr("banditrank.logs.kdd2012.extraction.MAX_DISPLAYS", 10**9)
     log = write_log(tmp_path, [*GOOD, row(1, impression=10**9)])
     with pytest.raises(InvalidInputError, match=r"training file must have at most .*, got 1000000008"):
         extract(log.training, log.profiles, n_ads=2)
 
 
 @pytest.mark.parametrize("profiles", [["1\t0\t3", "2\t0\t4"], ["7\t1\t1"]])
-def test_a_log_without_a_known_gender_is_told(tmp_path: Path, profiles: list[str]) -> None:
+def test_a_log_without_a_known_gender_is_refused(tmp_path: Path, profiles: list[str]) -> None:
     log = write_log(tmp_path, GOOD, profiles)
     message = "training file must have lines .* whom the profile file gives gender 1 or 2, got 0"
     with pytest.raises(InvalidInputError, match=message):

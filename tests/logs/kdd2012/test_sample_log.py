@@ -3,10 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, Problem, generate, kdd2012
+from banditrank import InvalidInputError, Problem, kdd2012, make_problem
 from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.files import profile_file, training_file
-from banditrank.logs.kdd2012.malformed_lines import first_malformed_line
+from banditrank.logs.kdd2012.files import first_malformed_line, profile_file, training_file
 from banditrank.logs.kdd2012.sample_log import write_sample_log
 
 
@@ -27,14 +26,14 @@ def test_a_sample_is_well_formed_and_has_the_rows_asked_for(tmp_path: Path) -> N
 
 
 def test_long_samples_are_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.logs.kdd2012.sample_log._ROWS_AT_ONCE", 300)
+    monkeypatch.setattr("banditrank.logs.kdd2012.sample_log._ROWS_PER_CHUNK", 300)
     log = write_sample_log(kdd2012(), tmp_path, n_rows=1000, seed=5)
     assert log.training.read_bytes().count(b"\n") == 1000
 
 
 def test_clicks_are_those_of_the_problem(tmp_path: Path) -> None:
     """No cell is 5 standard deviations off: fails once in 60,000 seeds, and not with this one."""
-    problem = generate("random", n_user_types=2, n_items=4, n_positions=3, seed=6)
+    problem = make_problem("random", n_user_types=2, n_items=4, n_positions=3, seed=6)
     log = write_sample_log(problem, tmp_path, n_rows=60_000, seed=3)
     counts = extract(log.training, log.profiles, n_ads=4, positions=(1, 2, 3)).counts
     rates = problem.item_means[:, :, None] * problem.position_preferences[:, None, :]
@@ -50,7 +49,7 @@ def test_ads_are_called_after_the_items_or_numbered(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    large = generate("random", n_user_types=3, n_items=5, n_positions=4, seed=1)
+    large = make_problem("random", n_user_types=3, n_items=5, n_positions=4, seed=1)
     with pytest.raises(InvalidInputError, match=r"problem must have 2 user types, .*, got \(3, 4\)"):
         write_sample_log(large, tmp_path, n_rows=10, seed=0)
     with pytest.raises(InvalidInputError, match="n_rows must be a whole number of at least 1, got 0"):

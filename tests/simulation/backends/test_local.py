@@ -1,4 +1,4 @@
-"""Replications in threads and processes of this machine: the same results, and nothing left behind."""
+"""Replications in threads and processes of this machine give the same results and leave nothing behind."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, Policy, UCBRank, custom, kdd2012, simulate
-from banditrank.simulation.backends import interpreted
+from banditrank import InvalidInputError, Policy, UCBRank, Utility, kdd2012, simulate
+from banditrank.simulation.backends import local
 
 
 def make_policy(fails_at: int | None = None, baggage: object = None) -> Policy:
-    """Return a policy in plain Python, of a class that other processes can be sent but not import."""
+    """Return a policy in plain Python, of a class that is picklable but not importable."""
 
     class MostClicked(Policy):
         name = "most-clicked"
@@ -35,17 +35,17 @@ def make_policy(fails_at: int | None = None, baggage: object = None) -> Policy:
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """Let processes seem sooner at once; return the numbers that they get."""
+    """Make processes look faster at once; return the indices that they run."""
     given: list[tuple[int, ...]] = []
-    in_processes = interpreted._in_processes
+    in_processes = local._run_in_processes
 
-    def noted(experiment, numbers, workers):  # noqa: ANN001, ANN202
-        given.append(tuple(numbers))
-        return in_processes(experiment, numbers, workers)
+    def recorded(experiment, indices, workers):  # noqa: ANN001, ANN202
+        given.append(tuple(indices))
+        return in_processes(experiment, indices, workers)
 
-    monkeypatch.setattr(interpreted, "_in_processes", noted)
-    monkeypatch.setattr(interpreted, "PATIENCE", 0.0)
-    monkeypatch.setattr(interpreted, "START_UP", -1e9)
+    monkeypatch.setattr(local, "_run_in_processes", recorded)
+    monkeypatch.setattr(local, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(local, "PROCESS_START_SECONDS", -1e9)
     return given
 
 
@@ -72,7 +72,7 @@ def test_processes_give_the_same_results(processes: list) -> None:
 
 
 def test_what_is_soon_finished_stays_here(processes: list, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreted, "START_UP", 1e9)
+    monkeypatch.setattr(local, "PROCESS_START_SECONDS", 1e9)
     simulate(make_policy(), kdd2012(), 2000, 2, 3, workers=2)
     assert processes == []
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_sent_is_played_here(
         module, kind = ModuleType("distant"), type(policy)
         module.MostClicked, kind.__module__, kind.__qualname__ = kind, "distant", "MostClicked"
         monkeypatch.setitem(sys.modules, "distant", module)
-    assert simulate(policy, kdd2012(), 2000, 3, 3, workers=2, progress=note).complete
+    assert simulate(policy, kdd2012(), 2000, 3, 3, workers=2, progress=note).is_complete
     assert processes == [(0, 1, 2)]
     assert made == [3 * 2000]
 
@@ -103,7 +103,9 @@ def test_what_fails_in_a_thread_stops_the_others() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    policy = UCBRank(0.5, treatment="equal", utility=custom(failing, shape="non-concave"))
+    policy = UCBRank(
+        coefficient=0.5, treatment="equal", utility=Utility.from_function(failing, shape="non-concave")
+    )
     made, note = counter()
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
         simulate(policy, kdd2012(), 100_000_000, 4, 5, workers=2, progress=note)
@@ -121,9 +123,11 @@ def test_an_interruption_stops_everything_and_keeps_what_is_finished(workers: in
         if before < 400_000 <= played[0]:
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = simulate(UCBRank(0.25), kdd2012(), 100_000, 100_000, 5, workers=workers, progress=note)
+    result = simulate(
+        UCBRank(coefficient=0.25), kdd2012(), 100_000, 100_000, 5, workers=workers, progress=note
+    )
     at_the_end = played[0]
     assert 1 <= len(result.replications) < 100_000
-    whole = simulate(UCBRank(0.25), kdd2012(), 100_000, int(result.replications.max()) + 1, 5)
+    whole = simulate(UCBRank(coefficient=0.25), kdd2012(), 100_000, int(result.replications.max()) + 1, 5)
     assert np.array_equal(result.regret, whole.regret[result.replications])
     assert played[0] == at_the_end, "nothing may go on"

@@ -69,7 +69,7 @@ def make_policy(directory: Path, victim: str) -> Policy:
                 wait_for(lambda: list(directory.glob(f"{victim}-*")), "nothing began on the other machine")
             return super().new_scratch()
 
-    return Watched(0.25)
+    return Watched(coefficient=0.25)
 
 
 def test_a_machine_that_is_lost_loses_nothing(
@@ -96,8 +96,8 @@ def test_a_machine_that_is_lost_loses_nothing(
     assert begun.count(survivor.node_id) == 8
     assert finished == [5000] * 8
 
-    assert there.complete
-    here = simulate(UCBRank(0.25), **settings)
+    assert there.is_complete
+    here = simulate(UCBRank(coefficient=0.25), **settings)
     assert here.replications.tolist() == there.replications.tolist()
     for field in ("regret", "optimal_rate", "initial_rounds"):
         assert np.array_equal(getattr(here, field), getattr(there, field)), field

@@ -1,4 +1,4 @@
-"""How Ray is asked for on the command line: one line when it is not to be had, and Ctrl-C when it is."""
+"""Ray on the command line: one-line errors where it is missing, and Ctrl-C."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal
+from helpers.command_line import check_refusal
 
 from banditrank.simulation.backends import ray_connection
 
@@ -20,7 +20,7 @@ def test_without_ray_it_is_said_how_to_get_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
-    message = r"^banditrank: the backend ray needs Ray: pip install banditrank\[ray\]\n$"
+    message = r"^banditrank: the ray backend needs ray: pip install 'banditrank\[ray\]'\n$"
     check_refusal(capsys, ["simulate", "--backend", "ray", "--save", "runs"], message)
 
 
@@ -33,7 +33,7 @@ def test_without_ray_it_is_said_how_to_get_it(
     ],
 )
 @pytest.mark.parametrize("command", ["simulate", "reproduce"])
-def test_an_address_where_nobody_is_is_refused(
+def test_an_address_where_nothing_listens_is_refused(
     capsys: pytest.CaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -47,13 +47,13 @@ def test_an_address_where_nobody_is_is_refused(
     check_refusal(capsys, [command, "--backend", "ray", "--address", address, target, "runs"], message)
 
 
-def test_an_address_where_somebody_else_is_is_refused(
+def test_an_address_of_another_server_is_refused(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ray_connection, "PATIENCE", 2.0)
-    with socket.create_server(("127.0.0.1", 0)) as somebody:
-        address = f"127.0.0.1:{somebody.getsockname()[1]}"
+    monkeypatch.setattr(ray_connection, "CONNECT_TIMEOUT_SECONDS", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", address)
         message = rf"\(no answer within 2 seconds\), got '{address}'"
         check_refusal(capsys, ["simulate", "--backend", "ray", "--save", "runs"], message)
@@ -62,7 +62,7 @@ def test_an_address_where_somebody_else_is_is_refused(
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     """A real program with all that it has started, interrupted as a terminal does once something is saved."""
     program = (
-        "import banditrank.simulation.ledger as ledger; ledger.SAVE_EVERY = 0.0\n"
+        "import banditrank.simulation.result_store as store; store.SAVE_INTERVAL_SECONDS = 0.0\n"
         "from banditrank.cli.main import main; main()"
     )
     settings = ["--policy", "ucb-rank", "--horizon", "3000000", "--replications", "5000"]

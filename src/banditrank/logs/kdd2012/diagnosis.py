@@ -1,4 +1,4 @@
-"""What was found in the files and what was made of it, for people and for programs."""
+"""Diagnosis of an extraction: both estimates, and what a reader of them should know."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,11 +16,11 @@ class Diagnosis:
     Attributes
     ----------
     extraction
-        What the files hold.
+        Counts of the two files.
     paper, likelihood
-        The problems that the two estimators make of it.
+        Problems estimated by the two estimators.
     empty_cells
-        User type, item and position (the file's number) of each cell without an impression.
+        User type, item and position (as numbered in the file) of each cell without an impression.
     """
 
     extraction: Extraction
@@ -29,7 +29,7 @@ class Diagnosis:
     empty_cells: tuple[tuple[str, str, int], ...]
 
     def notes(self) -> list[str]:
-        """Return a sentence for everything that a reader of the estimates should know.
+        """Return one line for each empty cell, exclusion, clipped mean and anomaly.
 
         Examples
         --------
@@ -44,27 +44,27 @@ class Diagnosis:
         """
         cells = [f"{who} {what} at position {where}" for who, what, where in self.empty_cells]
         notes = [f"empty cells: {'; '.join(cells)}" if cells else "every cell has displays"]
-        if self.paper.left_out:
-            pairs = "; ".join(f"{who} {what}" for who, what in self.paper.left_out)
+        if self.paper.excluded:
+            pairs = "; ".join(f"{who} {what}" for who, what in self.paper.excluded)
             notes.append(
-                f"left out of the paper's position preferences, for an empty cell or no click: {pairs}"
+                f"excluded from the paper's position preferences (an empty cell or no click): {pairs}"
             )
         for made in (self.paper, self.likelihood):
             if made.clipped:
                 means = "; ".join(f"{who} {what} {mean:.4g}" for who, what, mean in made.clipped)
                 notes.append(f"means above 1, set to 1 ({made.estimator}): {means}")
-        notes += [f"{what}: {count:,}" for what, count in self.extraction.oddities.items() if count]
+        notes += [f"{what}: {count:,}" for what, count in self.extraction.anomalies.items() if count]
         return notes
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return the diagnosis as plain values, for JSON."""
         found = self.extraction
         return {
             "ads": list(found.ads),
             "positions": list(found.positions),
             "counts": found.counts.to_dict(),
             "rows": [asdict(group) for group in (*found.row_groups, found.total)],
-            "oddities": dict(found.oddities),
+            "anomalies": dict(found.anomalies),
             "ads_found": found.n_ads_found,
             "profiles_found": found.n_profiles,
             "empty_cells": [list(cell) for cell in self.empty_cells],
@@ -72,7 +72,7 @@ class Diagnosis:
                 made.estimator: {
                     **made.problem.to_dict(),
                     "clipped": [list(each) for each in made.clipped],
-                    "left_out": [list(each) for each in made.left_out],
+                    "excluded": [list(each) for each in made.excluded],
                 }
                 for made in (self.paper, self.likelihood)
             },
@@ -80,7 +80,13 @@ class Diagnosis:
 
 
 def diagnose(extraction: Extraction) -> Diagnosis:
-    """Estimate by both estimators and look for empty cells."""
+    """Estimate by both estimators, and find empty cells.
+
+    Raises
+    ------
+    InvalidInputError
+        If a user type has no impressions.
+    """
     empty = np.argwhere(extraction.counts.displays == 0)  # (N, M, K)
     return Diagnosis(
         extraction,

@@ -1,27 +1,27 @@
-"""From an extraction to a problem, by either estimator."""
+"""A problem estimated from an extraction, by either estimator."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.estimates import Estimates, estimate
-from banditrank.estimators.likelihood import likelihood_estimate
 from banditrank.logs.kdd2012.extraction import USER_TYPES, Extraction
 from banditrank.model.problem import Problem
-from banditrank.statistics.counts import Counts
 
 ESTIMATORS: dict[str, Callable[[Counts], Estimates]] = {
     "paper": estimate,
-    "likelihood": likelihood_estimate,
+    "likelihood": partial(estimate, method="likelihood"),
 }
-"""The paper's Algorithm 1 with μ̂ = S / N, and the likelihood's."""
+"""Estimators by name: the paper's Algorithm 1 with μ̂ = S / N, and maximum likelihood."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimatedProblem:
-    """A problem, and what had to be done to make it one.
+    """An estimated problem, with what was clipped and excluded.
 
     Attributes
     ----------
@@ -30,16 +30,16 @@ class EstimatedProblem:
     problem
         User types male and female, an item for each ad.
     clipped
-        User type, item and estimate of each mean that was above 1, and is 1 in the problem.
-    left_out
-        User type and item of each ad that says nothing about where users look: with an empty cell or without
-        a click. Always empty for the likelihood's estimator, which uses what there is.
+        User type, item and estimate of each mean above 1; it is 1 in the problem.
+    excluded
+        User type and item of each ad that Algorithm 1 cannot use for position preferences: with an empty
+        cell or without a click. Always empty for maximum likelihood.
     """
 
     estimator: str
     problem: Problem
     clipped: tuple[tuple[str, str, float], ...]
-    left_out: tuple[tuple[str, str], ...]
+    excluded: tuple[tuple[str, str], ...]
 
 
 def estimated_problem(
@@ -50,18 +50,25 @@ def estimated_problem(
     Parameters
     ----------
     extraction
-        What the files hold.
+        Counts of the two files.
     estimator
         ``paper`` or ``likelihood``.
     name
-        What to call the problem.
+        Name of the problem.
+
+    Raises
+    ------
+    InvalidInputError
+        If a user type has no impressions.
+    UnknownNameError
+        If the estimator is not in `ESTIMATORS`.
     """
     if estimator not in ESTIMATORS:
         raise UnknownNameError("estimator", estimator, ESTIMATORS)
     counts = extraction.counts
     for i, user_type in enumerate(USER_TYPES):
         if counts.arrivals[i] == 0:
-            rule = f"must have impressions of the chosen ads and positions before {user_type} users"
+            rule = f"must have impressions of the chosen ads and positions by {user_type} users"
             raise InvalidInputError("training file", rule, 0)
     found = ESTIMATORS[estimator](counts)
     means = found.item_means
@@ -77,5 +84,5 @@ def estimated_problem(
         (USER_TYPES[i], extraction.items[j], float(means[i, j])) for i, j in np.argwhere(means > 1)
     )
     silent = (counts.displays == 0).any(axis=2) | (counts.rewards.sum(axis=2) == 0)  # (N, M)
-    left_out = tuple((USER_TYPES[i], extraction.items[j]) for i, j in np.argwhere(silent))
-    return EstimatedProblem(estimator, problem, clipped, left_out if estimator == "paper" else ())
+    excluded = tuple((USER_TYPES[i], extraction.items[j]) for i, j in np.argwhere(silent))
+    return EstimatedProblem(estimator, problem, clipped, excluded if estimator == "paper" else ())

@@ -1,14 +1,14 @@
-"""From the two files to counts: displays and clicks of a few ads, by gender and position.
+"""Extraction of counts from the two files: displays and clicks of a few ads, by gender and position.
 
-*Which ads.* The `n_ads` with the most impressions at the chosen positions before users of known gender; of
-ads with equally many, the smaller AdID. They come in that order.
+*Ads.* The `n_ads` with the most impressions at the chosen positions by users of known gender, in that order;
+ties go to the smaller AdID.
 
-*Which rows.* A row counts if its position is one of the chosen, its user's gender is 1 or 2, and its ad is
-one of those. Every other row is listed under the first of the `REASONS` that holds, so that the groups add up
-to the whole file.
+*Rows.* A row counts if its position and its ad are among the chosen ones, and its user's gender is 1 or 2.
+Every other row is listed under the first of the `REASONS` that applies, so that the groups add up to the
+whole file.
 
-*Arrivals.* The log holds aggregated impressions, not visits. A type's arrivals are its impressions in the
-counted rows, and its arrival rate is its share of them.
+*Arrivals.* The log holds aggregated impressions, not visits. The arrivals of a user type are its impressions
+in the counted rows; its arrival rate is its share of them.
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.checks import check_whole, check_workers
+from banditrank.checks import check_integer, check_workers
+from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.logs.duckdb_session import OnProgress, QueryError, Session, open_session
+from banditrank.logs.duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
 from banditrank.logs.kdd2012 import queries
-from banditrank.logs.kdd2012.files import LogFile, profile_file, training_file
-from banditrank.logs.kdd2012.malformed_lines import (
+from banditrank.logs.kdd2012.files import (
+    LogFile,
     check_all_was_read,
     contradicting_lines,
     first_malformed_line,
+    profile_file,
+    training_file,
 )
-from banditrank.statistics.counts import Counts
 
 USER_TYPES = ("male", "female")
-BYTES_A_THREAD = 10**6  # a thread with less to read is not worth its start
+MIN_BYTES_PER_THREAD = 10**6  # a thread with less to read costs more than it saves
 KNOWN_POSITIONS = (1, 2, 3)
-MOST_DISPLAYS = 10**15  # what counts can hold: a float counts no further than 9·10¹⁵ by ones
+MAX_DISPLAYS = 10**15  # floats are exact integers up to 9·10¹⁵
 REASONS = (
     "position other than 1, 2, 3",
     "user 0 (unknown)",
@@ -48,7 +50,7 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows of the training file that share a fate: counted, or left out for a reason."""
+    """Rows of the training file that were counted, or excluded for the same reason."""
 
     reason: str
     rows: int
@@ -58,37 +60,37 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extraction:
-    """What the two files hold.
+    """Counts of the two files, and how many rows they come from.
 
     Attributes
     ----------
     counts
         Displays (impressions), clicks and arrivals of the chosen cells, user types male and female.
     ads
-        The AdID of each item, most impressions first.
+        AdID of each item, most impressions first.
     positions
-        The file's number of each position.
+        Number of each position in the file.
     row_groups
         One for each of `REASONS`, in that order; they add up to the training file.
-    oddities
-        How often a code is none of the known ones, and other counts that exclude no row.
+    anomalies
+        Number of unknown codes and other anomalies that exclude no row.
     n_ads_found
-        How many different ads the training file holds.
+        Number of distinct ads in the training file.
     n_profiles
-        How many different users the profile file holds.
+        Number of distinct users in the profile file.
     """
 
     counts: Counts
     ads: tuple[int, ...]
     positions: tuple[int, ...]
     row_groups: tuple[RowGroup, ...]
-    oddities: dict[str, int]
+    anomalies: dict[str, int]
     n_ads_found: int
     n_profiles: int
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The ads' names in a problem: ``ad-`` and the AdID."""
+        """Item names in a problem: ``ad-`` and the AdID."""
         return tuple(f"ad-{ad}" for ad in self.ads)
 
     @property
@@ -114,20 +116,27 @@ def extract(
     threads: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Extraction:
-    """Aggregate the training file in one pass.
+    """Aggregate the training file in one pass, and return the counts.
 
     Parameters
     ----------
     training, profiles
         ``training.txt`` and ``userid_profile.txt``.
     n_ads
-        How many of the most frequent ads to take.
+        Number of ads, the most frequent first.
     positions
-        Which positions to take, of 1, 2 and 3; at most as many as ads.
+        Positions to count, among 1, 2 and 3; at most as many as ads.
     memory_limit, temporary_directory, threads
         See `banditrank.logs.duckdb_session.open_session`. Results do not depend on them.
     on_progress
-        Called with the share of the bytes read so far, a few times a second.
+        Called several times a second with the share of the bytes read so far.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range, a file or a line is malformed, or too few ads are found.
+    BanditRankError
+        If DuckDB is not installed, or reading fails.
 
     Examples
     --------
@@ -147,17 +156,17 @@ def extract(
     size = profile_log.size + training_log.size
     share = profile_log.size / size
     if (threads := check_workers("threads", threads)) is not None:
-        threads = min(threads, 1 + size // BYTES_A_THREAD)
+        threads = min(threads, 1 + size // MIN_BYTES_PER_THREAD)
     chosen = {"positions": list(positions)}
     with open_session(
         memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
     ) as session:
-        _read(session, queries.READ_PROFILES, profile_log, _part(on_progress, 0.0, share))
+        _read(session, queries.READ_PROFILES, profile_log, _between(on_progress, 0.0, share))
         ((n_lines, n_users, odd_genders, odd_ages, contradiction),) = session.run(queries.DESCRIBE_PROFILES)
         check_all_was_read(profile_log, n_lines)
         if contradiction is not None:
             raise contradicting_lines(profile_log, contradiction)
-        _read(session, queries.READ_TRAINING, training_log, _part(on_progress, share, 1.0))
+        _read(session, queries.READ_TRAINING, training_log, _between(on_progress, share, 1.0))
         ((n_rows, n_ads_found, odd_depths, beyond_depth),) = session.run(queries.DESCRIBE_TRAINING)
         check_all_was_read(training_log, n_rows)
         session.run(queries.CHOOSE_ADS, {**chosen, "n_ads": n_ads})
@@ -175,7 +184,7 @@ def extract(
         ads=tuple(ads),
         positions=tuple(positions),
         row_groups=_row_groups(groups),
-        oddities={
+        anomalies={
             "training rows with a depth other than 1, 2, 3": odd_depths,
             "training rows with a position beyond the depth": beyond_depth,
             "profiles with a gender other than 0, 1, 2": odd_genders,
@@ -188,8 +197,8 @@ def extract(
 
 
 def _check_choice(n_ads: int, positions: Sequence[int]) -> int:
-    """Return the number of ads, or raise an error if it or the positions cannot be."""
-    n_ads = check_whole("n_ads", n_ads, 1)
+    """Return the number of ads, or raise if it or the positions are out of range."""
+    n_ads = check_integer("n_ads", n_ads, 1)
     if not positions or len(set(positions)) < len(positions) or not set(positions) <= set(KNOWN_POSITIONS):
         raise InvalidInputError("positions", "must be different ones of 1, 2 and 3", positions)
     if len(positions) > n_ads:
@@ -197,15 +206,15 @@ def _check_choice(n_ads: int, positions: Sequence[int]) -> int:
     return n_ads
 
 
-def _part(on_progress: OnProgress | None, begin: float, end: float) -> OnProgress | None:
-    """Return a callback for the part of the work between two shares of it."""
+def _between(on_progress: OnProgress | None, begin: float, end: float) -> OnProgress | None:
+    """Return a callback that maps progress from 0 to 1 onto an interval of the whole."""
     if on_progress is None:
         return None
     return lambda done: on_progress(begin + (end - begin) * done)
 
 
-def _read(session: Session, query: str, file: LogFile, on_progress: OnProgress | None) -> None:
-    """Run a query over a file; if it meets a malformed line, say which."""
+def _read(session: DuckDBSession, query: str, file: LogFile, on_progress: OnProgress | None) -> None:
+    """Run a query over a file; raise the error of the first malformed line if it fails."""
     try:
         session.run(query, {"path": session.path_for_reading(file.path)}, on_progress)
     except QueryError as failure:
@@ -217,29 +226,29 @@ def _read(session: Session, query: str, file: LogFile, on_progress: OnProgress |
 def _counts(cells: list[tuple[Any, ...]], ads: Sequence[int], positions: Sequence[int]) -> Counts:
     shape = len(USER_TYPES), len(ads), len(positions)
     displays, clicks = np.zeros(shape), np.zeros(shape)
-    item, place = ({value: index for index, value in enumerate(values)} for values in (ads, positions))
-    for person, ad, position, impressions, clicked in cells:
-        cell = person - queries.PERSONS["male"], item[ad], place[position]
+    item, slot = ({value: index for index, value in enumerate(values)} for values in (ads, positions))
+    for user, ad, position, impressions, clicked in cells:
+        cell = user - queries.USER_CODES["male"], item[ad], slot[position]
         displays[cell], clicks[cell] = impressions, clicked
-    if displays.sum() > MOST_DISPLAYS:
-        rule = f"must have at most {MOST_DISPLAYS:,} impressions of the chosen ads and positions"
+    if displays.sum() > MAX_DISPLAYS:
+        rule = f"must have at most {MAX_DISPLAYS:,} impressions of the chosen ads and positions"
         raise InvalidInputError("training file", rule, int(displays.sum()))
     return Counts.from_arrays(displays, clicks, displays.sum(axis=(1, 2)))
 
 
 def _row_groups(groups: list[tuple[Any, ...]]) -> tuple[RowGroup, ...]:
     sums = {reason: [0, 0, 0] for reason in REASONS}
-    for position, person, at_chosen_position, of_chosen_ad, *amounts in groups:
-        holds = (
+    for position, user, at_chosen_position, of_chosen_ad, *amounts in groups:
+        applies = (
             position == 0,
-            person == queries.PERSONS["user 0"],
-            person == queries.PERSONS["no profile"],
-            person == queries.PERSONS["gender 0"],
-            person == queries.PERSONS["gender other than 0, 1, 2"],
+            user == queries.USER_CODES["user 0"],
+            user == queries.USER_CODES["no profile"],
+            user == queries.USER_CODES["gender 0"],
+            user == queries.USER_CODES["gender other than 0, 1, 2"],
             not at_chosen_position,
             not of_chosen_ad,
             True,
         )
-        reason = REASONS[holds.index(True)]
+        reason = REASONS[applies.index(True)]
         sums[reason] = [before + amount for before, amount in zip(sums[reason], amounts, strict=True)]
     return tuple(RowGroup(reason, *map(int, amounts)) for reason, amounts in sums.items())

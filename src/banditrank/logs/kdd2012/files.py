@@ -1,15 +1,24 @@
-"""The two files of KDD Cup 2012 track 2: where they are, their columns, and what makes a line.
+"""The two files of KDD Cup 2012 track 2: their columns, their format, and validation line by line.
 
-Both are text without a header, with a tab between columns and a newline after each line. Every column of both
-holds whole numbers of up to 64 bits; Impression, one of up to `MOST_IMPRESSIONS`.
+Both files are text without a header, with a tab between columns and a newline after each line. Every column
+holds integers of up to 64 bits; Impression is at most `MAX_IMPRESSIONS`.
+
+The queries validate every line that DuckDB passes to them, but cannot tell a line's number, because DuckDB
+reads a file in several chunks at a time. Only when a query fails is the file read again, line by line, at
+about a million lines a second.
+
+DuckDB does not pass every line on unchanged: it silently drops a last line of several buffers (32 MB each),
+and a `SEPARATOR` at the end of a line. `check_all_was_read` counts newlines and searches for that byte, which
+takes seconds for a gigabyte.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from banditrank.errors import InvalidInputError
+from banditrank.errors import BanditRankError, InvalidInputError
 
 TRAINING_COLUMNS = (
     "Click",
@@ -26,10 +35,15 @@ TRAINING_COLUMNS = (
     "UserID",
 )
 PROFILE_COLUMNS = ("UserID", "Gender", "Age")
-MOST_IMPRESSIONS = 10**9  # of a line: four times those of all the contest's lines together
 
-_LARGEST = 2**64 - 1
-_LONGEST_LINE = 1024  # twelve numbers of 20 digits take 252 bytes; more than this is no line at all
+MAX_IMPRESSIONS = 10**9
+"""Maximum Impression of a line: four times the total of the contest's file."""
+
+SEPARATOR = b"\x01"
+"""Column delimiter passed to DuckDB, so that it reads a whole line as one column. No line may contain it."""
+
+_MAX_UINT64 = 2**64 - 1
+_MAX_LINE_BYTES = 1024  # twelve numbers of 20 digits take 252 bytes
 _NOT_PLAIN_TEXT = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",
@@ -43,6 +57,11 @@ _NOT_PLAIN_TEXT = {
     b"\xef\xbb\xbf": "text with a byte order mark",
 }
 
+# Fast path for nearly all lines. Most values of DisplayURL are hashes of 19 or 20 digits.
+_NUMBER = rb"(?:[0-9]{1,19}+(?![0-9])|1[0-7][0-9]{18})"
+_USUAL_TRAINING_LINE = re.compile(rb"[01]\t[1-9][0-9]{0,8}+" + (rb"\t" + _NUMBER) * 10)
+_USUAL_PROFILE_LINE = re.compile(rb"\t".join([_NUMBER] * 3))
+
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
@@ -51,11 +70,11 @@ class LogFile:
     Parameters
     ----------
     path
-        Where it is.
+        Path of the file.
     role
-        What it is called in messages: ``training file``.
+        Name of the file in error messages: ``training file``.
     columns
-        The columns' names.
+        Names of the columns.
     """
 
     path: Path
@@ -64,19 +83,22 @@ class LogFile:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self.path.stat().st_size
 
     def check(self) -> None:
-        """Raise an error if the file cannot be what it should be: missing, empty, packed, another, cut off.
+        """Check the beginning and the end of the file, without reading the rest.
 
-        Looks only at the file's two ends, and so takes no time before the work begins.
+        Raises
+        ------
+        InvalidInputError
+            If the file is missing, empty, compressed, truncated, or its first line is malformed.
         """
         try:
             if self.path.exists() and not self.path.is_file():
                 raise InvalidInputError(self.role, "must be a file", str(self.path))
             with self.path.open("rb") as file:
-                self._check_begin(file.read(_LONGEST_LINE))
+                self._check_begin(file.read(_MAX_LINE_BYTES))
                 self._check_end(file)
         except OSError as error:
             raise InvalidInputError.from_os(self.role, "must be readable", self.path, error) from None
@@ -87,30 +109,30 @@ class LogFile:
         for magic, kind in _NOT_PLAIN_TEXT.items():
             if begin.startswith(magic):
                 raise InvalidInputError(self.role, f"must be plain text, not {kind}", str(self.path))
-        if problem := self.line_error(1, begin.split(b"\n")[0]):
-            raise problem
+        if error := self.line_error(1, begin.split(b"\n")[0]):
+            raise error
 
     def _check_end(self, file: BinaryIO) -> None:
-        """Refuse a last line without its newline: it may end in the middle of a number."""
+        """Raise if the last line has no newline: it may end in the middle of a number."""
         file.seek(-1, 2)
         if file.read(1) == b"\n":
             return
         file.seek(0)
-        number = 1 + sum(chunk.count(b"\n") for chunk in chunks(file))
-        file.seek(max(0, file.tell() - _LONGEST_LINE))
-        place = f"{self.path.name} line {number:,}"
+        line_number = 1 + sum(chunk.count(b"\n") for chunk in _chunks(file))
+        file.seek(max(0, file.tell() - _MAX_LINE_BYTES))
+        place = f"{self.path.name} line {line_number:,}"
         rule = "must end with a newline (the file looks cut off)"
         raise InvalidInputError(place, rule, _text(file.read().split(b"\n")[-1]))
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines without their newlines; of an endless one, pieces."""
+        """Yield the lines without their newlines; a line that is too long is yielded in chunks."""
         with self.path.open("rb") as file:
-            while line := file.readline(_LONGEST_LINE):
+            while line := file.readline(_MAX_LINE_BYTES):
                 yield line.removesuffix(b"\n")
 
-    def line_error(self, number: int, line: bytes) -> InvalidInputError | None:
-        """Return what is wrong with a line, if anything is."""
-        place = f"{self.path.name} line {number:,}"
+    def line_error(self, line_number: int, line: bytes) -> InvalidInputError | None:
+        """Return the error for a malformed line, None for a valid one."""
+        place = f"{self.path.name} line {line_number:,}"
         if line.endswith(b"\r"):
             rule = "must end with a newline alone, not with a carriage return before it (CRLF)"
             return InvalidInputError(place, rule, _text(line[-20:]))
@@ -119,13 +141,13 @@ class LogFile:
             rule = f"must have {len(self.columns)} columns with tabs between them"
             return InvalidInputError(place, rule, len(fields) if line else 0)
         for name, field in zip(self.columns, fields, strict=True):
-            if not (field.isdigit() and len(field) <= 20 and int(field) <= _LARGEST):
+            if not (field.isdigit() and len(field) <= 20 and int(field) <= _MAX_UINT64):
                 rule = "must be a whole number from 0 to 2^64 − 1"
                 return InvalidInputError(f"{place}: {name}", rule, _text(field))
         if self.columns == TRAINING_COLUMNS:
             click, impression = int(fields[0]), int(fields[1])
-            if not 1 <= impression <= MOST_IMPRESSIONS:
-                rule = f"must be from 1 to {MOST_IMPRESSIONS:,}"
+            if not 1 <= impression <= MAX_IMPRESSIONS:
+                rule = f"must be from 1 to {MAX_IMPRESSIONS:,}"
                 return InvalidInputError(f"{place}: Impression", rule, impression)
             if click > impression:
                 rule = f"must be at most the line's Impression, {impression}"
@@ -147,12 +169,66 @@ def training_file(path: str | Path) -> LogFile:
 
 
 def profile_file(path: str | Path) -> LogFile:
-    """Return the profile file: each user's gender and age."""
+    """Return the profile file: gender and age of each user."""
     return LogFile(Path(path), "profile file", PROFILE_COLUMNS)
 
 
-def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """Return the rest of a file in pieces of a megabyte."""
+def check_all_was_read(file: LogFile, n_lines: int) -> None:
+    """Check that a query read every line of a file unchanged.
+
+    Parameters
+    ----------
+    file
+        The file.
+    n_lines
+        Number of lines that the query read.
+
+    Raises
+    ------
+    InvalidInputError
+        If a line is malformed.
+    BanditRankError
+        If DuckDB dropped or changed a line that is not malformed.
+    """
+    count, has_separator = 0, False
+    with file.path.open("rb") as content:
+        for chunk in _chunks(content):
+            count += chunk.count(b"\n")
+            has_separator = has_separator or SEPARATOR in chunk
+    if count != n_lines or has_separator:
+        failure = BanditRankError(
+            f"reading {file.path.name} failed: of {count:,} lines {n_lines:,} were read"
+        )
+        raise first_malformed_line(file) or failure
+
+
+def first_malformed_line(file: LogFile) -> InvalidInputError | None:
+    """Return the error for the first malformed line, None if every line is valid."""
+    usual = _USUAL_TRAINING_LINE if file.columns == TRAINING_COLUMNS else _USUAL_PROFILE_LINE
+    for line_number, line in enumerate(file.lines(), start=1):
+        if usual.fullmatch(line) is None and (error := file.line_error(line_number, line)):
+            return error
+    return None
+
+
+def contradicting_lines(profiles: LogFile, user: int) -> InvalidInputError:
+    """Return the error for a user whose lines in the profile file have different genders."""
+    first: tuple[int, int] | None = None
+    for line_number, line in enumerate(profiles.lines(), start=1):
+        identifier, gender, _ = line.split(b"\t")
+        if int(identifier) != user:
+            continue
+        if first is None:
+            first = line_number, int(gender)
+        elif int(gender) != first[1]:
+            place = f"{profiles.path.name} line {line_number:,}: Gender"
+            rule = f"must be that of user {user} in line {first[0]:,}, which is {first[1]}"
+            return InvalidInputError(place, rule, int(gender))
+    return InvalidInputError(profiles.role, "must not change while it is read", str(profiles.path))
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    """Return the rest of a file in chunks of a mebibyte."""
     return iter(lambda: file.read(1 << 20), b"")
 
 

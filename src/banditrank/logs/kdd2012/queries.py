@@ -1,15 +1,15 @@
-"""The queries: each goes over its file once, by whole lines, and aggregates while it streams past.
+"""SQL queries: each streams its file once, by whole lines, and aggregates.
 
-A line is read as one text and held against a pattern before it is split. DuckDB's own reader of columns is
-not strict enough: it would round 1.5, read 1e3 and 0x10, skip blank lines, and ignore a tab at a line's end.
+A line is read as one string and matched against a pattern before it is split. DuckDB's CSV reader is not
+strict enough: it rounds 1.5, accepts 1e3 and 0x10, skips blank lines, and ignores a tab at the end of a line.
 A line that does not match calls ``error``, which stops the query at once.
 """
 
 from typing import Final
 
-from banditrank.logs.kdd2012.files import MOST_IMPRESSIONS
+from banditrank.logs.kdd2012.files import MAX_IMPRESSIONS, SEPARATOR
 
-PERSONS: Final = {
+USER_CODES: Final = {
     "gender 0": 0,
     "male": 1,
     "female": 2,
@@ -17,10 +17,7 @@ PERSONS: Final = {
     "user 0": 4,
     "no profile": 5,
 }
-"""How the query codes who saw a row's ad; 0 to 2 are the file's own codes of a gender."""
-
-SEPARATOR: Final = b"\x01"
-"""The byte that DuckDB takes for the end of a column, so that a line is one: no line may hold it."""
+"""Codes of the user of a row in the queries; 0 to 2 are the gender codes of the profile file."""
 
 _READER: Final = f"""read_csv($path, columns = {{'line': 'VARCHAR'}}, delim = chr({SEPARATOR[0]}),
     header = false, quote = '', escape = '', auto_detect = false, compression = 'none')"""
@@ -40,7 +37,7 @@ FROM (
     FROM {_READER}
 )
 GROUP BY ALL
-"""  # noqa: S608 - nothing but constants is put in
+"""  # noqa: S608 - interpolates constants only
 
 DESCRIBE_PROFILES: Final = """
 SELECT
@@ -63,7 +60,7 @@ SELECT
 FROM (
     SELECT
         fields[1]::UBIGINT AS click,
-        CASE WHEN fields[2]::UBIGINT BETWEEN greatest(1, fields[1]::UBIGINT) AND {MOST_IMPRESSIONS}
+        CASE WHEN fields[2]::UBIGINT BETWEEN greatest(1, fields[1]::UBIGINT) AND {MAX_IMPRESSIONS}
         THEN fields[2]::UBIGINT ELSE error(fields[2]) END AS impression,
         fields[4]::UBIGINT AS ad,
         fields[6]::UBIGINT AS depth,
@@ -78,7 +75,7 @@ FROM (
 )
 LEFT JOIN (SELECT user_id, gender FROM profile) USING (user_id)
 GROUP BY ALL
-"""  # noqa: S608 - nothing but constants is put in
+"""  # noqa: S608 - interpolates constants only
 
 CHOOSE_ADS: Final = """
 CREATE TEMP TABLE chosen AS

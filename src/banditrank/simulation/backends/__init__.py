@@ -1,1 +1,1 @@
-"""Where replications run: on this machine, or on a cluster."""
+"""Backends: where replications run, on this machine or on a cluster."""

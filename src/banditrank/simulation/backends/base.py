@@ -1,4 +1,4 @@
-"""What runs replications: the contract that this machine and a cluster both keep."""
+"""The interface of backends, which run replications on this machine or on a cluster."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
@@ -12,37 +12,38 @@ from banditrank.simulation.replication import Experiment, Replication
 class Backend(ABC):
     """Runs replications of an experiment.
 
-    Whoever implements it guarantees:
+    An implementation guarantees:
 
-    * A replication depends on the experiment and its number only, as `banditrank.simulation.run.replicate`
-      makes it: neither on where it ran, nor on which ran beside it, nor on how often it was begun.
-    * What was lost, with a process or a machine, is run again. Each number is yielded once.
-    * When the iterator is closed, or anything is raised in it, Ctrl-C included, what is running is stopped
-      before control returns. Replications that were yielded by then are complete.
-    * What it started it stops, and it leaves everything else as it found it.
+    * A replication depends only on the experiment and its index, as `banditrank.simulation.run.replicate`
+      computes it: not on where it ran, on concurrent replications, or on retries.
+    * A replication that is lost with a process or a machine is run again. Each index is yielded once.
+    * When the generator is closed, or an exception is raised in it, including `KeyboardInterrupt`, running
+      replications are stopped before control returns. Replications yielded by then are complete.
+    * It stops what it started, and leaves everything else unchanged.
 
-    It may be opened for several calls, as a context manager. Otherwise each call opens and closes it.
+    A backend may be opened for several calls, as a context manager. Otherwise each call opens and closes it.
     """
 
     @abstractmethod
-    def run(self, experiment: Experiment, numbers: Sequence[int], advance: Advance) -> Generator[Replication]:
-        """Yield the replications with these numbers as they finish.
+    def run(self, experiment: Experiment, indices: Sequence[int], advance: Advance) -> Generator[Replication]:
+        """Yield the replications with these indices as they finish.
 
         Parameters
         ----------
         experiment
-            Of what.
-        numbers
-            Which; none twice.
+            What to replicate.
+        indices
+            Indices of the replications to run, without duplicates.
         advance
-            Called with the number of rounds just played, by any thread, until each round was reported once.
+            Progress callback, called from any thread with the number of rounds just run. Each round is
+            reported once.
         """
 
-    def open(self) -> None:  # noqa: B027 - nothing to do for most
-        """Connect to what runs replications, or raise an error in one line."""
+    def open(self) -> None:  # noqa: B027 - optional
+        """Connect to the resources that run replications; do nothing if already open."""
 
-    def close(self) -> None:  # noqa: B027 - as above
-        """Leave it. Nothing happens if it is not open."""
+    def close(self) -> None:  # noqa: B027 - optional
+        """Release the resources; do nothing if not open."""
 
     def __enter__(self) -> Self:
         self.open()

@@ -11,7 +11,7 @@ from banditrank.simulation.backends.local import LocalBackend
 BackendName: TypeAlias = Literal["joblib", "ray"]
 
 
-def find_backend(
+def make_backend(
     backend: BackendName | Backend = "joblib", *, workers: int | None = None, address: str | None = None
 ) -> Backend:
     """Return a backend by name.
@@ -19,24 +19,31 @@ def find_backend(
     Parameters
     ----------
     backend
-        ``joblib`` for this machine, ``ray`` for a cluster, or a backend, which is returned as it is.
+        ``joblib`` for this machine, ``ray`` for a cluster, or a `Backend`, which is returned unchanged.
     workers
-        How many replications run at once; as many as there are processors when left out.
+        Maximum number of concurrent replications; the number of processors by default.
     address
-        Of the Ray cluster: see `banditrank.simulation.backends.ray_cluster.RayBackend`.
+        Address of the Ray cluster: see `banditrank.simulation.backends.ray_cluster.RayBackend`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no backend of that name.
+    InvalidInputError
+        If an option does not apply to the backend, or is out of range.
 
     Examples
     --------
-    >>> find_backend("joblib", workers=3).workers
+    >>> make_backend("joblib", workers=3).workers
     3
-    >>> find_backend("spark")
+    >>> make_backend("spark")
     Traceback (most recent call last):
     banditrank.errors.UnknownNameError: backend must be one of joblib, ray, got 'spark'
     """
     if isinstance(backend, Backend):
         for field, value in (("workers", workers), ("address", address)):
             if value is not None:
-                raise InvalidInputError(field, "must be left out where the backend is no name", value)
+                raise InvalidInputError(field, "must be left out if backend is a Backend", value)
         return backend
     if backend == "ray":
         from banditrank.simulation.backends.ray_cluster import RayBackend  # noqa: PLC0415 - an optional dependency
@@ -50,13 +57,16 @@ def find_backend(
 
 
 @contextmanager
-def opened_backend(
+def open_backend(
     backend: BackendName | Backend, *, workers: int | None = None, address: str | None = None
 ) -> Iterator[Backend]:
-    """Give what `find_backend` returns, open. A backend that is given is its owner's to open and close."""
-    found = find_backend(backend, workers=workers, address=address)
-    if found is backend:
-        yield found
+    """Yield the backend that `make_backend` returns, open.
+
+    A backend that is passed as an object is opened and closed by its owner.
+    """
+    made = make_backend(backend, workers=workers, address=address)
+    if made is backend:
+        yield made
     else:
-        with found:
-            yield found
+        with made:
+            yield made

@@ -1,4 +1,4 @@
-"""How a Ray cluster is joined, or started on this machine, and left as it was found."""
+"""Connections to a Ray cluster: join one, or start Ray on this machine, and undo it at the end."""
 
 import logging
 import os
@@ -15,38 +15,46 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from banditrank.errors import BanditRankError, InvalidInputError, with_its_kind
-from banditrank.simulation.backends.local import processors
+from banditrank.errors import BanditRankError, InvalidInputError, describe_error
+from banditrank.extras import requires
+from banditrank.simulation.backends.local import available_cpus
 
 LOOPBACK = "127.0.0.1"
-PATIENCE = 20.0  # seconds within which a cluster must answer
-OBJECT_STORE = 100 * 2**20  # bytes: experiments and their results are small
-RULE = "must be that of a Ray cluster: host:port, or auto"
+CONNECT_TIMEOUT_SECONDS = 20.0
+OBJECT_STORE_BYTES = 100 * 2**20  # experiments and results are small
+_RULE = "must be that of a Ray cluster: host:port, or auto"
 
-# Asks a cluster for the addresses of its nodes. Where there is none, Ray asks again for minutes and does not
-# listen to Ctrl-C, so a process of its own asks, which can be ended.
-_QUESTION = """
+# Prints the addresses of a cluster's nodes. Where there is no cluster, Ray retries for minutes and ignores
+# Ctrl-C: a process of its own can be terminated.
+_LIST_NODES = """
 import sys
 from ray._private.services import canonicalize_bootstrap_address_or_die
 from ray._raylet import GcsClient
 client = GcsClient(address=canonicalize_bootstrap_address_or_die(sys.argv[1]))
 print(*{node.node_manager_address for node in client.get_all_node_info().values()})
 """
-_ONE_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # lets Ray take 127.0.0.1 for what it is
+_LOOPBACK_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # Ray keeps 127.0.0.1 as it is
 
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Give the ``ray`` module, connected.
+    """Connect to Ray, and yield the ``ray`` module.
 
-    A connection that this program has already is used, and left. Otherwise a cluster is joined, or Ray is
-    started on the loopback address of this machine, and that is undone at the end.
+    An existing connection of this process is used and kept. Otherwise a cluster is joined, or Ray is started
+    on the loopback address of this machine, and disconnected at the end.
 
     Parameters
     ----------
     address
-        Of the cluster, or ``auto`` for the one that was started on this machine. When left out, what
-        ``RAY_ADDRESS`` says; if it says nothing, Ray is started.
+        Address of the cluster, or ``auto`` for the one that was started on this machine. By default
+        ``RAY_ADDRESS``; if it is not set, Ray is started.
+
+    Raises
+    ------
+    InvalidInputError
+        If no cluster answers at the address, or this process is connected to another one.
+    BanditRankError
+        If Ray is not installed, or cannot be started.
     """
     ray = _import_ray()
     if ray.is_initialized():
@@ -55,30 +63,28 @@ def connected(address: str | None) -> Iterator[Any]:
             raise InvalidInputError("address", f"must be left out: Ray is connected to {joined}", address)
         yield ray
         return
-    where = address or os.environ.get("RAY_ADDRESS") or "local"
-    with _left_as_found(), _messages_to_log():
+    target = address or os.environ.get("RAY_ADDRESS") or "local"
+    with _restored_settings(), _messages_to_log():
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        with _started(ray) if where == "local" else _joined(ray, where):
+        with _started(ray) if target == "local" else _joined(ray, target):
             yield ray
 
 
 def _import_ray() -> Any:
-    try:
-        return import_module("ray")  # an optional dependency
-    except ImportError:
-        raise BanditRankError("the backend ray needs Ray: pip install banditrank[ray]") from None
+    with requires("ray", "the ray backend"):
+        return import_module("ray")
 
 
 @contextmanager
 def _started(ray: Any) -> Iterator[None]:
-    short = Path("/tmp")  # noqa: S108 - sockets must have short names, which some systems' directories are not
+    short = Path("/tmp")  # noqa: S108 - socket paths must be short
     directory = tempfile.mkdtemp(prefix="banditrank-ray-", dir=short if short.is_dir() else None)
     try:
         with _on_loopback():
             ray.init(
                 address="local",
-                num_cpus=processors(),
-                object_store_memory=OBJECT_STORE,
+                num_cpus=available_cpus(),
+                object_store_memory=OBJECT_STORE_BYTES,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
@@ -88,7 +94,9 @@ def _started(ray: Any) -> Iterator[None]:
     except Exception as error:
         ray.shutdown()
         shutil.rmtree(directory, ignore_errors=True)
-        raise BanditRankError(f"Ray could not be started on this machine ({with_its_kind(error)})") from error
+        raise BanditRankError(
+            f"Ray could not be started on this machine ({describe_error(error)})"
+        ) from error
     try:
         yield
     finally:
@@ -98,62 +106,62 @@ def _started(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def _joined(ray: Any, address: str) -> Iterator[None]:
-    alone = LOOPBACK in _addresses_of_nodes(address)
+    is_on_loopback = LOOPBACK in _node_addresses(address)
     try:
-        with _on_loopback() if alone else nullcontext():
+        with _on_loopback() if is_on_loopback else nullcontext():
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except Exception as error:
         ray.shutdown()
-        raise InvalidInputError("address", f"{RULE} ({with_its_kind(error)})", address) from error
+        raise InvalidInputError("address", f"{_RULE} ({describe_error(error)})", address) from error
     try:
         yield
     finally:
         ray.shutdown()
 
 
-def _addresses_of_nodes(address: str) -> list[str]:
-    """Return where a cluster's machines are, or raise an error if no cluster answers."""
+def _node_addresses(address: str) -> list[str]:
+    """Return the addresses of a cluster's machines, or raise if no cluster answers."""
     if address != "auto":
-        _check_that_somebody_listens(address)
+        _check_port_is_open(address)
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", _QUESTION, address],
-            env={**os.environ, **_ONE_MACHINE},
+            [sys.executable, "-c", _LIST_NODES, address],
+            env={**os.environ, **_LOOPBACK_ENVIRONMENT},
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=CONNECT_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        rule = f"{RULE} (no answer within {PATIENCE:g} seconds)"
+        rule = f"{_RULE} (no answer within {CONNECT_TIMEOUT_SECONDS:g} seconds)"
         raise InvalidInputError("address", rule, address) from None
     if answer.returncode != 0:
         reason = (answer.stderr.strip().splitlines() or ["no answer"])[-1]
-        raise InvalidInputError("address", f"{RULE} ({reason})", address)
+        raise InvalidInputError("address", f"{_RULE} ({reason})", address)
     return answer.stdout.split()
 
 
-def _check_that_somebody_listens(address: str) -> None:
+def _check_port_is_open(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise InvalidInputError("address", RULE, address)
+        raise InvalidInputError("address", _RULE, address)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise InvalidInputError("address", f"{RULE} ({reason})", address) from None
+        raise InvalidInputError("address", f"{_RULE} ({reason})", address) from None
 
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Let Ray take 127.0.0.1 for what it is, while it starts or joins.
+    """Keep Ray on 127.0.0.1 while it starts or joins.
 
-    On Linux it takes it for this machine's address in the network, and would be open to the network.
+    On Linux it replaces the loopback address by the machine's network address, and would listen there.
     """
     constants: Any = import_module("ray._private.ray_constants")
     before = constants.ENABLE_RAY_CLUSTER
     constants.ENABLE_RAY_CLUSTER = False
-    os.environ.update(_ONE_MACHINE)  # for the processes that it starts
+    os.environ.update(_LOOPBACK_ENVIRONMENT)  # for child processes
     try:
         yield
     finally:
@@ -162,15 +170,15 @@ def _on_loopback() -> Iterator[None]:
 
 @contextmanager
 def _messages_to_log() -> Iterator[None]:
-    """Log what Ray says of processes and machines that were lost; it would print it to standard output."""
+    """Log Ray's messages about lost processes and machines, instead of printing them to standard output."""
     worker: Any = import_module("ray._private.worker")
     log = logging.getLogger(__name__)
 
-    def note(message: dict[str, Any], **_: object) -> None:
-        log.info("Ray: %s", " ".join(message["lines"]))
+    def write_log(message: dict[str, Any], **_: object) -> None:
+        log.info("ray message lines=%s", " ".join(message["lines"]))
 
     before = worker.print_to_stdstream
-    worker.print_to_stdstream = note
+    worker.print_to_stdstream = write_log
     try:
         yield
     finally:
@@ -178,24 +186,24 @@ def _messages_to_log() -> Iterator[None]:
 
 
 @contextmanager
-def _left_as_found() -> Iterator[None]:
-    """Undo what Ray does to the program that it is part of."""
-    environment = _environment_of_ray()
+def _restored_settings() -> Iterator[None]:
+    """Restore the environment, log level and signal handler that Ray changes in this process."""
+    environment = _ray_environment()
     logger = logging.getLogger("ray")
     level = logger.level
-    on_termination = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        for name in _environment_of_ray().keys() - environment.keys():
+        for name in _ray_environment().keys() - environment.keys():
             del os.environ[name]
         os.environ.update(environment)
         logger.setLevel(level)
-        if on_termination is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, on_termination)
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
-def _environment_of_ray() -> dict[str, str]:
+def _ray_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()

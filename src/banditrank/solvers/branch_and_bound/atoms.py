@@ -1,8 +1,7 @@
-"""Mixtures of rankings: the relaxation's own solutions, and the weights that make the best of them.
+"""Mixtures of rankings, over which the relaxation maximises the concave objective.
 
-An atom is a ranking that an assignment found. The relaxation maximises the concave objective over mixtures
-of atoms; at the slopes there, the next assignment either finds an atom that improves the mixture or proves
-that none exists.
+An atom is a ranking that an assignment found. At the slopes of the best mixture of atoms, the next assignment
+either finds an atom that improves the mixture, or proves that none exists (column generation).
 """
 
 from typing import NamedTuple
@@ -18,34 +17,34 @@ from banditrank.utilities.formulas import curvature_of, slope_of, utility_of
 
 Floats = NDArray[np.float64]
 
-CAPACITY = 48
-KEPT = 16  # how many are kept with a node, or for the next search
-_STEPS = 120  # of improving the weights, at most, between two assignments
+MAX_ATOMS = 48
+MAX_STORED_ATOMS = 16  # with a node, or for the next search
+_MAX_STEPS = 120  # of improving the weights between two assignments
 
 
 class Atoms(NamedTuple):
     """Rankings and their weights in the mixture."""
 
-    columns: NDArray[np.uintp]  # (CAPACITY, K)
-    values: Floats  # (CAPACITY, N) u
-    bonuses: Floats  # (CAPACITY,)
-    weights: Floats  # (CAPACITY,) sum to 1
-    scores: Floats  # (CAPACITY,) room
+    columns: NDArray[np.uintp]  # (MAX_ATOMS, K)
+    values: Floats  # (MAX_ATOMS, N) u
+    bonuses: Floats  # (MAX_ATOMS,)
+    weights: Floats  # (MAX_ATOMS,) sum to 1
+    scores: Floats  # (MAX_ATOMS,) scratch
     mixture: Floats  # (N,) the weighted mean of values
-    slopes: Floats  # (N,) room
-    direction: Floats  # (N,) room
+    slopes: Floats  # (N,) scratch
+    direction: Floats  # (N,) scratch
     n_atoms: NDArray[np.int64]  # (1,)
 
 
 def new_atoms(n_user_types: int, n_positions: int) -> Atoms:
-    """Return room for rankings of a size."""
+    """Allocate atoms for the given sizes."""
     n = n_user_types
     return Atoms(
-        np.zeros((CAPACITY, n_positions), dtype=np.uintp),
-        np.zeros((CAPACITY, n)),
-        np.zeros(CAPACITY),
-        np.zeros(CAPACITY),
-        np.zeros(CAPACITY),
+        np.zeros((MAX_ATOMS, n_positions), dtype=np.uintp),
+        np.zeros((MAX_ATOMS, n)),
+        np.zeros(MAX_ATOMS),
+        np.zeros(MAX_ATOMS),
+        np.zeros(MAX_ATOMS),
         np.zeros(n),
         np.zeros(n),
         np.zeros(n),
@@ -55,9 +54,9 @@ def new_atoms(n_user_types: int, n_positions: int) -> Atoms:
 
 @internal
 def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
-    """Add a ranking without weight, or all of it if it is the only one; return whether it is new.
+    """Add a ranking with weight 0, or 1 if it is the only one; return whether it is new.
 
-    When there is no room the atom with the least weight makes way.
+    If there are `MAX_ATOMS` already, the atom of the smallest weight is replaced.
     """
     count = atoms.n_atoms[0]
     for a in range(count):
@@ -67,7 +66,7 @@ def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
         if same:
             return False
     place = count
-    if count == CAPACITY:
+    if count == MAX_ATOMS:
         place = 0
         for a in range(count):
             if atoms.weights[a] < atoms.weights[place]:
@@ -86,16 +85,16 @@ def add_atom(task: Task, atoms: Atoms, columns: NDArray[np.uintp]) -> bool:
 
 @internal
 def value_atom(task: Task, atoms: Atoms, a: int) -> None:
-    """Work out what an atom is worth to each type, and its bonuses."""
+    """Compute an atom's value to each type, and its bonuses."""
     values_of(task.instance, atoms.columns[a], atoms.values[a])
     atoms.bonuses[a] = bonus_of(task.instance, atoms.columns[a])
 
 
 @internal
 def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
-    """Drop rankings that use a cell which is no longer allowed.
+    """Remove atoms with a cell that is no longer allowed.
 
-    ``slots`` says which column of ``base`` an item has, −1 for none.
+    ``slots`` holds the column of ``base`` of each item, −1 for none.
     """
     a, kept = 0, 0.0
     dropped = False
@@ -123,10 +122,10 @@ def drop_atoms(atoms: Atoms, base: Floats, slots: NDArray[np.int64]) -> None:
 
 
 @internal
-def keep_atoms(atoms: Atoms, columns: NDArray[np.unsignedinteger], weights: Floats) -> int:
-    """Copy the first rankings that have weight, as many as there is room for, and return how many.
+def store_atoms(atoms: Atoms, columns: NDArray[np.unsignedinteger], weights: Floats) -> int:
+    """Copy the first atoms of positive weight, as many as fit, and return their number.
 
-    Their weights sum to 1 again: a mixture that lacks some would seem worth less than any ranking.
+    Their weights are normalised: an incomplete mixture would have too small a value.
     """
     count, kept = 0, 0.0
     for a in range(atoms.n_atoms[0]):
@@ -158,16 +157,16 @@ def mix(atoms: Atoms) -> float:
 
 @inlined
 def height_at(task: Task, envelope: Envelope, i: int, value: float) -> float:
-    """Return f, or its envelope, at a value."""
-    if task.spatial:
+    """Return f, or its envelope, at a value of type i."""
+    if task.is_spatial:
         return envelope_height(envelope, i, value)
     return utility_of(task.utility, max(value, task.floors[i]))
 
 
 @inlined
 def slope_at(task: Task, envelope: Envelope, i: int, value: float) -> tuple[float, float]:
-    """Return the slope of f, or of its envelope, at a value, and how fast it falls."""
-    if task.spatial:
+    """Return the slope of f, or of its envelope, at a value of type i, and the negative second derivative."""
+    if task.is_spatial:
         return envelope_slope(envelope, i, value)
     point = max(value, task.floors[i])
     slope = slope_of(task.utility, point)
@@ -176,14 +175,14 @@ def slope_at(task: Task, envelope: Envelope, i: int, value: float) -> tuple[floa
 
 @internal
 def improve_mixture(task: Task, envelope: Envelope, atoms: Atoms, tolerance: float) -> float:
-    """Shift weight from the worst atom to the best until none promises more than the tolerance.
+    """Move weight from the worst atom to the best until the possible gain is below the tolerance.
 
-    Return the objective of the mixture.
+    Return the objective of the mixture (pairwise Frank-Wolfe).
     """
     weights, u, g, d = task.instance.weights, atoms.mixture, atoms.slopes, atoms.direction
     count, n = atoms.n_atoms[0], atoms.mixture.size
     bonus = mix(atoms)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         for i in range(n):
             g[i] = weights[i] * slope_at(task, envelope, i, u[i])[0]
         best, worst = 0, -1
@@ -221,7 +220,7 @@ def improve_mixture(task: Task, envelope: Envelope, atoms: Atoms, tolerance: flo
 
 @inlined
 def _step_length(task: Task, envelope: Envelope, atoms: Atoms, extra: float, longest: float) -> float:
-    """Return how far to go: Newton's method on the slope along the way, kept inside a bracket."""
+    """Return the step length: a safeguarded Newton's method on the slope along the direction."""
     weights, u, d = task.instance.weights, atoms.mixture, atoms.direction
     low, high, step = 0.0, longest, longest
     first = 0.0

@@ -1,8 +1,8 @@
-"""How a node is split in two: by what separates the rankings that its relaxation mixes.
+"""Branching: the split of a node that best separates the rankings in its mixture.
 
-Forbidding one item at one position barely moves the bound. Splitting the items at a position by how much a
-type likes them does (rows), and so does splitting the positions of an item (columns), which matters when all
-types look at positions alike.
+Forbidding one item at one position hardly lowers the bound. Splitting the items at a position by their means
+to a type does (rows), and so does splitting the positions of an item by a type's preferences (columns), which
+matters when all types have the same preferences.
 """
 
 from typing import NamedTuple
@@ -21,16 +21,16 @@ Floats = NDArray[np.float64]
 
 NONE, ROW, COLUMN, CELL, INTERVAL = range(5)
 
-_WIDE = 0.002  # intervals below this share of what a type can get are not split while there are other ways
+_MIN_WIDTH = 0.002  # of an interval to split, as a share of a type's largest value
 
 
 class Split(NamedTuple):
-    """Which rankings go to which of two children; the first is side 0.
+    """A split of a node into two children; the first (side 0) has the rankings with this property.
 
     ROW
-        The item at ``position`` is liked by ``user_type`` more than the threshold.
+        The item at ``position`` has a mean to ``user_type`` above the threshold.
     COLUMN
-        ``item`` is shown where ``user_type`` looks more than the threshold.
+        ``item`` is at a position whose preference of ``user_type`` is above the threshold.
     CELL
         ``item`` is at ``position``.
     INTERVAL
@@ -44,48 +44,48 @@ class Split(NamedTuple):
     threshold: float
 
 
-class BranchingRoom(NamedTuple):
-    """Working room."""
+class BranchingWorkspace(NamedTuple):
+    """Workspace of the choice of a split."""
 
-    bends: Floats  # (N,) how sharply each type's objective bends
-    means: Floats  # (M, N) of the positions' worth of an item over the mixture
-    squares: Floats  # (M, N)
+    bends: Floats  # (N,) curvature of each type's objective
+    means: Floats  # (M, N) mean preference of an item's positions over the mixture
+    squares: Floats  # (M, N) its mean square
 
 
-def branching_room(n_user_types: int, n_items: int) -> BranchingRoom:
-    """Return room for instances of a size."""
+def new_branching_workspace(n_user_types: int, n_items: int) -> BranchingWorkspace:
+    """Allocate a workspace for the given sizes."""
     n, m = n_user_types, n_items
-    return BranchingRoom(np.zeros(n), np.zeros((m, n)), np.zeros((m, n)))
+    return BranchingWorkspace(np.zeros(n), np.zeros((m, n)), np.zeros((m, n)))
 
 
 @inlined
 def no_split() -> Split:
-    """Return the split that is none."""
+    """Return the empty split."""
     return Split(int(NONE), 0, 0, 0, 0.0)
 
 
 @internal
-def weigh_types(task: Task, node: Node, room: BranchingRoom) -> None:
-    """Write how sharply the relaxation's objective bends in each type's value, at the mixture."""
-    for i in range(room.bends.size):
+def weigh_types(task: Task, node: Node, workspace: BranchingWorkspace) -> None:
+    """Write the curvature of the relaxation's objective in each type's value, at the mixture."""
+    for i in range(workspace.bends.size):
         weight = task.instance.weights[i]
         if task.utility.code == MINIMUM:
-            room.bends[i] = np.sqrt(max(0.0, node.best_guide[i])) + 1e-9
-        elif task.spatial:
+            workspace.bends[i] = np.sqrt(max(0.0, node.best_guide[i])) + 1e-9
+        elif task.is_spatial:
             slope, bend = slope_at(task, node.envelope, i, node.atoms.mixture[i])
             width = node.envelope.high[i] - node.envelope.low[i]
-            room.bends[i] = weight * (bend + abs(slope) / max(width, 1e-9))
+            workspace.bends[i] = weight * (bend + abs(slope) / max(width, 1e-9))
         else:
-            room.bends[i] = weight * slope_at(task, node.envelope, i, node.atoms.mixture[i])[1]
+            workspace.bends[i] = weight * slope_at(task, node.envelope, i, node.atoms.mixture[i])[1]
 
 
 @internal
-def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
-    """Return the split of a position's items that separates the mixture most, if any does."""
+def split_row(task: Task, node: Node, workspace: BranchingWorkspace) -> Split:
+    """Return the split of a position's items that separates the mixture most, or the empty split."""
     atoms, instance = node.atoms, task.instance
     most, position, user_type, centre = 0.0, -1, 0, 0.0
     for k in range(node.rows.size):
-        for i in range(room.bends.size):
+        for i in range(workspace.bends.size):
             mean, square = 0.0, 0.0
             for a in range(atoms.n_atoms[0]):
                 if atoms.weights[a] > 0.0:
@@ -94,8 +94,8 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
                     square += atoms.weights[a] * value * value
             variance = square - mean * mean
             look = instance.preferences[i, k]
-            if variance > 1e-14 and room.bends[i] * look * look * variance > most:
-                most = room.bends[i] * look * look * variance
+            if variance > 1e-14 and workspace.bends[i] * look * look * variance > most:
+                most = workspace.bends[i] * look * look * variance
                 position, user_type, centre = k, i, mean
     if position < 0:
         return no_split()
@@ -113,14 +113,14 @@ def split_row(task: Task, node: Node, room: BranchingRoom) -> Split:
 
 
 @internal
-def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
-    """Return the split of an item's positions that separates the mixture most, if any does."""
+def split_column(task: Task, node: Node, workspace: BranchingWorkspace) -> Split:
+    """Return the split of an item's positions that separates the mixture most, or the empty split."""
     atoms, instance = node.atoms, task.instance
-    n = room.bends.size
+    n = workspace.bends.size
     for j in range(task.facts[LIVE]):
         for i in range(n):
-            room.means[j, i] = 0.0
-            room.squares[j, i] = 0.0
+            workspace.means[j, i] = 0.0
+            workspace.squares[j, i] = 0.0
     for a in range(atoms.n_atoms[0]):
         weight = atoms.weights[a]
         if weight > 0.0:
@@ -128,33 +128,33 @@ def split_column(task: Task, node: Node, room: BranchingRoom) -> Split:
                 j = atoms.columns[a, k]
                 for i in range(n):
                     look = instance.preferences[i, k]
-                    room.means[j, i] += weight * look
-                    room.squares[j, i] += weight * look * look
+                    workspace.means[j, i] += weight * look
+                    workspace.squares[j, i] += weight * look * look
     most, item, user_type = 0.0, -1, 0
     for j in range(task.facts[LIVE]):
         for i in range(n):
-            variance = room.squares[j, i] - room.means[j, i] * room.means[j, i]
+            variance = workspace.squares[j, i] - workspace.means[j, i] * workspace.means[j, i]
             appeal = instance.means[i, j]
-            if variance > 1e-14 and room.bends[i] * appeal * appeal * variance > most:
-                most = room.bends[i] * appeal * appeal * variance
+            if variance > 1e-14 and workspace.bends[i] * appeal * appeal * variance > most:
+                most = workspace.bends[i] * appeal * appeal * variance
                 item, user_type = j, i
     if item < 0:
         return no_split()
     inside, outside = False, False
     slot = node.slots[item]
     for k in range(node.rows.size):
-        if instance.preferences[user_type, k] > room.means[item, user_type]:
+        if instance.preferences[user_type, k] > workspace.means[item, user_type]:
             inside |= node.base[k, slot] > -np.inf
         else:
             outside |= node.base[k, slot] > -np.inf
     if not inside or (not outside and node.required[slot] == 1):
         return no_split()
-    return Split(int(COLUMN), 0, item, user_type, room.means[item, user_type])
+    return Split(int(COLUMN), 0, item, user_type, workspace.means[item, user_type])
 
 
 @internal
 def split_cell(node: Node) -> Split:
-    """Return the cell that the mixture uses most nearly half the time, or one of the widest position."""
+    """Return the split by the cell of weight closest to one half, or by a cell of the widest position."""
     atoms = node.atoms
     best, position, item = 0.0, -1, 0
     for k in range(node.rows.size):
@@ -176,7 +176,7 @@ def split_cell(node: Node) -> Split:
                 width += 1
                 allowed = int(np.int64(node.active[j]))
         if width > widest:
-            # The last assignment's own item may have been ruled out since: that split would change nothing.
+            # The item of the last assignment may have been fixed since: that split would change nothing.
             widest, position, item = width, k, allowed
     if position < 0:
         return no_split()
@@ -185,14 +185,14 @@ def split_cell(node: Node) -> Split:
 
 @internal
 def split_interval(task: Task, node: Node, gap: float) -> Split:
-    """Return the split of the interval whose envelope is furthest above f, if by more than the gap."""
+    """Return the split of the interval whose envelope exceeds f most, if by more than the gap."""
     envelope = node.envelope
     worst, user_type = gap, -1
     for i in range(envelope.low.size):
         value = min(max(node.atoms.mixture[i], envelope.low[i]), envelope.high[i])
         above = envelope_height(envelope, i, value) - utility_of(task.utility, value)
         width = envelope.high[i] - envelope.low[i]
-        if task.instance.weights[i] * above > worst and width > _WIDE * task.ceilings[i]:
+        if task.instance.weights[i] * above > worst and width > _MIN_WIDTH * task.ceilings[i]:
             worst, user_type = task.instance.weights[i] * above, i
     if user_type < 0:
         return no_split()
@@ -203,7 +203,7 @@ def split_interval(task: Task, node: Node, gap: float) -> Split:
 
 @inlined
 def permits(task: Task, split: Split, side: int, k: int, j: int) -> bool:
-    """Return whether a child may show an item at a position."""
+    """Return whether a child allows item j at position k."""
     if split.kind == ROW and k == split.position:
         return bool(task.instance.means[split.user_type, j] > split.threshold) == (side == 0)
     if split.kind == COLUMN and j == split.item:

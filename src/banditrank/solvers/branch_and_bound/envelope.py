@@ -1,8 +1,7 @@
-"""Concave envelopes of functions that are not concave, on the interval a type's value is confined to.
+"""Concave envelopes of non-concave functions on the interval of a type's value.
 
-Spatial branch and bound splits such intervals: the smaller they are, the closer is the envelope. It is
-sampled on a grid and serves only to find good slopes; bounds are made with `conjugate`, which is safe
-whatever the slopes are.
+Spatial branch and bound splits these intervals: the smaller they are, the tighter is the envelope. The
+envelope is sampled on a grid and only suggests slopes; bounds use `conjugate`, which is valid for any slopes.
 """
 
 from typing import NamedTuple
@@ -16,9 +15,9 @@ from banditrank.utilities.formulas import RAMP, SIGMOID, CompiledUtility, utilit
 Floats = NDArray[np.float64]
 
 GRID = 64  # cells of the sampled interval
-_STIFFNESS = 50.0  # how fast slopes rise, in slopes per width, where a value leaves its interval
-_HALVINGS = 2000  # of the search for the maximum of an unknown function, at most
-_NEAR = 1e-12
+_STIFFNESS = 50.0  # increase of the slope outside the interval, in slopes per width
+_MAX_BISECTIONS = 2000  # in the search for the maximum of a user-defined function
+_EPSILON = 1e-12
 
 
 class Envelope(NamedTuple):
@@ -29,13 +28,13 @@ class Envelope(NamedTuple):
     heights: Floats  # (N, GRID + 1) f at the grid
     left: NDArray[np.int64]  # (N, GRID) the vertex of the envelope at the left of each cell
     right: NDArray[np.int64]  # (N, GRID) and at its right
-    conjugates: Floats  # (N,) max_v λ_i f(v) − g_i v at the latest slopes
-    stack: Floats  # (…, 4) room for intervals: ends and f there
+    conjugates: Floats  # (N,) max_v λ_i f(v) − g_i v at the current slopes
+    stack: Floats  # (…, 4) scratch: ends of intervals, and f there
 
 
-def new_envelope(n_user_types: int, *, spatial: bool) -> Envelope:
-    """Return room for a number of types; next to none if f is concave."""
-    n, cells = n_user_types, GRID if spatial else 1
+def new_envelope(n_user_types: int, *, is_spatial: bool) -> Envelope:
+    """Allocate envelopes for a number of types; minimal if f is concave."""
+    n, cells = n_user_types, GRID if is_spatial else 1
     return Envelope(
         np.zeros(n),
         np.zeros(n),
@@ -43,13 +42,13 @@ def new_envelope(n_user_types: int, *, spatial: bool) -> Envelope:
         np.zeros((n, cells), dtype=np.int64),
         np.zeros((n, cells), dtype=np.int64),
         np.zeros(n),
-        np.zeros((GRID + _HALVINGS if spatial else 1, 4)),
+        np.zeros((GRID + _MAX_BISECTIONS if is_spatial else 1, 4)),
     )
 
 
 @internal
 def fit_envelope(utility: CompiledUtility, envelope: Envelope, i: int) -> None:
-    """Sample f on the interval of type i, and find the vertices of its envelope."""
+    """Sample f on the interval of type i, and compute the vertices of its envelope."""
     heights, left, right = envelope.heights[i], envelope.left[i], envelope.right[i]
     low, width = envelope.low[i], (envelope.high[i] - envelope.low[i]) / GRID
     for c in range(GRID + 1):
@@ -74,11 +73,11 @@ def fit_envelope(utility: CompiledUtility, envelope: Envelope, i: int) -> None:
 
 @inlined
 def envelope_height(envelope: Envelope, i: int, value: float) -> float:
-    """Return the envelope at a value; beyond the interval it falls off."""
+    """Return the envelope at a value; outside the interval it is extrapolated with a penalty."""
     low, high = envelope.low[i], envelope.high[i]
     heights = envelope.heights[i]
     inside = min(max(value, low), high)
-    if high - low <= _NEAR:
+    if high - low <= _EPSILON:
         return float(heights[0] - _STIFFNESS * abs(value - inside))
     width = (high - low) / GRID
     c = min(int((inside - low) / width), GRID - 1)
@@ -95,10 +94,10 @@ def envelope_height(envelope: Envelope, i: int, value: float) -> float:
 
 @inlined
 def envelope_slope(envelope: Envelope, i: int, value: float) -> tuple[float, float]:
-    """Return the envelope's slope at a value, rounded off at its vertices, and how fast it falls."""
+    """Return the envelope's slope at a value, smoothed at vertices, and the negative second derivative."""
     low, high = envelope.low[i], envelope.high[i]
     heights = envelope.heights[i]
-    if high - low <= _NEAR:
+    if high - low <= _EPSILON:
         return (_STIFFNESS if value < low else 0.0), 0.0
     width = (high - low) / GRID
     inside = min(max(value, low), high)
@@ -126,7 +125,7 @@ def envelope_slope(envelope: Envelope, i: int, value: float) -> tuple[float, flo
 def conjugate(
     utility: CompiledUtility, weight: float, slope: float, envelope: Envelope, i: int, enough: float
 ) -> float:
-    """Return max over v in the interval of type i of weight·f(v) − slope·v, or more by about ``enough``."""
+    """Return a bound on max_v weight·f(v) − slope·v over the interval of type i, tight to ``enough``."""
     low, high = envelope.low[i], envelope.high[i]
     best = max(
         weight * utility_of(utility, low) - slope * low, weight * utility_of(utility, high) - slope * high
@@ -139,20 +138,20 @@ def conjugate(
             v = utility.threshold + np.log(share / (1.0 - share)) / utility.parameter
             v = min(max(v, low), high)
             best = max(best, weight * utility_of(utility, v) - slope * v)
-        return float(best + _NEAR * weight)
+        return float(best + _EPSILON * weight)
     if utility.code == RAMP:
         for corner in (utility.parameter, utility.threshold):
             v = min(max(corner, low), high)
             best = max(best, weight * utility_of(utility, v) - slope * v)
-        return float(best + _NEAR * weight)
-    return _conjugate_by_halving(utility, weight, slope, envelope, i, enough)
+        return float(best + _EPSILON * weight)
+    return _conjugate_by_bisection(utility, weight, slope, envelope, i, enough)
 
 
 @inlined
-def most_between(
+def upper_bound_between(
     utility: CompiledUtility, weight: float, slope: float, a: float, b: float, f_a: float, f_b: float
 ) -> float:
-    """Return a bound on weight·f(v) − slope·v between two points, f being increasing and Lipschitz."""
+    """Return an upper bound on weight·f(v) − slope·v between two points, for an increasing Lipschitz f."""
     if slope <= 0.0:
         return weight * f_b - slope * b
     if slope >= weight * utility.lipschitz:
@@ -162,10 +161,10 @@ def most_between(
 
 
 @internal
-def _conjugate_by_halving(
+def _conjugate_by_bisection(
     utility: CompiledUtility, weight: float, slope: float, envelope: Envelope, i: int, enough: float
 ) -> float:
-    """Halve intervals until none can hold much more than what was found; what is left over is a bound."""
+    """Bisect intervals until none can exceed the best value by more than ``enough``; return the bound."""
     stack, heights = envelope.stack, envelope.heights[i]
     low, width = envelope.low[i], (envelope.high[i] - envelope.low[i]) / GRID
     best = -np.inf
@@ -174,16 +173,16 @@ def _conjugate_by_halving(
     count = 0
     for c in range(GRID):
         a = low + c * width
-        at_most = most_between(utility, weight, slope, a, a + width, heights[c], heights[c + 1])
+        at_most = upper_bound_between(utility, weight, slope, a, a + width, heights[c], heights[c + 1])
         if at_most > best + enough:
             stack[count] = a, a + width, heights[c], heights[c + 1]
             count += 1
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_BISECTIONS):
         if count == 0:
             return best + enough
         count -= 1
         a, b, f_a, f_b = stack[count]
-        if most_between(utility, weight, slope, a, b, f_a, f_b) > best + enough:
+        if upper_bound_between(utility, weight, slope, a, b, f_a, f_b) > best + enough:
             middle = 0.5 * (a + b)
             f_m = utility_of(utility, middle)
             best = max(best, weight * f_m - slope * middle)
@@ -193,5 +192,5 @@ def _conjugate_by_halving(
     bound = best + enough
     for s in range(count):
         a, b, f_a, f_b = stack[s]
-        bound = max(bound, most_between(utility, weight, slope, a, b, f_a, f_b))
+        bound = max(bound, upper_bound_between(utility, weight, slope, a, b, f_a, f_b))
     return bound

@@ -1,34 +1,34 @@
-"""Better rankings nearby: swap two positions, or show an item in place of another."""
+"""Local search: swap two positions, or replace an item by another."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
 from banditrank.solvers.branch_and_bound.node import Node
-from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, consider
+from banditrank.solvers.branch_and_bound.task import LIVE, Incumbent, Task, update_incumbent
 from banditrank.solvers.instance import bonus_of, score_cells
 from banditrank.utilities.formulas import MINIMUM, collective, slope_of
 
 Floats = NDArray[np.float64]
 
-_MOVES = 100
-_SHARPNESS = 60.0  # of the soft minimum, over the value
+_MAX_MOVES = 100
+_SHARPNESS = 60.0  # of the soft minimum, relative to the value
 
 
 @internal
 def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray[np.uintp]) -> None:
-    """Take the best move from a ranking while there is one that improves it.
+    """Apply the best move to a ranking while one improves it.
 
-    A concave objective gains no more from a move than its tangent says, so most moves need no evaluation. The
-    minimum over types hardly ever changes by one move: a soft minimum, which does, stands in for it.
+    The tangent bounds the gain of a move in a concave objective, so most moves need no evaluation. The
+    minimum over types hardly ever changes by one move: a soft minimum replaces it.
     """
     instance = task.instance
     live, n_positions = task.facts[LIVE], columns.size
-    # The node's rooms are free between two relaxations, each of which fills them anew before it reads them.
-    values, moved, scores, shown = incumbent.values, node.slopes, node.scores, node.room.position_of
+    # The arrays of the node are scratch between two relaxations.
+    values, moved, scores, shown = incumbent.values, node.slopes, node.scores, node.workspace.position_of
     sharpness = 0.0
-    for _ in range(_MOVES):
-        total = consider(task, incumbent, columns)
+    for _ in range(_MAX_MOVES):
+        total = update_incumbent(task, incumbent, columns)
         bonus = bonus_of(instance, columns)
         if task.utility.code == MINIMUM:
             sharpness = _SHARPNESS / max(total, 1e-300)
@@ -39,7 +39,7 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
             shown[j] = 0
         for k in range(n_positions):
             shown[columns[k]] = 1
-        if not task.spatial:
+        if not task.is_spatial:
             _score_tangent(task, node, values, sharpness)
         best = 1e-13 * abs(total)
         best_k, best_j, best_other = -1, 0, -1
@@ -47,7 +47,7 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
             here = columns[k]
             for other in range(k + 1, n_positions):
                 there = columns[other]
-                if not task.spatial:
+                if not task.is_spatial:
                     most = scores[k, there] + scores[other, here] - scores[k, here] - scores[other, there]
                     if most <= best:
                         continue
@@ -58,7 +58,7 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
                 if gain > best:
                     best, best_k, best_other = gain, k, other
             for j in range(live):
-                if shown[j] == 1 or (not task.spatial and scores[k, j] - scores[k, here] <= best):
+                if shown[j] == 1 or (not task.is_spatial and scores[k, j] - scores[k, here] <= best):
                     continue
                 for i in range(values.size):
                     change = instance.means[i, j] - instance.means[i, here]
@@ -96,7 +96,7 @@ def _soft_minimum(values: Floats, sharpness: float) -> float:
 
 @internal
 def _score_tangent(task: Task, node: Node, values: Floats, sharpness: float) -> None:
-    """Write the scores of all cells at the slopes that a ranking's values have."""
+    """Write the scores of all cells at the slopes of a ranking's values."""
     instance = task.instance
     for i in range(values.size):
         if task.utility.code == MINIMUM:
@@ -109,7 +109,7 @@ def _score_tangent(task: Task, node: Node, values: Floats, sharpness: float) -> 
 
 @internal
 def search_near_atoms(task: Task, incumbent: Incumbent, node: Node, most: int) -> None:
-    """Search near the heaviest rankings of the mixture."""
+    """Run local search from the ``most`` atoms of the largest weight."""
     atoms = node.atoms
     last = np.inf
     for _ in range(most):

@@ -1,7 +1,8 @@
-"""The mixture of rankings that is best for the worst-off type: a matrix game, by a small revised simplex.
+"""The maximin mixture of rankings: a matrix game, solved by a revised simplex method.
 
-With payoffs p_ai > 0 of atom a to type i: minimise Σ_a x_a so that Σ_a x_a p_ai ≥ 1 for each i. The mixture
-is x over its sum, the value of the game one over the sum, and the duals, normalised, are the types' prices g.
+With payoffs p_ai > 0 of atom a to type i: minimise Σ_a x_a subject to Σ_a x_a p_ai ≥ 1 for each i. The
+mixture is x normalised, the value of the game the inverse of the sum of x, and the normalised duals are the
+types' prices g.
 """
 
 from typing import NamedTuple
@@ -14,12 +15,12 @@ from banditrank.solvers.branch_and_bound.atoms import Atoms
 
 Floats = NDArray[np.float64]
 
-_PIVOTS = 300
-_ENOUGH = 1e-11
+_MAX_PIVOTS = 300
+_TOLERANCE = 1e-11
 
 
 class Game(NamedTuple):
-    """Room for the simplex, and the solution."""
+    """Workspace of the simplex method, and the solution."""
 
     inverse: Floats  # (N, N) of the basis
     basis: NDArray[np.int64]  # (N,) atoms, or −1 − i for the surplus of type i
@@ -30,7 +31,7 @@ class Game(NamedTuple):
 
 
 def new_game(n_user_types: int) -> Game:
-    """Return room for a number of types."""
+    """Allocate a game for a number of types."""
     n = n_user_types
     return Game(
         np.zeros((n, n)),
@@ -43,23 +44,23 @@ def new_game(n_user_types: int) -> Game:
 
 
 @internal
-def play(game: Game, atoms: Atoms) -> float:
-    """Write the atoms' best weights and the types' prices, and return the value of the game."""
+def solve_game(game: Game, atoms: Atoms) -> float:
+    """Write the atoms' optimal weights and the types' prices, and return the value of the game."""
     n, count = game.solution.size, atoms.n_atoms[0]
     largest = 1e-300
     for a in range(count):
         for i in range(n):
             largest = max(largest, atoms.values[a, i] + atoms.bonuses[a])
-    shift = 0.5 * largest  # makes all payoffs positive, as the simplex needs at its start
+    shift = 0.5 * largest  # makes all payoffs positive
     _begin(game, atoms, shift)
-    for _ in range(_PIVOTS):
+    for _ in range(_MAX_PIVOTS):
         for i in range(n):
             game.duals[i] = 0.0
         for row in range(n):
             if game.basis[row] >= 0:
                 for i in range(n):
                     game.duals[i] += game.inverse[row, i]
-        enters, lowest = -n - 1, -_ENOUGH
+        enters, lowest = -n - 1, -_TOLERANCE
         for a in range(count):
             cost = 1.0
             for i in range(n):
@@ -78,7 +79,7 @@ def play(game: Game, atoms: Atoms) -> float:
 
 @internal
 def _begin(game: Game, atoms: Atoms, shift: float) -> None:
-    """Start from the atom that is best for its worst-off type, and surpluses for all other types."""
+    """Start from the maximin atom, with the surplus variables of all other types in the basis."""
     n = game.solution.size
     start, worst, best = 0, 0, -np.inf
     for a in range(atoms.n_atoms[0]):

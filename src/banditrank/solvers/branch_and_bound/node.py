@@ -1,7 +1,7 @@
-"""The node in hand: which rankings it allows, and the room that bounding it needs.
+"""The current node: the rankings that it allows, and the workspace of its relaxation.
 
-A node allows some items at each position, may require some to be shown, and for spatial search confines each
-type's value to an interval.
+A node allows some items at each position, may require items, and in spatial search confines each type's value
+to an interval.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import inlined, internal
-from banditrank.solvers.assignment import AssignmentRoom, assignment_room
+from banditrank.solvers.assignment import AssignmentWorkspace, new_assignment_workspace
 from banditrank.solvers.branch_and_bound.atoms import Atoms, new_atoms
 from banditrank.solvers.branch_and_bound.envelope import Envelope, fit_envelope, new_envelope
 from banditrank.solvers.branch_and_bound.matrix_game import Game, new_game
@@ -20,30 +20,30 @@ Floats = NDArray[np.float64]
 
 
 class Node(NamedTuple):
-    """The node in hand. Its slots number the columns of the task that it allows anywhere."""
+    """The current node. Slots are the indices of the task's columns that it allows anywhere."""
 
     active: NDArray[np.uintp]  # (M,) the column of each slot
     slots: NDArray[np.int64]  # (M,) the slot of each column, −1 for none
     n_slots: NDArray[np.int64]  # (1,)
     means: Floats  # (N, M) μ by slot
-    base: Floats  # (K, M) by slot: bonuses where an item may stand, −∞ where not
-    required: NDArray[np.int8]  # (M,) by slot: 1 for items that must be shown
-    guide: Floats  # (N,) where slopes are taken: a tangent point, or the slopes themselves
-    best_guide: Floats  # (N,) that of the best bound
+    base: Floats  # (K, M) by slot: bonuses of allowed cells, −∞ for others
+    required: NDArray[np.int8]  # (M,) by slot: 1 for required items
+    guide: Floats  # (N,) the tangent point, or the slopes themselves
+    best_guide: Floats  # (N,) the guide of the best bound
     slopes: Floats  # (N,) g
     scores: Floats  # (K, M) V by slot
-    rows: Floats  # (K,) what a position is worth at the prices of the items
-    columns: NDArray[np.uintp]  # (K,) the best assignment
-    prices: Floats  # (M,) by column: what assignments in the node in hand before ended with
-    size: Floats  # (1,) of the slopes that the prices are for: their sum
-    room: AssignmentRoom
+    rows: Floats  # (K,) dual values of the positions
+    columns: NDArray[np.uintp]  # (K,) the optimal assignment
+    prices: Floats  # (M,) by column: final prices of the previous node
+    size: Floats  # (1,) the sum of the slopes that the prices belong to
+    workspace: AssignmentWorkspace
     envelope: Envelope
     game: Game
     atoms: Atoms
 
 
-def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool) -> Node:
-    """Return room for nodes of a size."""
+def new_node(n_user_types: int, n_items: int, n_positions: int, *, is_spatial: bool) -> Node:
+    """Allocate a node for the given sizes."""
     n, m, k = n_user_types, n_items, n_positions
     return Node(
         np.zeros(m, dtype=np.uintp),
@@ -60,16 +60,16 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, spatial: bool
         np.zeros(k, dtype=np.uintp),
         np.zeros(m),
         np.zeros(1),
-        assignment_room(m, k),
-        new_envelope(n, spatial=spatial),
+        new_assignment_workspace(m, k),
+        new_envelope(n, is_spatial=is_spatial),
         new_game(n),
         new_atoms(n, k),
     )
 
 
 @internal
-def open_node(task: Task, node: Node) -> None:
-    """Make the node that allows every ranking."""
+def load_root(task: Task, node: Node) -> None:
+    """Load the root node, which allows every ranking."""
     node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
         node.prices[j] = 0.0
@@ -77,30 +77,30 @@ def open_node(task: Task, node: Node) -> None:
         for k in range(node.rows.size):
             node.base[k, slot] = task.instance.bonuses[j]
     node.atoms.n_atoms[0] = 0
-    if task.spatial:
+    if task.is_spatial:
         for i in range(node.guide.size):
             node.envelope.low[i] = 0.0
             node.envelope.high[i] = np.inf
-        confine(task, node)
+        confine_values(task, node)
 
 
 @inlined
 def add_slot(task: Task, node: Node, column: int) -> int:
-    """Give a column of the task a slot, and return it."""
+    """Add a slot for a column of the task, and return it."""
     slot = node.n_slots[0]
     node.n_slots[0] = slot + 1
     node.active[slot] = column
     node.slots[column] = slot
     node.required[slot] = 0
-    node.room.prices[slot] = node.prices[column]
+    node.workspace.prices[slot] = node.prices[column]
     for i in range(node.guide.size):
         node.means[i, slot] = task.instance.means[i, column]
     return int(slot)
 
 
 @internal
-def confine(task: Task, node: Node) -> bool:
-    """Confine each type's value to what the allowed cells can give; False if nothing is left."""
+def confine_values(task: Task, node: Node) -> bool:
+    """Confine each type's value to the range of the allowed cells; return False if an interval is empty."""
     instance, envelope = task.instance, node.envelope
     for i in range(envelope.low.size):
         low, high = 0.0, 0.0

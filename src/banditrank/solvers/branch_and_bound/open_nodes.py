@@ -1,4 +1,4 @@
-"""Which places of the tree hold an open node, and which of those comes next."""
+"""The priority queue of open nodes."""
 
 from typing import NamedTuple
 
@@ -9,21 +9,21 @@ from banditrank.compilation import inlined, internal
 
 Floats = NDArray[np.float64]
 
-OPEN, FREE = range(2)  # places in OpenNodes.sizes
+OPEN, FREE = range(2)  # indices of OpenNodes.sizes
 
 
 class OpenNodes(NamedTuple):
-    """Numbered places: a heap of those whose nodes are open, and a stack of those without a node."""
+    """Places of the tree: a heap of those with open nodes, and a stack of free ones."""
 
     bounds: Floats  # (P,) by place
     depths: NDArray[np.int64]  # (P,) by place
     heap: NDArray[np.int64]  # (P,) places of open nodes, the largest bound first
-    free: NDArray[np.int64]  # (P,) places without a node
+    free: NDArray[np.int64]  # (P,) free places
     sizes: NDArray[np.int64]  # (2,) of the heap and of the stack
 
 
 def new_open_nodes(capacity: int) -> OpenNodes:
-    """Return so many places."""
+    """Allocate a queue with the given number of places."""
     return OpenNodes(
         np.zeros(capacity),
         np.zeros(capacity, dtype=np.int64),
@@ -34,8 +34,8 @@ def new_open_nodes(capacity: int) -> OpenNodes:
 
 
 @internal
-def free_all(nodes: OpenNodes) -> None:
-    """Close every node."""
+def clear(nodes: OpenNodes) -> None:
+    """Close all nodes."""
     for place in range(nodes.free.size):
         nodes.free[place] = nodes.free.size - 1 - place
     nodes.sizes[OPEN], nodes.sizes[FREE] = 0, nodes.free.size
@@ -43,7 +43,7 @@ def free_all(nodes: OpenNodes) -> None:
 
 @inlined
 def claim(nodes: OpenNodes, depth: int) -> int:
-    """Return a place for a node of that depth; there must be one."""
+    """Return a free place for a node of the given depth; there must be one."""
     nodes.sizes[FREE] -= 1
     place = int(nodes.free[nodes.sizes[FREE]])
     nodes.depths[place] = depth
@@ -52,14 +52,14 @@ def claim(nodes: OpenNodes, depth: int) -> int:
 
 @inlined
 def release(nodes: OpenNodes, place: int) -> None:
-    """Give a place back."""
+    """Free a place."""
     nodes.free[nodes.sizes[FREE]] = place
     nodes.sizes[FREE] += 1
 
 
 @internal
 def push(nodes: OpenNodes, place: int, bound: float) -> None:
-    """Open the node at a place."""
+    """Add the node at a place to the queue."""
     nodes.bounds[place] = bound
     hole = nodes.sizes[OPEN]
     nodes.sizes[OPEN] += 1
@@ -79,7 +79,7 @@ def _rise(nodes: OpenNodes, hole: int, place: int) -> None:
 
 @internal
 def pop(nodes: OpenNodes, index: int) -> int:
-    """Take the node at an index of the heap out of it; the first has the largest bound."""
+    """Remove and return the node at an index of the heap; index 0 has the largest bound."""
     place = int(nodes.heap[index])
     nodes.sizes[OPEN] -= 1
     count = nodes.sizes[OPEN]
@@ -103,7 +103,7 @@ def pop(nodes: OpenNodes, index: int) -> int:
 
 @internal
 def deepest(nodes: OpenNodes) -> int:
-    """Return the index in the heap of the deepest open node: finishing it frees places soonest."""
+    """Return the heap index of the deepest open node: exploring it frees places soonest."""
     best = 0
     for index in range(nodes.sizes[OPEN]):
         if nodes.depths[nodes.heap[index]] > nodes.depths[nodes.heap[best]]:

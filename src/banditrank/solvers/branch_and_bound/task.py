@@ -1,4 +1,4 @@
-"""What branch and bound works on: the instance in hand, and the best ranking so far."""
+"""The current instance of branch and bound, and the incumbent."""
 
 from typing import NamedTuple
 
@@ -13,49 +13,49 @@ from banditrank.utilities.formulas import POWER, CompiledUtility, collective
 Floats = NDArray[np.float64]
 Columns = NDArray[np.uintp]
 
-LIVE, PLAIN = range(2)  # places in Task.facts
+LIVE, PLAIN = range(2)  # indices of Task.facts
 
-# Places in Incumbent.levels: its value; what a better one must exceed to matter; the share of the whole value
-# that does not matter; and what types that the instance leaves out add to the whole.
+# Indices of Incumbent.levels: its value; the value plus the allowed gap; the allowed relative gap; and the
+# constant utility of types that the instance excludes.
 VALUE, TARGET, GAP, ASIDE = range(4)
 
-_STEEPEST = 500.0  # the logarithm of the largest slope of a power
-_FLOOR = 1e-7  # tangent points stay above this share of what a type can get: f' may be infinite at 0
+_MAX_LOG_SLOPE = 500.0  # the logarithm of the largest slope of a power
+_FLOOR = 1e-7  # minimum tangent point as a share of a type's largest value: f' may be infinite at 0
 
 
 class Task(NamedTuple):
-    """An instance whose items become fewer: those that no better ranking shows are dropped.
+    """An instance from which items that no better ranking contains are removed.
 
-    Columns number the items that are left.
+    Columns are the indices of the remaining items.
     """
 
     instance: Instance  # only the first facts[LIVE] items
     utility: CompiledUtility
-    spatial: bool  # whether f is not concave
-    items: Columns  # (M,) which item a column is
-    facts: NDArray[np.int64]  # (2,) how many columns are left; 1 if there are no bonuses
-    ceilings: Floats  # (N,) at most what any ranking is worth to a type
-    floors: Floats  # (N,) the lowest tangent point
+    is_spatial: bool  # whether f is not concave
+    items: Columns  # (M,) the item of each column
+    facts: NDArray[np.int64]  # (2,) the number of columns; 1 if there are no bonuses
+    ceilings: Floats  # (N,) upper bounds on the types' values
+    floors: Floats  # (N,) minimum tangent points
 
 
 class Incumbent(NamedTuple):
     """The best ranking so far."""
 
-    ranking: Columns  # (K,) item numbers, not columns
+    ranking: Columns  # (K,) items, not columns
     levels: Floats  # (4,)
-    values: Floats  # (N,) room
-    columns: Columns  # (K,) room
+    values: Floats  # (N,) scratch
+    columns: Columns  # (K,) scratch
 
 
 def new_task(
-    n_user_types: int, n_items: int, n_positions: int, utility: CompiledUtility, *, spatial: bool
+    n_user_types: int, n_items: int, n_positions: int, utility: CompiledUtility, *, is_spatial: bool
 ) -> Task:
-    """Return room for instances of a size."""
+    """Allocate a task for the given sizes."""
     n, m, k = n_user_types, n_items, n_positions
     return Task(
         Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m)),
         utility,
-        spatial,
+        is_spatial,
         np.zeros(m, dtype=np.uintp),
         np.zeros(2, dtype=np.int64),
         np.zeros(n),
@@ -64,7 +64,7 @@ def new_task(
 
 
 def new_incumbent(n_user_types: int, n_positions: int) -> Incumbent:
-    """Return room for rankings of a size."""
+    """Allocate an incumbent for the given sizes."""
     k = n_positions
     return Incumbent(
         np.zeros(k, dtype=np.uintp), np.zeros(4), np.zeros(n_user_types), np.zeros(k, dtype=np.uintp)
@@ -72,7 +72,7 @@ def new_incumbent(n_user_types: int, n_positions: int) -> Incumbent:
 
 
 @internal
-def take(task: Task, instance: Instance) -> None:
+def load_instance(task: Task, instance: Instance) -> None:
     """Copy an instance into the task."""
     mine = task.instance
     n_user_types, n_items = instance.means.shape
@@ -96,12 +96,12 @@ def take(task: Task, instance: Instance) -> None:
         task.ceilings[i] = looks * appeal
         task.floors[i] = _FLOOR * looks * appeal
         if task.utility.code == POWER:  # a tangent may touch anywhere, but must have finite slopes
-            task.floors[i] = max(task.floors[i], np.exp(-_STEEPEST / task.utility.parameter))
+            task.floors[i] = max(task.floors[i], np.exp(-_MAX_LOG_SLOPE / task.utility.parameter))
 
 
 @internal
-def forget_incumbent(incumbent: Incumbent, gap: float, aside: float) -> None:
-    """Start without a ranking; ``gap`` is the share of value and ``aside`` together that does not matter."""
+def reset_incumbent(incumbent: Incumbent, gap: float, aside: float) -> None:
+    """Clear the incumbent; ``gap`` is the allowed gap relative to the value plus ``aside``."""
     incumbent.levels[VALUE] = -np.inf
     incumbent.levels[TARGET] = -np.inf
     incumbent.levels[GAP] = gap
@@ -109,8 +109,8 @@ def forget_incumbent(incumbent: Incumbent, gap: float, aside: float) -> None:
 
 
 @internal
-def consider(task: Task, incumbent: Incumbent, columns: Columns) -> float:
-    """Return what a ranking is worth, and keep it if it is the best so far."""
+def update_incumbent(task: Task, incumbent: Incumbent, columns: Columns) -> float:
+    """Return the value of a ranking, and store it if it is the best so far."""
     instance = task.instance
     values_of(instance, columns, incumbent.values)
     total = collective(task.utility, instance.weights, incumbent.values) + bonus_of(instance, columns)

@@ -1,4 +1,4 @@
-"""The tree of nodes: how each is kept, and how one makes two."""
+"""The search tree: storage of nodes, and branching."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled, internal
-from banditrank.solvers.branch_and_bound.atoms import KEPT, drop_atoms, keep_atoms, value_atom
+from banditrank.solvers.branch_and_bound.atoms import MAX_STORED_ATOMS, drop_atoms, store_atoms, value_atom
 from banditrank.solvers.branch_and_bound.branching import (
     COLUMN,
     INTERVAL,
     NONE,
-    BranchingRoom,
+    BranchingWorkspace,
     Split,
-    branching_room,
+    new_branching_workspace,
     no_split,
     permits,
     split_cell,
@@ -23,14 +23,14 @@ from banditrank.solvers.branch_and_bound.branching import (
     weigh_types,
 )
 from banditrank.solvers.branch_and_bound.local_search import search_near_atoms
-from banditrank.solvers.branch_and_bound.node import Node, add_slot, confine
+from banditrank.solvers.branch_and_bound.node import Node, add_slot, confine_values
 from banditrank.solvers.branch_and_bound.open_nodes import (
     FREE,
     OPEN,
     OpenNodes,
     claim,
+    clear,
     deepest,
-    free_all,
     new_open_nodes,
     pop,
     push,
@@ -42,20 +42,20 @@ from banditrank.utilities.formulas import MINIMUM
 
 Floats = NDArray[np.float64]
 
-NODES, BRANCHINGS = range(2)  # places in Tree.progress
-ROWS_LEAD = 0  # place in Tree.trends
+NODES, BRANCHINGS = range(2)  # indices of Tree.progress
+ROWS_LEAD = 0  # index of Tree.trends
 
 DONE, MORE, FULL = range(3)
 
 _ASSIGNMENTS = 40  # for a node
-_FIRST_ASSIGNMENTS = 4  # for a child, to tell how good a split is
-_TRIALS = 12  # branchings that try both ways of splitting
-_RETRIAL = 8  # and one in so many after that
+_FIRST_ASSIGNMENTS = 4  # for a child, to evaluate a split (strong branching)
+_TRIALS = 12  # first branchings, which try both kinds of split
+_RETRIAL = 8  # every eighth branching after that tries both
 _LOCAL_SEARCH = 8  # nodes between two local searches
 
 
 class Tree(NamedTuple):
-    """Room for nodes, at numbered places."""
+    """Storage of nodes at numbered places."""
 
     open_nodes: OpenNodes
     allowed: NDArray[np.int8]  # (P, K, M)
@@ -63,18 +63,18 @@ class Tree(NamedTuple):
     guides: Floats  # (P, N)
     lows: Floats  # (P, N)
     highs: Floats  # (P, N)
-    columns: NDArray[np.uint32]  # (P, KEPT, K)
-    weights: Floats  # (P, KEPT)
+    columns: NDArray[np.uint32]  # (P, MAX_STORED_ATOMS, K)
+    weights: Floats  # (P, MAX_STORED_ATOMS)
     n_atoms: NDArray[np.int64]  # (P,)
     progress: NDArray[np.int64]  # (2,) nodes and branchings so far
-    trends: Floats  # (1,) by how much splitting rows has been better than columns
-    family: NDArray[np.int64]  # (5,) a node and its children by rows and by columns
-    gains: Floats  # (5,) of the children's bounds, as logarithms
-    room: BranchingRoom
+    trends: Floats  # (1,) lead of row splits over column splits
+    family: NDArray[np.int64]  # (5,) places of a node and of its children by rows and by columns
+    gains: Floats  # (5,) logarithms of the decrease of the children's bounds
+    workspace: BranchingWorkspace
 
 
 def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int) -> Tree:
-    """Return room for so many nodes."""
+    """Allocate a tree for the given sizes and number of nodes."""
     n, m, k, p = n_user_types, n_items, n_positions, capacity
     return Tree(
         new_open_nodes(p),
@@ -83,31 +83,31 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
         np.zeros((p, n)),
         np.zeros((p, n)),
         np.zeros((p, n)),
-        np.zeros((p, KEPT, k), dtype=np.uint32),
-        np.zeros((p, KEPT)),
+        np.zeros((p, MAX_STORED_ATOMS, k), dtype=np.uint32),
+        np.zeros((p, MAX_STORED_ATOMS)),
         np.zeros(p, dtype=np.int64),
         np.zeros(2, dtype=np.int64),
         np.zeros(1),
         np.zeros(5, dtype=np.int64),
         np.zeros(5),
-        branching_room(n, m),
+        new_branching_workspace(n, m),
     )
 
 
 @compiled
-def plant(task: Task, node: Node, tree: Tree, bound: float) -> None:
-    """Empty the tree but for the node in hand."""
-    free_all(tree.open_nodes)
+def reset_tree(task: Task, node: Node, tree: Tree, bound: float) -> None:
+    """Reset the tree to the current node as its root."""
+    clear(tree.open_nodes)
     tree.progress[NODES], tree.progress[BRANCHINGS] = 0, 0
     tree.trends[ROWS_LEAD] = 0.0
     place = claim(tree.open_nodes, 0)
-    _keep(task, node, tree, place, no_split(), 0)
+    _store_node(task, node, tree, place, no_split(), 0)
     push(tree.open_nodes, place, bound)
 
 
 @compiled
 def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int) -> int:
-    """Look at up to so many nodes, the most promising first; say whether it is DONE, or FULL."""
+    """Explore up to ``most`` nodes, the largest bound first; return DONE, MORE or FULL."""
     nodes = tree.open_nodes
     limit = tree.progress[NODES] + most
     while nodes.sizes[OPEN] > 0:
@@ -125,14 +125,14 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
                 break
             place = tree.family[member]
             bound = nodes.bounds[place]
-            if bound > incumbent.levels[TARGET] and _fetch(task, node, tree, place):
+            if bound > incumbent.levels[TARGET] and _load_node(task, node, tree, place):
                 effort = _ASSIGNMENTS if member == 0 else _FIRST_ASSIGNMENTS
-                # Called from one place only: the compiler copies it, large as it is, into each caller.
+                # The only call site: the compiler inlines this large formula into each of them.
                 bound = relax(task, incumbent, node, effort, bound)
             else:
                 bound = -np.inf
             if member > 0:
-                _settle(task, incumbent, node, tree, member, bound)
+                _record_child(task, incumbent, node, tree, member, bound)
             else:
                 depth = nodes.depths[place] + 1
                 release(nodes, place)
@@ -141,7 +141,7 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int)
                         search_near_atoms(task, incumbent, node, 1)
                     size += _branch(task, incumbent, node, tree, bound, depth)
         if size == tree.family.size:
-            _choose(tree)
+            _keep_better_split(tree)
     return DONE
 
 
@@ -154,17 +154,17 @@ def open_bound(tree: Tree) -> float:
 
 @internal
 def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: float, depth: int) -> int:
-    """Make the children of the node in hand, and return how many: four to compare two ways of splitting."""
-    weigh_types(task, node, tree.room)
+    """Create the children of the current node, and return their number: four to compare two splits."""
+    weigh_types(task, node, tree.workspace)
     rows = no_split()
-    if task.spatial:
+    if task.is_spatial:
         rows = split_interval(task, node, 0.1 * (bound - incumbent.levels[VALUE]))
     columns = rows
     if rows.kind == NONE:
-        rows = split_row(task, node, tree.room)
+        rows = split_row(task, node, tree.workspace)
         columns = rows
         if task.utility.code != MINIMUM:
-            columns = split_column(task, node, tree.room)
+            columns = split_column(task, node, tree.workspace)
         if rows.kind == NONE:
             rows = columns
         elif columns.kind == NONE:
@@ -172,7 +172,7 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
     if rows.kind == NONE:
         rows = split_cell(node)
         columns = rows
-    if rows.kind == NONE:  # one ranking is left, and it has been looked at
+    if rows.kind == NONE:  # a single ranking is left, and it has been evaluated
         return 0
     tree.progress[BRANCHINGS] += 1
     number = tree.progress[BRANCHINGS]
@@ -181,30 +181,32 @@ def _branch(task: Task, incumbent: Incumbent, node: Node, tree: Tree, bound: flo
     children = 4 if both else 2
     for child in range(children):
         place = claim(tree.open_nodes, depth)
-        _keep(task, node, tree, place, first if child < 2 else columns, child % 2)
+        _store_node(task, node, tree, place, first if child < 2 else columns, child % 2)
         tree.open_nodes.bounds[place] = bound
         tree.family[child + 1] = place
     return children
 
 
 @internal
-def _settle(task: Task, incumbent: Incumbent, node: Node, tree: Tree, member: int, reached: float) -> None:
-    """Open a child if something in it matters, and note the logarithm of what its bound gained."""
+def _record_child(
+    task: Task, incumbent: Incumbent, node: Node, tree: Tree, member: int, reached: float
+) -> None:
+    """Open a child unless it is pruned, and record the logarithm of the decrease of its bound."""
     place = tree.family[member]
     bound = tree.open_nodes.bounds[place]
     if reached == -np.inf:
         release(tree.open_nodes, place)
         reached = min(bound, incumbent.levels[TARGET])
     else:
-        _keep(task, node, tree, place, no_split(), 0)
+        _store_node(task, node, tree, place, no_split(), 0)
         push(tree.open_nodes, place, reached)
     least = 1e-6 * min(bound - incumbent.levels[VALUE], 1.0)
     tree.gains[member] = np.log(max(min(bound - reached, 1e300), least, 1e-300))
 
 
 @internal
-def _choose(tree: Tree) -> None:
-    """Close the children by rows or those by columns, whichever gained less."""
+def _keep_better_split(tree: Tree) -> None:
+    """Close the children of the split, by rows or by columns, whose bounds decreased less."""
     lead = tree.gains[1] + tree.gains[2] - tree.gains[3] - tree.gains[4]
     tree.trends[ROWS_LEAD] = 0.9 * tree.trends[ROWS_LEAD] + 0.1 * lead
     worse = 3 if lead >= 0.0 else 1
@@ -217,8 +219,8 @@ def _choose(tree: Tree) -> None:
 
 
 @internal
-def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: int) -> None:
-    """Write the node in hand to a place, as one side of a split."""
+def _store_node(task: Task, node: Node, tree: Tree, place: int, split: Split, side: int) -> None:
+    """Write the current node to a place, as one side of a split."""
     for j in range(task.facts[LIVE]):
         slot = node.slots[j]
         tree.required[place, j] = node.required[slot] if slot >= 0 else 0
@@ -236,14 +238,14 @@ def _keep(task: Task, node: Node, tree: Tree, place: int, split: Split, side: in
             tree.lows[place, split.user_type] = split.threshold
         else:
             tree.highs[place, split.user_type] = split.threshold
-    tree.n_atoms[place] = keep_atoms(node.atoms, tree.columns[place], tree.weights[place])
+    tree.n_atoms[place] = store_atoms(node.atoms, tree.columns[place], tree.weights[place])
 
 
 @internal
-def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
-    """Take the node at a place in hand; return whether it can hold anything at all."""
-    for slot in range(node.n_slots[0]):  # assignments in this node start from the prices in the last
-        node.prices[node.active[slot]] = node.room.prices[slot]
+def _load_node(task: Task, node: Node, tree: Tree, place: int) -> bool:
+    """Load the node at a place; return False if it is infeasible."""
+    for slot in range(node.n_slots[0]):  # assignments start from the prices of the previous node
+        node.prices[node.active[slot]] = node.workspace.prices[slot]
     node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
         used = 0
@@ -274,4 +276,4 @@ def _fetch(task: Task, node: Node, tree: Tree, place: int) -> bool:
             atoms.columns[a, k] = tree.columns[place, a, k]
         value_atom(task, atoms, a)
     drop_atoms(atoms, node.base, node.slots)
-    return not task.spatial or confine(task, node)
+    return not task.is_spatial or confine_values(task, node)

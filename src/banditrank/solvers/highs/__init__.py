@@ -1,1 +1,1 @@
-"""Methods that hand a program to HiGHS: the paper's linear program, and an independent second opinion."""
+"""Solvers based on HiGHS: the paper's linear program, and outer approximation."""

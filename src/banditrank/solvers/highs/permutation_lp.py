@@ -1,9 +1,9 @@
-"""The best ranking as a linear program with one variable for each ranking: the paper's section 4.2, case 2.
+"""The linear program with one variable for each ranking: the paper's section 4.2, case 2.
 
-The variables are not negative and sum to 1, so that the program's corners are the rankings and solving it
-needs no integrality. The paper proposes this for linear utilities. It is right for all of them, because each
-ranking's worth is a constant of the program; and since all these constants must be worked out beforehand, it
-can never be faster than taking the largest. It is here to be compared with.
+The variables are not negative and sum to 1, so the vertices of the feasible region are the rankings and no
+integrality is needed. The paper proposes it for linear utilities. It is correct for all utilities, because
+the value of each ranking is a constant of the program; as all these constants are computed beforehand, it
+cannot be faster than enumeration. It serves as a baseline.
 """
 
 import time
@@ -13,65 +13,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.compilation import compiled
-from banditrank.solvers.enumeration import number_of_rankings, too_many
-from banditrank.solvers.highs.session import add_rows, add_variables, new_model, run_until
+from banditrank.solvers.enumeration import count_rankings, describe_excess
+from banditrank.solvers.highs.model import add_rows, add_variables, new_model, run_until
 from banditrank.solvers.instance import Instance
-from banditrank.solvers.method import Limits, Method, Outcome
 from banditrank.solvers.solution import gap_unit
+from banditrank.solvers.solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities.formulas import CompiledUtility, collective
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
 
-LP_LIMIT = 200_000
-_LARGEST_LOSS = 1e6  # in units of the best value; larger costs are more than HiGHS can take
+MAX_LP_RANKINGS = 200_000
+_MAX_LOSS = 1e6  # in units of the best value; HiGHS does not support larger costs
 
 
-def _refuse(_: Utility, n_items: int, n_positions: int) -> str | None:
-    excess = too_many(LP_LIMIT, n_items, n_positions)
-    return excess and f"makes a variable of each of at most {excess}"
+def _unsupported_reason(_: Utility, n_items: int, n_positions: int) -> str | None:
+    excess = describe_excess(MAX_LP_RANKINGS, n_items, n_positions)
+    return excess and f"supports at most {excess}"
 
 
-def _run(instance: Instance, utility: Utility, limits: Limits) -> Outcome:
+def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
     rankings = _all_rankings(instance.n_items, instance.n_positions)
     totals = _totals(instance, utility, rankings)
     rankings, totals, tried = rankings[totals > -np.inf], totals[totals > -np.inf], len(rankings)
     if not totals.size:
-        return Outcome(np.arange(instance.n_positions), -np.inf, tried)
+        return SolverResult(np.arange(instance.n_positions), -np.inf, tried)
     best = int(totals.argmax())
     highspy, model = new_model("permutation-lp")
-    if time.perf_counter() >= limits.deadline:
-        return Outcome(rankings[best], np.inf, tried)
-    # Costs are losses against the best, in units of it: HiGHS' tolerances are absolute.
+    if time.perf_counter() >= options.deadline:
+        return SolverResult(rankings[best], np.inf, tried)
+    # Costs are losses relative to the best value, because the tolerances of HiGHS are absolute.
     unit = gap_unit(utility.compiled(), totals[best]) or 1.0
-    losses = np.minimum((totals[best] - totals) / unit, _LARGEST_LOSS)
+    losses = np.minimum((totals[best] - totals) / unit, _MAX_LOSS)
     add_variables(model, losses, np.zeros(losses.size), np.full(losses.size, np.inf))
     everything = np.arange(losses.size)
     add_rows(model, (np.zeros_like(everything), everything, np.ones(losses.size)), [1.0], [1.0])
-    run_until(model, limits.deadline)
+    run_until(model, options.deadline)
     if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return Outcome(rankings[best], np.inf, tried)
+        return SolverResult(rankings[best], np.inf, tried)
     corner = int(np.argmax(model.getSolution().col_value))
     optimum = totals[best] - unit * model.getInfo().objective_function_value
-    # Within its tolerance, HiGHS may stop at a ranking that is a little worse than the best.
-    return Outcome(rankings[corner], max(optimum, float(totals[best])), tried)
+    # Within its tolerance, HiGHS may return a ranking slightly worse than the best.
+    return SolverResult(rankings[corner], max(optimum, float(totals[best])), tried)
 
 
 def _all_rankings(n_items: int, n_positions: int) -> NDArray[np.intp]:
     """Return all rankings, shape (P(M, K), K)."""
     items = chain.from_iterable(permutations(range(n_items), n_positions))
-    count = number_of_rankings(n_items, n_positions)
+    count = count_rankings(n_items, n_positions)
     return np.fromiter(items, np.intp, count * n_positions).reshape(count, n_positions)
 
 
 def _totals(instance: Instance, utility: Utility, rankings: NDArray[np.intp]) -> Floats:
-    """Return what each ranking is worth, shape (R,)."""
+    """Return the value of each ranking, shape (R,)."""
     values = np.zeros((len(rankings), instance.n_user_types))
     for k in range(instance.n_positions):
         values += instance.preferences[:, k] * instance.means.T[rankings[:, k]]  # (R, N)
     totals = np.zeros(len(rankings))
     _collect(utility.compiled(), instance.weights, values, totals)
-    utility.raise_failure()
+    utility.raise_callback_error()
     totals += instance.bonuses[rankings].sum(axis=1)
     return totals
 
@@ -82,4 +82,4 @@ def _collect(utility: CompiledUtility, weights: Floats, values: Floats, totals: 
         totals[ranking] = collective(utility, weights, values[ranking])
 
 
-METHOD = Method(_refuse, _run)
+SOLVER = Solver(_unsupported_reason, _run)

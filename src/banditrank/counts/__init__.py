@@ -1,0 +1,1 @@
+"""Additive counts of displays, rewards and arrivals, from which policies learn."""

@@ -1,0 +1,1 @@
+"""Baselines: policies of other papers, each implemented from its paper."""

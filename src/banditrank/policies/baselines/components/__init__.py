@@ -1,0 +1,1 @@
+"""Components that several baselines share, and those of PMED."""

@@ -1,0 +1,1 @@
+"""Components of PMED: estimates, alternative models, and the cheapest displays that rule them out."""

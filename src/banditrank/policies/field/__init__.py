@@ -1,1 +1,0 @@
-"""The field's policies, each written from its paper, in one protocol."""

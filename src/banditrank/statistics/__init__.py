@@ -1,1 +1,0 @@
-"""Additive counts, all that policies learn from."""
