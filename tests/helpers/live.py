@@ -1,12 +1,16 @@
-"""What tests of the engine share: a clock that is set by hand, seeded ids, stores that fail on demand."""
+"""Test doubles of the engine: a manual clock, seeded ids, a failing store and a monitored ranker."""
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
+from banditrank.engine.engine import Engine
 from banditrank.engine.surface import Surface
 from banditrank.errors import StoreUnavailableError
+from banditrank.model.problem import Problem
 from banditrank.ranker import Ranker
 from banditrank.storage.base import Store, WriteResult
 from banditrank.storage.memory import MemoryStore
@@ -18,7 +22,7 @@ MAX_WAIT_SECONDS = 60.0
 
 
 class Clock:
-    """Seconds since 1970, as told."""
+    """Manual clock, in seconds since 1970."""
 
     def __init__(self, now: float = 1e9) -> None:
         self.now = now
@@ -28,7 +32,7 @@ class Clock:
 
 
 class FailingStore(MemoryStore):
-    """A memory store that can be switched off, before or just after a commit is done."""
+    """Memory store that can fail before or just after a commit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,25 +60,66 @@ class FailingStore(MemoryStore):
 
 
 def a_surface(**settings: Any) -> Surface:
-    """Return a surface that follows its counts at once."""
+    """Return a surface that refreshes at once."""
     values = {"items": ITEMS, "n_positions": 2, "user_types": TYPES, "refresh_seconds": 0.0, **settings}
     return Surface("home", **values)
 
 
 def seeded(seed: int) -> Callable[[int], bytes]:
-    """Return a source of bytes that are the same for the same seed."""
-    return random.Random(seed).randbytes  # noqa: S311 - to be repeatable, not secret
+    """Return a reproducible source of random bytes."""
+    return random.Random(seed).randbytes  # noqa: S311 - reproducible, not secret
 
 
 def a_ranker(surface: Surface | None = None, store: Store | None = None, **settings: Any) -> Ranker:
-    """Return a ranker whose ids are seeded."""
+    """Return a ranker with seeded ids."""
     return Ranker(
         a_surface() if surface is None else surface, store, **{"random_bytes": seeded(1), **settings}
     )
 
 
+class MonitoredRanker(Ranker):
+    """Ranker whose engine polls and is monitored, as the service's is."""
+
+    def __init__(
+        self,
+        surface: Surface,
+        store: Store | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        problems: Mapping[str, Problem] = MappingProxyType({}),
+        **settings: Any,
+    ) -> None:
+        self.monitors = SurfaceMonitors(clock=clock, problems=problems)
+        self._engine = Engine(
+            MemoryStore() if store is None else store,
+            clock=clock,
+            observe=self.monitors.observe,
+            **settings,
+        )
+        self._runtime = self._open(surface)
+
+    @property
+    def monitor(self) -> SurfaceMonitor:
+        """Monitor of the surface."""
+        return self.monitors.of(self._runtime)
+
+    def close(self) -> None:
+        """Close the engine, then stop the monitors."""
+        super().close()
+        self.monitors.close()
+
+
+def a_monitored_ranker(
+    surface: Surface | None = None, store: Store | None = None, **settings: Any
+) -> MonitoredRanker:
+    """Return a monitored ranker with seeded ids."""
+    return MonitoredRanker(
+        a_surface() if surface is None else surface, store, **{"random_bytes": seeded(1), **settings}
+    )
+
+
 def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
-    """Show rankings to random users who click at random; return the rankings' ids."""
+    """Rank for random users who click at random; return the ranking ids."""
     rng = random.Random(seed)  # noqa: S311
     ids = []
     for _ in range(rounds):
@@ -87,8 +132,13 @@ def play(ranker: Ranker, rounds: int, seed: int) -> list[str]:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for what other threads bring about; a minute is never needed, and no test passes by it."""
+    """Wait until a condition that other threads change holds; fail after a minute."""
     end = time.monotonic() + MAX_WAIT_SECONDS
     while not holds():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "condition did not hold in time"
         time.sleep(0.005)
+
+
+def wait_for_tasks(ranker: Ranker) -> None:
+    """Wait until no task of the ranker's surface is due."""
+    wait_until(lambda: ranker._runtime.due_in() > 0.0)

@@ -1,4 +1,4 @@
-"""Surfaces are put to work each by itself: one that takes long, or cannot be read, holds up no other."""
+"""Loading of surfaces: one that takes long, or cannot be read, delays no other."""
 
 import json
 import threading
@@ -18,14 +18,14 @@ from banditrank.storage.memory import MemoryStore
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
-    """Nobody waits for formulas to be compiled: that may take a minute."""
+    """Compile the formulas beforehand: that may take a minute."""
     with a_ranker() as ranker:
-        wait_until(lambda: ranker._runtime.monitor.best is not None)
+        ranker.rank("new")
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.backoff._LEAST_SECONDS", 0.01)
+def _short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("banditrank.engine.periodic_task._MIN_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -49,66 +49,67 @@ def definition(name: str, **settings: object) -> str:
 
 
 def names(engine: Engine) -> list[str]:
-    return [live.surface.name for live in engine.surfaces()]
+    return [runtime.surface.name for runtime in engine.surfaces()]
 
 
-def test_a_surface_that_takes_long_to_open_holds_up_nobody_else(
+def test_a_surface_that_takes_long_to_load_delays_no_other(
     store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, may_go_on, make, made = threading.Event(), threading.Event(), SurfaceRuntime._new_snapshot, []
+    started, may_continue, loaded = threading.Event(), threading.Event(), []
+    new_snapshot = SurfaceRuntime._new_snapshot
 
-    def slowly(live: SurfaceRuntime) -> PolicySnapshot:
-        if live.surface.name == "slow":
-            made.append(live)
-            begun.set()
-            assert may_go_on.wait(60)
-        return make(live)
+    def new_snapshot_slowly(runtime: SurfaceRuntime) -> PolicySnapshot:
+        if runtime.surface.name == "slow":
+            loaded.append(runtime)
+            started.set()
+            assert may_continue.wait(60)
+        return new_snapshot(runtime)
 
-    monkeypatch.setattr(SurfaceRuntime, "_new_snapshot", slowly)
+    monkeypatch.setattr(SurfaceRuntime, "_new_snapshot", new_snapshot_slowly)
     define(store, "slow")
-    assert begun.wait(60)
+    assert started.wait(60)
     found: list[SurfaceRuntime] = []
-    askers = [threading.Thread(target=lambda: found.append(engine.surface("slow"))) for _ in range(3)]
-    for asker in askers:
-        asker.start()
+    threads = [threading.Thread(target=lambda: found.append(engine.surface("slow"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
     define(store, "quick")
     wait_until(lambda: names(engine) == ["quick"])
     before = engine.last_sync
     wait_until(lambda: engine.last_sync > before)
-    may_go_on.set()
-    for asker in askers:
-        asker.join()
+    may_continue.set()
+    for thread in threads:
+        thread.join()
     assert found == [engine.surface("slow")] * 3
-    assert made == found[:1], "who asks meanwhile waits for the same"
+    assert loaded == found[:1], "other threads wait for the first"
 
 
-def test_who_waits_for_a_surface_is_told_why_there_is_none(
+def test_threads_that_wait_for_a_surface_get_the_error_of_loading_it(
     store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, may_go_on = threading.Event(), threading.Event()
+    started, may_continue = threading.Event(), threading.Event()
 
     def fail(_: SurfaceRuntime) -> PolicySnapshot:
-        begun.set()
-        assert may_go_on.wait(60)
+        started.set()
+        assert may_continue.wait(60)
         raise StoreUnavailableError("down")
 
     monkeypatch.setattr(SurfaceRuntime, "_new_snapshot", fail)
     define(store, "home")
-    assert begun.wait(60)
-    (being_made,) = engine._registry._loading.values()
-    may_go_on.set()
+    assert started.wait(60)
+    (loading,) = engine._registry._loading.values()
+    may_continue.set()
     with pytest.raises(StoreUnavailableError, match="down"):
-        being_made.result(60)
+        loading.result(60)
     with pytest.raises(StoreUnavailableError, match="down"):
         engine.surface("home")
-    assert engine.sync_errors == {}, "that passes"
+    assert engine.sync_errors == {}, "an outage is no error of the surface"
 
 
 NEWER = {"colour": "red"}
 DROPPED = {"policy": "dropped"}
 
 
-def test_surfaces_that_cannot_be_read_hold_up_no_start(
+def test_surfaces_that_cannot_be_read_do_not_prevent_a_start(
     store: MemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     define(store, "dropped", **DROPPED)
@@ -118,11 +119,9 @@ def test_surfaces_that_cannot_be_read_hold_up_no_start(
     try:
         assert names(engine) == ["home"]
         assert sorted(engine.sync_errors) == ["dropped", "newer"]
-        assert (
-            "a surface in the store is not of this version: surface must be one of name,"
-            in (engine.sync_errors["newer"])
-        )
-        with pytest.raises(StoreError, match="not of this version: policy must be one of"):
+        newer = engine.sync_errors["newer"]
+        assert newer.startswith("surface in the store cannot be read: surface must be one of name,")
+        with pytest.raises(StoreError, match="surface in the store cannot be read: policy must be one of"):
             engine.surface("dropped")
         define(store, "later")
         wait_until(lambda: names(engine) == ["home", "later"])
@@ -133,14 +132,13 @@ def test_surfaces_that_cannot_be_read_hold_up_no_start(
         wait_until(lambda: engine.sync_errors == {})
     finally:
         engine.close()
-    said = [record.getMessage() for record in caplog.records]
-    assert [text.partition(":")[0] for text in said] == [
-        "surface dropped is not at work as it is in the store",
-        "surface newer is not at work as it is in the store",
+    assert [message.partition(":")[0] for message in caplog.messages] == [
+        "surface dropped is out of sync with the store",
+        "surface newer is out of sync with the store",
     ]
 
 
-def test_a_definition_that_cannot_be_read_holds_up_no_other(
+def test_a_definition_that_cannot_be_read_delays_no_other(
     store: MemoryStore, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("one", "two"):
@@ -153,14 +151,14 @@ def test_a_definition_that_cannot_be_read_holds_up_no_other(
     define(store, "four")
     wait_until(lambda: names(engine) == ["four", "one", "two"])
     wait_until(lambda: sorted(engine.sync_errors) == ["one", "three"])
-    assert engine.surface("one").rank("new").items, "it goes on as it was"
+    assert engine.surface("one").rank("new").items, "its earlier definition is used"
     store.update_surface(store.find_surface("one"), definition("one", keep_seconds=100.0))
     wait_until(lambda: list(engine.sync_errors) == ["three"])
     assert engine.surface("one").surface.keep_seconds == 100.0
     assert len(caplog.records) == 2
 
 
-def test_a_record_of_a_surface_that_was_deleted_since_replaces_no_other(
+def test_an_outdated_record_does_not_replace_a_surface_of_the_same_name(
     store: MemoryStore, engine: Engine
 ) -> None:
     engine.create_surface(a_surface())
@@ -171,22 +169,22 @@ def test_a_record_of_a_surface_that_was_deleted_since_replaces_no_other(
     registry = engine._registry
     old = registry.open(stale)
     assert engine.surface("home") is again
-    registry.drop(old)
+    registry.remove(old)
     assert engine.surface("home") is again
     old = registry.open(stale)
-    registry.drop(again)
-    assert engine.loaded("home") is old, "until the store says that it is gone, too"
+    registry.remove(again)
+    assert engine.loaded("home") is old, "until the next synchronization finds that it was deleted, too"
     wait_until(lambda: engine.loaded("home") is not old)
 
 
-def test_what_is_not_there_cannot_be_deleted(engine: Engine) -> None:
+def test_an_unknown_surface_cannot_be_deleted(engine: Engine) -> None:
     with pytest.raises(UnknownNameError):
         engine.delete_surface("home")
 
 
-def test_a_text_that_is_no_definition_is_said_to_be_of_another_version() -> None:
+def test_an_invalid_definition_raises_a_store_error() -> None:
     for text in ("{", "[]", '{"name": 1}', definition("home", n_positions="two")):
-        with pytest.raises(StoreError, match="a surface in the store is not of this version"):
+        with pytest.raises(StoreError, match=r"^surface in the store cannot be read: "):
             Surface.from_definition(text)
 
 
@@ -194,7 +192,7 @@ def test_a_surface_that_cannot_be_ranked_is_not_stored(
     store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(PolicySnapshot, "_make", lambda *_: 1 / 0)
+        broken.setattr(PolicySnapshot, "_compute", lambda *_: 1 / 0)
         for treatment in ("personalized", "equal"):
             with pytest.raises(ZeroDivisionError):
                 engine.create_surface(a_surface(treatment=treatment))

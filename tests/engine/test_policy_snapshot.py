@@ -1,3 +1,5 @@
+"""Policy snapshots: computing rankings leaks no memory and no references."""
+
 import pytest
 from helpers.live import a_surface, seeded
 
@@ -9,7 +11,7 @@ KINDS = [{}, {"policy": "ucb-rank"}, {"treatment": "equal", "utility": "nash"}]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()) or "auto")
-def test_refreshing_and_ranking_leak_nothing(kind: dict[str, str]) -> None:
+def test_new_snapshots_and_rankings_leak_nothing(kind: dict[str, str]) -> None:
     surface, random_bytes = a_surface(**kind), seeded(1)
     counts = Counts.empty(n_user_types=2, n_items=5, n_positions=2)
     arrays = (counts.displays, counts.rewards, counts.arrivals)
@@ -17,6 +19,6 @@ def test_refreshing_and_ranking_leak_nothing(kind: dict[str, str]) -> None:
     def refresh() -> None:
         PolicySnapshot(surface, 1, 1, counts).rank_batch([0], random_bytes)
 
-    assert_no_leaks(refresh, arrays, calls=500)  # with the batch that fills caches, 1,500 views
-    view = PolicySnapshot(surface, 1, 1, counts)
-    assert_no_leaks(lambda: view.rank_batch([0], random_bytes), arrays, view._rng, calls=200)
+    assert_no_leaks(refresh, arrays, calls=500)  # with the batch that fills caches, 1,500 snapshots
+    snapshot = PolicySnapshot(surface, 1, 1, counts)
+    assert_no_leaks(lambda: snapshot.rank_batch([0], random_bytes), arrays, snapshot._rng, calls=200)

@@ -1,4 +1,4 @@
-"""A surface that is exported and imported is the same one, to the last reward."""
+"""An imported surface equals the exported one, including every reward."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def a_store_with_counts() -> Store:
     return store
 
 
-def test_counts_and_settings_come_through_exactly(tmp_path: Path) -> None:
+def test_counts_and_settings_are_imported_exactly(tmp_path: Path) -> None:
     store = a_store_with_counts()
     path = tmp_path / "home.json"
     path.write_text(as_text(export_surface(store, "home")), encoding="utf-8")
@@ -41,8 +41,8 @@ def test_counts_and_settings_come_through_exactly(tmp_path: Path) -> None:
         again, first = export_surface(other, "home"), export_surface(store, "home")
         assert again["counts"] == first["counts"]
         assert again["surface"] == first["surface"]
-        kept = Surface.from_dict(first["surface"])
-        with a_ranker(kept, store) as here, a_ranker(kept, other) as there:
+        surface = Surface.from_dict(first["surface"])
+        with a_ranker(surface, store) as here, a_ranker(surface, other) as there:
             assert here.counts() == there.counts()
             assert here.estimates().user_types == there.estimates().user_types
             assert "b" not in there.rank("new").items
@@ -50,7 +50,7 @@ def test_counts_and_settings_come_through_exactly(tmp_path: Path) -> None:
             assert there.counts().rounds == here.counts().rounds + 3
 
 
-def test_a_copy_beside_the_original_has_another_name() -> None:
+def test_a_copy_in_the_same_store_needs_another_name() -> None:
     store = a_store_with_counts()
     document = export_surface(store, "home")
     with pytest.raises(AlreadyExistsError):
@@ -61,7 +61,7 @@ def test_a_copy_beside_the_original_has_another_name() -> None:
     assert copy["surface"] == {**document["surface"], "name": "copy"}
 
 
-def test_a_surface_that_learned_nothing_is_exported_too() -> None:
+def test_a_surface_without_counts_can_be_exported() -> None:
     store = MemoryStore()
     a_ranker(store=store).close()
     document = json.loads(as_text(export_surface(store, "home")))
@@ -69,7 +69,7 @@ def test_a_surface_that_learned_nothing_is_exported_too() -> None:
     assert import_surface(MemoryStore(), document).name == "home"
 
 
-def test_people_can_read_the_file() -> None:
+def test_the_file_is_readable() -> None:
     text = as_text(export_surface(a_store_with_counts(), "home"))
     assert text.startswith(f'{{\n  "format": "{FORMAT}",\n  "banditrank": ')
     assert '"item": "ä \'item\'"' in text
@@ -79,12 +79,12 @@ def test_people_can_read_the_file() -> None:
     )
 
 
-def test_an_unknown_surface_is_named() -> None:
+def test_the_error_for_an_unknown_surface_suggests_a_name() -> None:
     with pytest.raises(UnknownNameError, match=r"surface must be one of home \(did you mean home\?\)"):
         export_surface(a_store_with_counts(), "hime")
 
 
-def the_cell(change: Callable[[dict], Any]) -> Callable[[dict], Any]:
+def first_cell(change: Callable[[dict], Any]) -> Callable[[dict], Any]:
     return lambda document: change(document["counts"][0])
 
 
@@ -95,29 +95,32 @@ BAD: list[tuple[Callable[[dict], Any], str]] = [
     (lambda d: d["surface"].update(colour="red"), "surface must be one of name"),
     (lambda d: d["surface"].update(n_positions=9), "n_positions must be a whole number from 1 to 5, got 9"),
     (lambda d: d.update(counts={}), "counts must be a list of cells"),
-    (the_cell(lambda c: c.update(user_type="nobody")), r"counts\[0\].user_type must be one of new, old"),
-    (the_cell(lambda c: c.update(item=["a"])), r"counts\[0\].item must be one of a, b"),
-    (the_cell(lambda c: c.update(position=0)), r"counts\[0\].position must be a whole number from 1 to 2"),
-    (the_cell(lambda c: c.update(displays=1.5)), r"counts\[0\].displays must be a whole number"),
-    (the_cell(lambda c: c.update(displays=-1)), r"counts\[0\].displays must be a whole number"),
-    (the_cell(lambda c: c.update(rewards=1e6)), r"counts\[0\].rewards must be a number from 0 to"),
-    (the_cell(lambda c: c.update(rewards=float("nan"))), r"counts\[0\].rewards must be a number"),
-    (the_cell(lambda c: c.update(more=1)), r"counts\[0\] must be an object of user_type, position"),
-    (the_cell(lambda c: c.update(displays=c["displays"] + 1)), "must have as many displays at each position"),
+    (first_cell(lambda c: c.update(user_type="unknown")), r"counts\[0\].user_type must be one of new, old"),
+    (first_cell(lambda c: c.update(item=["a"])), r"counts\[0\].item must be one of a, b"),
+    (first_cell(lambda c: c.update(position=0)), r"counts\[0\].position must be a whole number from 1 to 2"),
+    (first_cell(lambda c: c.update(displays=1.5)), r"counts\[0\].displays must be a whole number"),
+    (first_cell(lambda c: c.update(displays=-1)), r"counts\[0\].displays must be a whole number"),
+    (first_cell(lambda c: c.update(rewards=1e6)), r"counts\[0\].rewards must be a number from 0 to"),
+    (first_cell(lambda c: c.update(rewards=float("nan"))), r"counts\[0\].rewards must be a number"),
+    (first_cell(lambda c: c.update(more=1)), r"counts\[0\] must be an object of user_type, position"),
+    (
+        first_cell(lambda c: c.update(displays=c["displays"] + 1)),
+        "must have as many displays at each position",
+    ),
     (lambda d: d["counts"].append(d["counts"][0]), "must be the only cell of its type, position and item"),
 ]
 
 
-@pytest.mark.parametrize(("spoil", "message"), BAD, ids=lambda one: one if isinstance(one, str) else "")
-def test_a_bad_file_is_refused_in_one_line_and_changes_nothing(
-    spoil: Callable[[dict], Any], message: str
+@pytest.mark.parametrize(("corrupt", "message"), BAD, ids=lambda one: one if isinstance(one, str) else "")
+def test_a_corrupt_file_is_rejected_in_one_line_and_changes_nothing(
+    corrupt: Callable[[dict], Any], message: str
 ) -> None:
     document = deepcopy(export_surface(a_store_with_counts(), "home"))
-    spoil(document)
+    corrupt(document)
     store = MemoryStore()
-    with pytest.raises(InvalidInputError, match=message) as refused:
+    with pytest.raises(InvalidInputError, match=message) as rejected:
         import_surface(store, document)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(rejected.value)
     assert store.surfaces() == []
 
 
@@ -130,7 +133,7 @@ def test_a_bad_file_is_refused_in_one_line_and_changes_nothing(
         (None, r"file must be readable \(no such file or directory\)"),
     ],
 )
-def test_a_file_that_is_no_json_is_refused(content: bytes | None, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_rejected(content: bytes | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "home.json"
     if content is not None:
         path.write_bytes(content)
@@ -139,12 +142,12 @@ def test_a_file_that_is_no_json_is_refused(content: bytes | None, message: str, 
 
 
 @pytest.mark.parametrize("document", [[], 5, None, "text", {"surface": 1}])
-def test_json_that_is_no_surface_is_refused(document: object) -> None:
+def test_json_that_is_not_a_surface_is_rejected(document: object) -> None:
     with pytest.raises(InvalidInputError, match="format must be"):
         import_surface(MemoryStore(), document)
 
 
-def test_names_must_have_an_order() -> None:
+def test_names_must_be_ordered() -> None:
     for names in ({"a", "b"}, {"a": 1, "b": 2}, "ab", 5):
         with pytest.raises(InvalidInputError, match="items must be a list of names"):
             a_surface(items=names)

@@ -1,4 +1,4 @@
-"""Items come and go, and users are treated equally where that is wanted."""
+"""Updates of a loaded surface, and equal treatment of its users."""
 
 import contextlib
 import time
@@ -17,7 +17,7 @@ from banditrank.storage.memory import MemoryStore
 from banditrank.storage.sqlite import SqliteStore
 
 
-def active_items(ranker: Ranker, rounds: int) -> set[str]:
+def shown_items(ranker: Ranker, rounds: int) -> set[str]:
     return {item for _ in range(rounds) for name in ("new", "old") for item in ranker.rank(name).items}
 
 
@@ -32,36 +32,36 @@ def test_a_new_item_is_explored_and_the_others_keep_their_counts(policy: str) ->
         assert (after.rewards[:, :5] == before.rewards).all()
         assert after.rounds == before.rounds == 150
         assert after.displays[:, 5].sum() == 0
-        assert "late" in active_items(ranker, 100)
+        assert "late" in shown_items(ranker, 100)
         play(ranker, 60, seed=2)
         assert ranker.counts().displays[:, 5].sum() > 0
 
 
-def test_a_retired_item_is_never_shown_again_and_its_counts_stay(tmp_path: Path) -> None:
+def test_a_retired_item_is_not_shown_and_its_counts_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as one, SqliteStore(path) as two, a_ranker(store=one) as first:
         play(first, 60, seed=1)
-        told = {item.item: item.displays for item in first.estimates().user_types[0].items}
+        displays = {item.item: item.displays for item in first.estimates().user_types[0].items}
         with a_ranker(store=two, sync_seconds=0.01, random_bytes=seeded(2)) as second:
-            open_one = second.rank("new")
-            first.retire_items([open_one.items[0], "e" if open_one.items[0] != "e" else "d"])
-            gone = set(first.surface.retired)
-            assert not active_items(first, 100) & gone
-            wait_until(lambda: set(second.surface.retired) == gone)
+            pending = second.rank("new")
+            first.retire_items([pending.items[0], "e" if pending.items[0] != "e" else "d"])
+            retired = set(first.surface.retired)
+            assert not shown_items(first, 100) & retired
+            wait_until(lambda: set(second.surface.retired) == retired)
             second._runtime.refresh()
-            assert not active_items(second, 100) & gone
-            assert second.feedback(open_one.id, clicked=open_one.items[0]) == "counted", "it was shown"
+            assert not shown_items(second, 100) & retired
+            assert second.feedback(pending.id, clicked=pending.items[0]) == "counted", "it was shown"
             assert first.counts().n_items == 3
     with SqliteStore(path) as store, a_ranker(store=store) as restarted:
-        assert not active_items(restarted, 100) & gone
+        assert not shown_items(restarted, 100) & retired
         again = {item.item: item.displays for item in restarted.estimates().user_types[0].items}
-        assert again == {item: told[item] + (item in open_one.items) for item in ITEMS}
-        restarted.add_items(gone)
+        assert again == {item: displays[item] + (item in pending.items) for item in ITEMS}
+        restarted.add_items(retired)
         assert restarted.counts().rounds == 61
         assert restarted.counts().n_items == 5
 
 
-def test_what_another_replica_added_can_be_clicked_here_at_once(tmp_path: Path) -> None:
+def test_an_item_that_another_replica_added_can_be_clicked_at_once(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     surface = a_surface(policy="random")
     with (
@@ -76,36 +76,36 @@ def test_what_another_replica_added_can_be_clicked_here_at_once(tmp_path: Path) 
         assert "late" in second.surface.items
 
 
-def test_feedback_for_a_new_item_can_be_read_from_the_moment_that_its_shape_is_known(
+def test_feedback_for_a_new_item_can_be_read_as_soon_as_its_revision_is_cached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = MemoryStore()
     surface = a_surface(policy="random")
-    with a_ranker(surface, store) as one, a_ranker(surface, store, sync_seconds=60.0) as two:
-        wait_until(lambda: not two._runtime.is_due())
+    with a_ranker(surface, store) as one, a_ranker(surface, store) as two:
+        two._engine._sync_loop.close()  # it reads the store for feedback alone
         one.add_items(["late"])
         shown = next(shown for _ in range(1000) if "late" in (shown := one.rank("new")).items)
-        ranking_validator, read = two._runtime.ranking_validator, []
-        remember = ranking_validator.remember
+        validator, read = two._runtime.validator, []
+        add = validator.add
 
-        def remember_and_read(*args: Any) -> None:
-            remember(*args)
-            if known := two._engine.cached_ranking(shown.id):
-                read.append(known[0].event(known[1], "late", 1.0))
+        def add_and_read(*args: Any) -> None:
+            add(*args)
+            if cached := two._engine.cached_ranking(shown.id):
+                read.append(cached[0].event(cached[1], "late", 1.0))
 
-        monkeypatch.setattr(ranking_validator, "remember", remember_and_read)
+        monkeypatch.setattr(validator, "add", add_and_read)
         assert two.feedback(shown.id, clicked="late") == "counted"
         assert len(read) == 1
 
 
-def cpu_seconds(do: Callable[[], object]) -> float:
-    begun = time.thread_time()
-    do()
-    return time.thread_time() - begun
+def cpu_seconds(call: Callable[[], object]) -> float:
+    started = time.thread_time()
+    call()
+    return time.thread_time() - started
 
 
-def adoption_seconds(n_items: int) -> list[float]:
-    """Return the CPU time to change a surface of many items, to adopt each change, and to open it."""
+def update_seconds(n_items: int) -> list[float]:
+    """Return the CPU time to update a surface of many items, to read each update, and to open it."""
     surface = a_surface(items=[f"item-{number}" for number in range(n_items)], user_types=TYPES[:1])
     store = MemoryStore()
     engine, replica = Engine(store), Engine(store)
@@ -113,7 +113,7 @@ def adoption_seconds(n_items: int) -> list[float]:
         for one in (engine, replica):
             one._sync_loop.close()  # nothing else works on the surface
         engine.create_surface(surface)
-        live = replica.surface("home")
+        runtime = replica.surface("home")
         half = surface.items[: n_items // 2]
         seconds = [
             cpu_seconds(partial(step, *arguments))
@@ -125,29 +125,23 @@ def adoption_seconds(n_items: int) -> list[float]:
             )
             for step, *arguments in (
                 (engine.update_surface, "home", change),
-                (replica._registry.update_definition, live),
+                (replica._registry.update_definition, runtime),
             )
         ]
-        assert live.revision == 5
+        assert runtime.revision == 5
     return [*seconds, cpu_seconds(lambda: a_ranker(surface, store).close())]
 
 
-def test_the_time_to_adopt_a_change_is_linear_in_the_number_of_items() -> None:
+def test_the_time_of_an_update_is_linear_in_the_number_of_items() -> None:
     few, many = (
-        [min(times) for times in zip(*(adoption_seconds(n) for _ in range(3)), strict=True)]
+        [min(times) for times in zip(*(update_seconds(n) for _ in range(3)), strict=True)]
         for n in (1000, 4000)
     )
-    # 16 times as much if each item is looked for in a list of all
+    # 16 times as much if each item is searched in a list of all
     assert [many_one < 10 * few_one for few_one, many_one in zip(few, many, strict=True)] == [True] * 9
 
 
-def test_the_note_of_a_change_lists_a_few_of_many_items() -> None:
-    with a_ranker() as ranker:
-        ranker.add_items([f"x{number}" for number in range(1002)])
-        assert [note.text for note in ranker._runtime.series()[1]] == ["x0, x1 and 1,000 more added"]
-
-
-def test_items_that_are_shown_or_unknown_are_refused() -> None:
+def test_active_and_unknown_items_are_rejected() -> None:
     with a_ranker() as ranker:
         with pytest.raises(InvalidInputError, match="items must not be shown already, got 'a'"):
             ranker.add_items(["new-one", "a"])
@@ -162,7 +156,7 @@ def test_items_that_are_shown_or_unknown_are_refused() -> None:
 
 
 @pytest.mark.parametrize("utility", ["utilitarian", "nash"])
-def test_equal_means_equal(utility: str) -> None:
+def test_equal_treatment_shows_one_ranking_to_all_user_types(utility: str) -> None:
     surface = a_surface(treatment="equal", utility=utility, items=[f"i{n}" for n in range(9)])
     with a_ranker(surface) as ranker:
         rankings = []
@@ -181,7 +175,7 @@ def test_replicas_treat_users_equally_under_the_same_counts(tmp_path: Path) -> N
         with a_ranker(surface, two, random_bytes=seeded(2)) as second:
             for _ in range(5):
                 play(first, 1, seed=2)
-                wait_until(lambda: second._runtime.version == first._runtime.version)
+                wait_until(lambda: second.counts().rounds == first.counts().rounds)
                 assert second.rank("old").items == first.rank("new").items
 
 
