@@ -72,11 +72,11 @@ certify: setup
 # Kill services so many times on SQLite, and services and servers a quarter as often on PostgreSQL and on Redis,
 # while clients rank and report; count what is left. Ctrl-C stops it with what it has.
 crash: setup servers
-	$(BIN)/python tests/crashes.py --kills $(KILLS)
+	PYTHONPATH=tests $(BIN)/python -m campaigns.crashes --kills $(KILLS)
 
 # Hold half of the service's capacity for so many minutes, and fail if it grows; Ctrl-C stops it with what it has.
 soak: setup
-	$(BIN)/python tests/soak.py --minutes $(MINUTES)
+	PYTHONPATH=tests $(BIN)/python -m campaigns.soak --minutes $(MINUTES)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.
 requirements:

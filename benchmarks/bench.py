@@ -30,7 +30,7 @@ from solvers import measure_search_loops, measure_solvers
 from worlds import gentle_world
 
 from banditrank import Counts, UCBRank, __version__, kdd2012, simulate
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "output" / "bench.json"
@@ -139,7 +139,7 @@ def measure_memory() -> dict[str, float]:
 
 def measure_calls() -> dict[str, float]:
     """Tell how many rankings a second one call at a time gives."""
-    counts, rng, policy = settled_counts(WORLD), np.random.default_rng(0), UCBRank(coefficient=COEFFICIENT)
+    counts, rng, policy = dense_counts(WORLD), np.random.default_rng(0), UCBRank(coefficient=COEFFICIENT)
     empty = Counts.empty_for(WORLD)
     policy.rank(empty, 0, rng=rng)
 

@@ -34,7 +34,7 @@ from rich.table import Table
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, __version__, alpha_fair
 from banditrank.cli.output import finite
 from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
-from banditrank.testing.honesty import complaint
+from banditrank.testing.certificates import find_certificate_error
 from banditrank.utilities.utility import ramp, sigmoid
 
 OUTPUT = Path(__file__).parent.parent / "output" / "certify.json"
@@ -86,7 +86,7 @@ class Tally:
     branched
         How many of all took more than one node.
     wrong
-        Of how many something untrue was said: see `banditrank.testing.honesty.complaint`.
+        Of how many something untrue was said: see `banditrank.testing.certificates.find_certificate_error`.
     difference
         The largest |best − value| of a certified answer to the usual gap, as a share of the best.
     slowest
@@ -134,7 +134,7 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
         time_limit=time_limit,
     )
     best = float(solve(world, utility, solver="enumeration", bonuses=world.bonuses).value)
-    untrue = complaint(found, world, utility, best=best, target_gap=target_gap)
+    untrue = find_certificate_error(found, world, utility, best=best, target_gap=target_gap)
     usual = time_limit is None and target_gap == DEFAULT_GAP
     tally.loose += target_gap != DEFAULT_GAP
     tally.rushed += time_limit is not None

@@ -1,4 +1,4 @@
-"""Worlds to look for wrong certificates on: small ones of every family, degenerate ones, and larger ones."""
+"""Random problems for a search of wrong certificates: small, degenerate and larger ones."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 from banditrank.model.generators import FAMILIES
-from banditrank.testing.worlds import World, draw_world
+from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
 
 Size = tuple[int, int, int]  # N, M, K
 
-FEW, MANY = 400, 5000  # rankings: so many are tried in no time, or at least soon
+FEW, MANY = 400, 5000  # rankings that enumeration can try at once, or in a short time
 DISPUTED = ["common", "common-log", "conflict", "conflict-ties"]  # where types want different items
 
 
-def sizes(user_types: Iterable[int], items: range, fewest: int, most: int) -> tuple[Size, ...]:
-    """Return the sizes with so many rankings."""
+def sizes(user_types: Iterable[int], items: range, minimum: int, maximum: int) -> tuple[Size, ...]:
+    """Return the sizes whose number of rankings is in a range."""
     return tuple(
         (n, m, k)
         for n in user_types
         for m in items
         for k in range(1, m + 1)
-        if fewest <= math.perm(m, k) <= most
+        if minimum <= math.perm(m, k) <= maximum
     )
 
 
@@ -30,8 +30,8 @@ SMALL = sizes((1, 2, 3, 4), range(1, 21), 1, FEW)
 LARGE = sizes((3, 4), range(6, 21), FEW + 1, MANY)
 
 
-def draw(rng: np.random.Generator) -> World:
-    """Draw a world: one in ten is so large, and its types so much at odds, that most need branching.
+def draw(rng: np.random.Generator) -> SolverProblem:
+    """Draw a problem: one in ten is large and its types disagree, so that most need branching.
 
     Of the others half are of a family, and half are degenerate.
     """
@@ -43,14 +43,14 @@ def draw(rng: np.random.Generator) -> World:
     return degenerate(rng, *size)
 
 
-def draw_of(rng: np.random.Generator, families: list[str], size: Size) -> World:
-    """Draw a world of one of the families, half the time with bonuses."""
+def draw_of(rng: np.random.Generator, families: list[str], size: Size) -> SolverProblem:
+    """Draw a problem of one of the families, half the time with bonuses."""
     family = families[rng.integers(len(families))]
-    return draw_world(family, size, int(rng.integers(2**31)), bonuses=rng.random() < 0.5)
+    return generate_solver_problem(family, size, int(rng.integers(2**31)), bonuses=rng.random() < 0.5)
 
 
-def degenerate(rng: np.random.Generator, n: int, m: int, k: int) -> World:
-    """Draw a world of the kind that arithmetic and ties make difficult."""
+def degenerate(rng: np.random.Generator, n: int, m: int, k: int) -> SolverProblem:
+    """Draw a problem with ties or extreme values, which are numerically difficult."""
     means = pick(
         rng,
         lambda: rng.integers(2, size=(n, m)).astype(np.float64),
@@ -77,7 +77,7 @@ def degenerate(rng: np.random.Generator, n: int, m: int, k: int) -> World:
         lambda: np.full(n, 1.0 / n),
         lambda: 10.0 ** rng.uniform(-8, 0, n),
     )
-    if not rates.any():  # somebody must arrive
+    if not rates.any():  # at least one type must arrive
         rates[rng.integers(n)] = 1.0
     bonuses = pick(
         rng,
@@ -88,9 +88,9 @@ def degenerate(rng: np.random.Generator, n: int, m: int, k: int) -> World:
         lambda: rng.choice([0.0, 0.1], m),
         lambda: 10.0 ** rng.uniform(-6, 2, m),
     )
-    return World(rates, preferences, means, bonuses)
+    return SolverProblem(rates, preferences, means, bonuses)
 
 
 def pick(rng: np.random.Generator, *choices: Callable[[], Any]) -> Any:
-    """Return what one of the functions gives."""
+    """Return the result of one of the functions, chosen at random."""
     return choices[rng.integers(len(choices))]()

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Iterator
 
 from interleaving import interleave
-from worlds import gentle_world
+from problems import easy_problem
 
 from banditrank import make_policy, simulate
 from banditrank.policies.catalog import BASELINES, COEFFICIENT_POLICIES
@@ -12,7 +12,7 @@ from banditrank.policies.thompson_rank import ThompsonRank
 
 HORIZON = 50_000
 SAMPLERS = ("pb-mhb", "pbm-ts")  # several draws by rejection or by a walk in each round: no bar for these
-WORLD = gentle_world(3, 20, 4)
+WORLD = easy_problem(3, 20, 4)
 
 
 def measure_policies() -> Iterator[dict[str, float]]:

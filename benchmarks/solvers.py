@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from worlds import gentle_world
+from problems import easy_problem
 
 from banditrank import (
     MAXIMIN,
@@ -156,7 +156,7 @@ def conflicting_world(n_user_types: int, n_items: int, n_positions: int) -> Prob
 
     With those of the family ``conflict`` more than 16 million rounds are initial.
     """
-    gentle = gentle_world(n_user_types, n_items, n_positions)
+    gentle = easy_problem(n_user_types, n_items, n_positions)
     means = draw("conflict", (n_user_types, n_items, n_positions), 0).item_means
     return Problem(gentle.arrival_rates, gentle.position_preferences, means, name="bench-conflict")
 
@@ -168,14 +168,14 @@ def measure_search_loops() -> Iterator[dict[str, float]]:
     as the gaps asked for get smaller, so later rounds are measured, too.
     """
     small, large = (3, 20, 4), (10, 100, 10)
-    gentle, random = gentle_world(*small), draw("random", small, 0)
+    gentle, random = easy_problem(*small), draw("random", small, 0)
     loops = (
         Loop("3×20×4", gentle, "utilitarian", 1, 1_000_000, 3),
         Loop("3×20×4", gentle, "nash", 1, 50_000, 20),
         Loop("3×20×4", gentle, "nash", 100_000, 20_000, 20),
         Loop("random 3×20×4", random, "nash", 1, 50_000, 20),
         Loop("random 3×20×4", random, "nash", 50_000, 20_000, 20),
-        Loop("10×100×10", gentle_world(*large), "nash", 1, 10_000, 1000),
+        Loop("10×100×10", easy_problem(*large), "nash", 1, 10_000, 1000),
         Loop("conflicting tastes 10×100×10", conflicting_world(*large), "nash", 1, 1_000, 1000),
     )
     for loop in loops:

@@ -1,8 +1,8 @@
-"""The browser of the tests notices what it is there to notice."""
+"""The browser fixture collects all failures of a page."""
 
 from pathlib import Path
 
-from browser import watch
+from helpers.browser import collect_failures
 from playwright.sync_api import Browser
 
 BROKEN = """<!doctype html><title>Broken</title>
@@ -12,15 +12,15 @@ BROKEN = """<!doctype html><title>Broken</title>
 """
 
 
-def test_every_kind_of_complaint_is_noted(browser: Browser, tmp_path: Path) -> None:
+def test_every_kind_of_failure_is_collected(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "broken.html"
     file.write_text(BROKEN)
-    complaints: list[str] = []
+    failures: list[str] = []
     with browser.new_context() as context:
         page = context.new_page()
-        watch(page, complaints)
+        collect_failures(page, failures)
         page.goto(file.as_uri(), wait_until="load")
-    noted = "\n".join(complaints)
+    collected = "\n".join(failures)
     for expected in (
         "console: said so",
         "console: warned",
@@ -28,4 +28,4 @@ def test_every_kind_of_complaint_is_noted(browser: Browser, tmp_path: Path) -> N
         f"failed: {(tmp_path / 'missing.png').as_uri()}",
         "another machine: http://elsewhere.invalid/picture.png",
     ):
-        assert expected in noted
+        assert expected in collected

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running_service import running
-from servers import NginxServer, free_port, private_directory
+from helpers.running_service import running
+from helpers.servers import NginxServer, free_port, private_directory
 
 from banditrank import Problem
 from banditrank.service.settings import Settings

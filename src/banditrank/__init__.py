@@ -63,7 +63,7 @@ _EXPORTS = {
     "Forgetful": "policies.forgetful",
     "ConfidenceIntervals": "estimators.intervals",
     "confidence_intervals": "estimators.intervals",
-    "find_policy": "policies.catalog",
+    "make_policy": "policies.catalog",
     "Smoothing": "estimators.smoothing",
     "ThompsonRank": "policies.thompson_rank",
     "user_type_values": "model.values",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from banditrank.errors import InvalidInputError
+from banditrank.extras import requires
 from banditrank.files import atomic_write
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def write_figure(figure: "Figure", path: Path, description: str | None = None) -
 @contextmanager
 def theme(*, dark: bool = False) -> Iterator[None]:
     """Set Matplotlib's colours for a light or dark background; output is reproducible to the byte."""
-    import matplotlib as mpl  # noqa: PLC0415 - heavy
+    with requires("plots", "plotting"):
+        import matplotlib as mpl  # noqa: PLC0415 - heavy, and optional
 
     ink = "#e6e6e6" if dark else "#1f2328"
     inks: tuple[RcKeyType, ...] = (

@@ -102,6 +102,7 @@ class Ranker:
     @property
     def surface(self) -> Surface:
         """Current definition of the surface."""
+        self._engine.touch()
         return self._runtime.surface
 
     def rank(self, user_type: str) -> ShownRanking:
@@ -179,15 +180,18 @@ class Ranker:
 
     def counts(self) -> Counts:
         """Return the counts of the active items that rankings are computed from."""
+        self._engine.touch()
         self._runtime.refresh()
         return self._runtime.policy_snapshot().counts.copy()
 
     def estimates(self, *, level: float = 0.95) -> EstimatesReport:
         """Return estimates of positions and items with intervals of a confidence level."""
+        self._engine.touch()
         return report_estimates(self._runtime.counts(), level=level)
 
     def equality(self) -> TreatmentReport:
         """Return the value of personalized and equal treatment for each user type and item."""
+        self._engine.touch()
         return report_treatments(self._runtime.counts())
 
     def explain(self, ranking_id: str) -> Explanation:
@@ -200,6 +204,7 @@ class Ranker:
         PrunedError
             If the ranking's counts were pruned; see `Surface.keep_seconds`.
         """
+        self._engine.touch()
         return explain(self._engine, ranking_id)
 
     def close(self) -> None:

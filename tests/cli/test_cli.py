@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, run
+from helpers.command_line import check_refusal, run
 
 from banditrank import Policy, Problem, __version__, kdd2012
 from banditrank.policies.base import policy_label
@@ -19,7 +19,7 @@ from banditrank.simulation.run import replicate
 QUICK = ["--horizon", "400", "--replications", "3", "--seed", "7"]
 
 
-def test_simulate_prints_a_table_of_the_papers_line_up(capsys: pytest.CaptureFixture) -> None:
+def test_simulate_prints_a_table_of_the_default_policies(capsys: pytest.CaptureFixture) -> None:
     status, output, _ = run(capsys, "simulate", "kdd2012", *QUICK)
     assert status == 0
     for label in (
@@ -55,7 +55,7 @@ def test_json_on_standard_output_is_alone_and_complete(capsys: pytest.CaptureFix
     count = len(only["checkpoints"])
     assert only["checkpoints"][-1] == 400
     assert {key: len(values) for key, values in only["regret"].items()} == dict.fromkeys(
-        ("mean", "median", "std", "q10", "q90"), count
+        ("mean", "median", "standard_deviation", "percentile_10", "percentile_90"), count
     )
     for key in ("final_regret", "optimal_rate", "initial_rounds"):
         assert len(only[key]) == 3
@@ -89,51 +89,49 @@ def test_policies_and_treatments_are_combined(capsys: pytest.CaptureFixture) -> 
 
 
 def labels(output: str) -> list[str]:
-    """Return the policies of a table."""
+    """Return the policy labels of a table."""
     return re.findall(r"^ ?(\S+-(?:personalized|equal)\S*)", output, re.MULTILINE)
 
 
-def test_without_a_policy_those_are_shown_that_have_a_use_for_the_options(
+def test_without_a_policy_the_default_ones_that_accept_the_options_run(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: list[str] = []
+    simulated: list[str] = []
 
-    def only_note(line_up: list[Policy], _: Path | None, **__: object) -> list:
-        shown[:] = [policy_label(policy.describe()) for policy in line_up]
+    def record(policies: list[Policy], _: Path | None, **__: object) -> list:
+        simulated[:] = [policy_label(policy.describe()) for policy in policies]
         return []
 
-    monkeypatch.setattr("banditrank.cli.simulate._simulate_all", only_note)  # all would have to be compiled
+    monkeypatch.setattr("banditrank.cli.simulate._simulate_all", record)  # without compiling all
     run(capsys, "simulate", *QUICK, "--estimator", "likelihood", "--smoothed")
-    assert shown == [
+    assert simulated == [
         "greedy-rank-personalized-0.25-likelihood-smoothed",
         "ucb-rank-personalized-0.25-likelihood-smoothed",
         "greedy-rank-equal-utilitarian-0.5-likelihood-smoothed",
         "ucb-rank-equal-utilitarian-0.5-likelihood-smoothed",
     ]
     run(capsys, "simulate", *QUICK, "--solver", "enumeration")
-    assert shown == [
+    assert simulated == [
         "thompson-rank-equal-utilitarian-enumeration",
         "greedy-rank-equal-utilitarian-0.5-enumeration",
         "ucb-rank-equal-utilitarian-0.5-enumeration",
     ]
 
 
-def test_policies_are_told_the_options_that_they_have_a_use_for(capsys: pytest.CaptureFixture) -> None:
+def test_policies_receive_the_options_that_they_accept(capsys: pytest.CaptureFixture) -> None:
     options = ["--policy", "ucb-rank,random", "--coefficient", "2", "--smoothed"]
     _, output, _ = run(capsys, "simulate", *QUICK, *options)
     assert labels(output) == ["ucb-rank-personalized-2-smoothed", "random-personalized"]
 
 
-def test_save_goes_on_where_it_was_left(
-    capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_save_resumes(capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
-    def noted(experiment: Experiment, number: int, advance: Advance) -> Replication:
+    def recording(experiment: Experiment, number: int, advance: Advance) -> Replication:
         made.append(number)
         return replicate(experiment, number, advance)
 
-    monkeypatch.setattr("banditrank.simulation.backends.local.replicate", noted)
+    monkeypatch.setattr("banditrank.simulation.backends.threads.replicate", recording)
     for count in ("2", "4"):
         settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
         status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))
@@ -153,13 +151,13 @@ def test_plots_are_written(capsys: pytest.CaptureFixture, tmp_path: Path, ending
     assert made in path.read_bytes()
 
 
-def test_results_say_what_is_not_as_it_is_by_default(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+def test_results_name_settings_other_than_the_default(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     arguments = ["simulate", "--policy", "random", *QUICK, "--changes", "item-jumps:3", "--delay", "1000"]
     other = [*arguments, "--click-model", "position-based", "--rewards", "beta:4"]
     _, output, _ = run(capsys, *other, "--plot", str(tmp_path / "figure.png"))
-    world = "kdd2012, item-jumps:3, position-based clicks, rewards beta:4:1, delay 1,000"
-    assert " ".join(output.split()).startswith(f"Regret: {world}, 400 rounds, seed 7")
-    assert f"{world}: 400 rounds".encode() in (tmp_path / "figure.png").read_bytes()
+    summary = "kdd2012, item-jumps:3, position-based clicks, rewards beta:4:1, delay 1,000"
+    assert " ".join(output.split()).startswith(f"Regret: {summary}, 400 rounds, seed 7")
+    assert f"{summary}: 400 rounds".encode() in (tmp_path / "figure.png").read_bytes()
     _, output, _ = run(capsys, *arguments, "--json", "-")
     assert json.loads(output)["changes"] == "item-jumps:3"
     _, output, _ = run(capsys, "simulate", "--policy", "random", *QUICK, "--json", "-")
@@ -209,10 +207,7 @@ BAD = [
     (["problem", "validate", "rates.toml"], r"arrival_rates must sum to 1, got 0\.9"),
     (["problem", "validate", "means.toml"], r"item_means\[0\]\[1\] must lie in \[0, 1\], got 1\.5"),
     (["problem", "validate", "nan.toml"], r"item_means\[0\]\[0\] must lie in \[0, 1\], got nan"),
-    (
-        ["problem", "validate", "empty-type.toml"],
-        r"user_types\[0\] must be a non-empty printable string.*got ''",
-    ),
+    (["problem", "validate", "empty-type.toml"], r"user_types\[0\] must be a printable text.*got ''"),
     (["problem", "validate", "malformed.toml"], "problem file must be TOML"),
     (["problem", "show", "missing.toml"], "must be readable.*got 'missing.toml'"),
     (["problem", "generate", "randon"], r"did you mean random\?"),
@@ -229,11 +224,11 @@ BAD = [
     (["simulate", "--rewards", "beta:1e-300"], "rewards' concentration must be a number from 0.001"),
     (
         ["simulate", "--policy", "random,oracle", "--coefficient", "1"],
-        "--coefficient must be left out: no policy here has a use for it, got 1.0",
+        "--coefficient must be left out: none of the policies accepts it, got 1.0",
     ),
     (
         ["simulate", "--treatment", "personalized", "--solver", "sampling", "--smoothed"],
-        "--solver must be left out: no policy here has a use for it, got 'sampling'",
+        "--solver must be left out: none of the policies accepts it, got 'sampling'",
     ),
     (["simulate", "--estimator", "bayes"], "--estimator must be one of paper, likelihood, got 'bayes'"),
     (["simulate", "--treatment", "equal", "--utility", "alpha:900"], "must be finite for every ranking"),
@@ -286,17 +281,19 @@ def test_bad_input_is_one_line_and_status_2(
     check_refusal(capsys, arguments, message)
 
 
-def test_odd_names_are_shown_and_drawn_as_they_are(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+def test_names_with_markup_are_shown_and_drawn_unchanged(
+    capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
     path = tmp_path / "odd.toml"
     Problem([1.0], [[1.0]], [[0.5]], name="[/x] a$_$b :smile: 日本").save(path)
-    run(capsys, "simulate", str(path), *QUICK)  # what is compiled now need not be announced below
+    run(capsys, "simulate", str(path), *QUICK)  # compile first, so that nothing is announced below
     status, output, complaint = run(capsys, "simulate", str(path), *QUICK, "--plot", str(tmp_path / "x.png"))
     assert status == 0
     assert "[/x] a$_$b :smile: 日本" in output
     assert not complaint
 
 
-def test_problem_show_prints_names_as_they_are(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+def test_problem_show_prints_names_unchanged(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     Problem([1.0], [[1.0]], [[0.5]], items=["[bold]x[/bold]"], user_types=["[red]"]).save(path)
     status, output, _ = run(capsys, "problem", "show", str(path))
@@ -305,7 +302,7 @@ def test_problem_show_prints_names_as_they_are(capsys: pytest.CaptureFixture, tm
     assert "[red]" in output
 
 
-def test_problem_commands_fit_together(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+def test_problem_commands_work_together(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     path = tmp_path / "made.toml"
     size = ["--user-types", "2", "--items", "6", "--positions", "3", "--seed", "4"]
     assert run(capsys, "problem", "generate", "conflict", *size, "-o", str(path))[0] == 0
@@ -332,8 +329,7 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     patched = [
         *command[:2],
-        "import banditrank.simulation.result_store as store; store.SAVE_INTERVAL_SECONDS = 0.0\n"
-        + command[2],
+        "import banditrank.simulation.result_store as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
         *command[3:],
     ]
     process = subprocess.Popen(

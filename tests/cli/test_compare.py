@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, run
-from small_comparison import shrink
+from helpers.command_line import check_refusal, run
+from helpers.small_comparison import shrink
 
 from banditrank import __version__
 from banditrank.simulation.backends import local
@@ -21,15 +21,15 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 SMALL = ["--suite", "table1,turnover", "--policies", "comb-ucb1, pbm-ucb,random", "--quick"]
 
 
-def test_it_prints_the_leaderboard_and_says_where_the_page_is(capsys: pytest.CaptureFixture) -> None:
+def test_it_prints_the_leaderboard_and_the_path_of_the_report(capsys: pytest.CaptureFixture) -> None:
     status, output, _ = run(capsys, "compare", *SMALL, "--suite", "reproductions")
     assert status == 0
     lines = [" ".join(line.split()) for line in output.splitlines()]
     assert lines[0] == f"Comparing policies: a quick run, seed 0, banditrank {__version__}"
     assert any(line.startswith("pbm-ucb examination known ") for line in lines)
-    assert sum(line.startswith("comb-ucb1 nothing ") for line in lines) == 2  # among its like, and of all
-    assert any(line.startswith("PBM-UCB, where examination is known ") for line in lines)
-    assert lines[-1] == "page: output/comparison-quick/index.html"
+    assert sum(line.startswith("comb-ucb1 nothing ") for line in lines) == 2  # in both tables
+    assert any(line.startswith("PBM-UCB, with known examination ") for line in lines)
+    assert lines[-1] == "report: output/comparison-quick/index.html"
     assert Path("output/comparison-quick/index.html").read_text().startswith("<!doctype html>")
 
 
@@ -44,10 +44,11 @@ def test_options_reach_the_suites(capsys: pytest.CaptureFixture) -> None:
 def test_random_rankings_alone_are_not_called_the_best(capsys: pytest.CaptureFixture) -> None:
     assert run(capsys, "compare", "--suite", "table1", "--policies", "random", "--quick")[0] == 0
     page = Path("output/comparison-quick/index.html").read_text()
-    assert "Only random rankings took part, which are there for scale." in page
-    assert "Only random rankings took part, which lose" in page
-    assert "has the least" not in page
-    assert "No policy that knows nothing" not in page
+    assert "Only random rankings took part, which are a reference." in page
+    assert "Only random rankings took part, with a median regret of" in page
+    assert "has the lowest" not in page
+    assert "has the best score" not in page
+    assert "No policy without position knowledge" not in page
     assert "Regret over rounds of random, both axes" in page
 
 
@@ -74,7 +75,7 @@ def test_bad_input_is_one_line_and_changes_nothing(
     check_refusal(capsys, ["compare", *arguments], message)
 
 
-def test_an_interruption_is_told_and_the_same_command_goes_on(
+def test_an_interrupted_run_resumes_with_the_same_command(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = local.replicate
@@ -88,6 +89,9 @@ def test_an_interruption_is_told_and_the_same_command_goes_on(
     arguments = ["compare", "--suite", "table1", "--policies", "comb-ucb1,random", "--quick"]
     status, _, complaint = run(capsys, *arguments)
     assert status == 130
-    assert complaint.splitlines()[-1] == "banditrank: interrupted, parts done: 1; the same command goes on"
+    assert (
+        complaint.splitlines()[-1]
+        == "banditrank: interrupted, jobs done: 1; rerun the same command to resume"
+    )
     monkeypatch.setattr(local, "replicate", real)
     assert run(capsys, *arguments)[0] == 0

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from handwritten_log import GOOD, PROFILES, row, write_log
+from helpers.handwritten_log import GOOD, PROFILES, row, write_log
 
 from banditrank import Problem, __version__, kdd2012
 from banditrank.cli.main import main
@@ -62,7 +62,7 @@ def test_the_problem_is_written_and_can_be_used(
     path = tmp_path / "problem.toml"
     status, output, _ = run(capsys, *command(log, "--output", str(path), "--estimator", estimator))
     assert status == 0
-    assert f"problem.toml: the problem by the estimator {estimator}" in output
+    assert f"problem.toml: problem estimated by {estimator}" in output
     diagnosis = diagnose(extract(log.training, log.profiles))
     assert Problem.load(path) == getattr(diagnosis, estimator).problem
     assert run(capsys, "solve", str(path))[0] == 0
@@ -86,7 +86,7 @@ def test_json_on_standard_output_is_alone_and_complete(
     assert not list(tmp_path.iterdir())
 
 
-def test_empty_cells_are_told(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+def test_empty_cells_are_reported(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     written = write_log(tmp_path, [line for line in GOOD if line != row(2, 2, 1)])
     status, output, _ = run(capsys, *command(written, "--ads", "2"))
     assert status == 0
@@ -134,8 +134,8 @@ BAD = [
     (["--output", "a.toml", "--json", "./a.toml"], "--json must not be the file of --output, got 'a.toml'"),
     (["--output", "none/p.toml"], "--output must be a file in a directory that exists, got 'none/p.toml'"),
     (["--output", "."], "--output must be a file in a directory that exists, got '.'"),
-    (["--output", "training.txt"], "--output must not be a file that is read, got 'training.txt'"),
-    (["--json", "./userid_profile.txt"], "--json must not be a file that is read"),
+    (["--output", "training.txt"], "--output must not be an input file, got 'training.txt'"),
+    (["--json", "./userid_profile.txt"], "--json must not be an input file"),
     (["--json", "none/x.json"], "--json must be a file in a directory that exists"),
 ]
 
@@ -171,7 +171,7 @@ def test_without_duckdb_it_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "duckdb", None)
     status, output, complaint = run(capsys, *command(log))
     assert (status, output) == (2, "")
-    assert complaint == "banditrank: reading click logs needs duckdb: pip install banditrank[logs]\n"
+    assert complaint == "banditrank: reading click logs needs duckdb: pip install 'banditrank[logs]'\n"
 
 
 def test_help_names_the_command(capsys: pytest.CaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""What ``--help`` says is true: it repeats names and defaults, as importing them would take too long."""
+"""``--help`` is true: it repeats names and defaults, because importing them would take too long."""
 
 import inspect
 import re
@@ -11,8 +11,8 @@ import typer
 
 from banditrank import simulate, solve
 from banditrank.cli.main import application
-from banditrank.experiments.catalog import STUDIES
 from banditrank.experiments.compare.compare import SUITE_NAMES
+from banditrank.experiments.reproduce import STUDIES
 from banditrank.model.generators import FAMILIES
 from banditrank.policies.base import Treatment
 from banditrank.policies.catalog import BASELINES, ORDERED_SUFFIX, POLICY_NAMES
@@ -21,12 +21,12 @@ from banditrank.simulation.backends.catalog import BackendName
 from banditrank.solvers.frontier import DEFAULT_ALPHAS
 from banditrank.solvers.solve import SolverName
 
-OURS = [name for name in POLICY_NAMES if name.removesuffix(ORDERED_SUFFIX) not in BASELINES]
+OWN_POLICIES = [name for name in POLICY_NAMES if name.removesuffix(ORDERED_SUFFIX) not in BASELINES]
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "command-line.md").read_text()
 
 
 def parameters(path: str) -> dict[str, object]:
-    """Return the arguments and options of a command by the names of the function that takes them."""
+    """Return the arguments and options of a command by parameter name."""
     command = typer.main.get_command(application)
     for name in path.split():
         command = command.commands[name]
@@ -36,18 +36,18 @@ def parameters(path: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("command", "parameter", "around", "names"),
     [
-        ("solve", "solver", ("auto takes the one that fits the utility; or ", "."), get_args(SolverName)[1:]),
-        ("simulate", "solver", ("How equal treatment is solved: ", "."), ("auto", *LOOP_SOLVERS)),
-        ("simulate", "policy", ("", "; or one of the field's"), OURS),
-        ("simulate", "treatment", ("", "; give both"), get_args(Treatment)),
+        ("solve", "solver", ("auto selects a method by the utility; or ", "."), get_args(SolverName)[1:]),
+        ("simulate", "solver", ("Solver of equal treatment: ", "."), ("auto", *LOOP_SOLVERS)),
+        ("simulate", "policy", ("", "; or a baseline"), OWN_POLICIES),
+        ("simulate", "treatment", ("", "; repeat or"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
-        ("reproduce", "names", ("", "."), ("all", *STUDIES)),
-        ("compare", "suite", ("", " (of figures"), SUITE_NAMES),
+        ("reproduce", "names", ("Studies to run: ", "."), ("all", *STUDIES)),
+        ("compare", "suite", ("Suites to run: ", " (of the"), SUITE_NAMES),
         ("simulate", "backend", ("Where replications run: ", "."), get_args(BackendName)),
         ("reproduce", "backend", ("Where replications run: ", "."), get_args(BackendName)),
     ],
 )
-def test_the_names_in_a_list_are_those_that_there_are(
+def test_listed_names_are_complete(
     command: str, parameter: str, around: tuple[str, str], names: Iterable[str]
 ) -> None:
     before, after = map(re.escape, around)

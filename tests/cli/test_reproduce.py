@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, contents, run
-from handwritten_log import GOOD, write_log
-from small_study import STUDY
+from helpers.command_line import check_refusal, contents, run
+from helpers.handwritten_log import GOOD, write_log
+from helpers.small_study import STUDY
 
 from banditrank import __version__, kdd2012
-from banditrank.experiments import catalog
-from banditrank.experiments.study import Check, Frames, Reading
+from banditrank.experiments.reproduce import STUDIES
+from banditrank.experiments.study import Check, Frames, StudyResult
 from banditrank.logs.kdd2012.sample_log import write_sample_log
 
 
@@ -20,27 +20,27 @@ from banditrank.logs.kdd2012.sample_log import write_sample_log
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in a directory of its own, with a study that takes no time."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(catalog.STUDIES, STUDY.name, STUDY)
+    monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
 
 
-def test_it_prints_a_verdict_and_says_where_the_page_is(capsys: pytest.CaptureFixture) -> None:
+def test_it_prints_the_verdicts_and_the_path_of_the_report(capsys: pytest.CaptureFixture) -> None:
     status, output, complaint = run(capsys, "reproduce", "small", "--output", "out")
     assert (status, complaint) == (0, "")
     lines = [" ".join(line.split()) for line in output.splitlines()]
     assert lines[0] == f"Reproducing the paper: a full run, seed 0, banditrank {__version__}"
     assert any(line.startswith("small A small study agrees 1 of 1 ") for line in lines)
-    assert lines[-1] == "page: out/index.html"
+    assert lines[-1] == "report: out/index.html"
     assert Path("out/index.html").read_text().startswith("<!doctype html>")
 
 
 def test_what_is_not_decided_is_not_counted_as_failed(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(frames: Frames) -> Reading:
-        reading = STUDY.read(frames)
-        return replace(reading, checks=[*reading.checks, Check("It is so.", None, "nobody knows")])
+    def analyse(frames: Frames) -> StudyResult:
+        result = STUDY.analyse(frames)
+        return replace(result, checks=[*result.checks, Check("It is so.", None, "unknown")])
 
-    monkeypatch.setitem(catalog.STUDIES, STUDY.name, replace(STUDY, read=read))
+    monkeypatch.setitem(STUDIES, STUDY.name, replace(STUDY, analyse=analyse))
     output = run(capsys, "reproduce", "small", "--output", "out")[1]
     assert "partly 1 of 2, 1 not decided" in " ".join(output.split())
 
@@ -109,7 +109,7 @@ def test_data_of_another_version_are_refused(capsys: pytest.CaptureFixture) -> N
     check_refusal(capsys, ["reproduce", "small", "--output", "out"], "whose version is '0.0.1' and not")
 
 
-def test_table_1_is_extracted_from_files_of_the_users_own(
+def test_table_1_is_extracted_from_raw_files(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules["banditrank.experiments.table1.sweep"], "QUICK_ROWS", 5000)
@@ -120,9 +120,9 @@ def test_table_1_is_extracted_from_files_of_the_users_own(
     status, output, complaint = run(capsys, "reproduce", "table1", "--quick", "--output", "out", *files)
     assert (status, complaint) == (0, "")
     found = json.loads(Path("out/summary.json").read_text())["studies"]["table1"]
-    assert found["parts"] == ["sample-log", "raw-files"]
+    assert found["jobs"] == ["sample-log", "raw-files"]
     assert found["checks"][1]["holds"] is not None
-    assert "From the raw files" in found["findings"]
+    assert "The raw files give" in found["findings"]
     assert "not checked" not in output
     assert {path: content for path, content in contents().items() if path.parts[0] == "log"} == before
 

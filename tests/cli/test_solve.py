@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numba
 import pytest
-from command_line import check_refusal, contents, run
+from helpers.command_line import check_refusal, contents, run
 
 from banditrank import Problem, __version__, equality_report, kdd2012, make_problem, pareto_frontier, solve
 from banditrank.solvers.branch_and_bound import search
@@ -21,12 +21,12 @@ FIELDS = (
 
 
 def strict(text: str) -> dict:
-    """Read JSON, and refuse the words for numbers that JSON does not have."""
+    """Parse standard JSON, without NaN and Infinity."""
 
-    def refuse(word: str) -> None:
+    def unsupported_reason(word: str) -> None:
         raise AssertionError(word)
 
-    return json.loads(text, parse_constant=refuse)
+    return json.loads(text, parse_constant=unsupported_reason)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def conflict(tmp_path: Path) -> Path:
     return path
 
 
-def test_solve_prints_the_ranking_its_certificate_and_what_it_costs_whom(
+def test_solve_prints_the_ranking_its_certificate_and_the_price_of_equality(
     capsys: pytest.CaptureFixture, conflict: Path
 ) -> None:
     status, output, complaint = run(capsys, "solve", str(conflict), "--utility", "nash")
@@ -57,7 +57,7 @@ def test_solve_prints_the_ranking_its_certificate_and_what_it_costs_whom(
     assert f"price of equality {report.price_of_equality:.2%}" in lines
 
 
-def test_solves_json_is_alone_and_has_these_fields(capsys: pytest.CaptureFixture) -> None:
+def test_the_json_of_solve_is_the_only_output(capsys: pytest.CaptureFixture) -> None:
     status, output, _ = run(capsys, "solve", "kdd2012", "--utility", "maximin", "--json", "-")
     document = strict(output)
     assert status == 0
@@ -83,7 +83,7 @@ def test_solves_json_is_alone_and_has_these_fields(capsys: pytest.CaptureFixture
     assert document["seconds"] > 0
 
 
-def test_sampling_proves_nothing_and_says_which_share_and_seed(
+def test_sampling_is_not_certified_and_shows_share_and_seed(
     capsys: pytest.CaptureFixture, conflict: Path
 ) -> None:
     sampling = ["--solver", "sampling", "--share", "0.2", "--seed", "3"]
@@ -97,7 +97,7 @@ def test_sampling_proves_nothing_and_says_which_share_and_seed(
     assert "gap ∞, not certified" in " ".join(run(capsys, "solve", str(conflict), *sampling)[1].split())
 
 
-def test_a_value_of_minus_infinity_is_null_and_said_to_be_arbitrary(
+def test_a_value_of_minus_infinity_is_null_and_arbitrary(
     capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     path = tmp_path / "nothing.toml"
@@ -124,29 +124,29 @@ def test_frontier_prints_a_row_for_each_utility_and_one_to_compare_with(
     assert contents() == before
 
 
-def test_frontiers_json_and_picture(capsys: pytest.CaptureFixture, conflict: Path, tmp_path: Path) -> None:
-    document_file, picture = tmp_path / "frontier.json", tmp_path / "frontier.png"
-    files = ["--json", str(document_file), "--plot", str(picture)]
+def test_the_json_and_plot_of_frontier(capsys: pytest.CaptureFixture, conflict: Path, tmp_path: Path) -> None:
+    document_file, plot = tmp_path / "frontier.json", tmp_path / "frontier.png"
+    files = ["--json", str(document_file), "--plot", str(plot)]
     status, output, _ = run(capsys, "frontier", str(conflict), *files, "--time-limit", "20")
     assert status == 0
     assert "personalized" in output
-    assert picture.stat().st_size > 5000
+    assert plot.stat().st_size > 5000
     document = strict(document_file.read_text())
     problem = Problem.load(conflict)
     points = pareto_frontier(problem)
     assert tuple(document) == ("problem", "version", "personalized", "points")
-    assert document["personalized"]["total"] == points[0].equality.personalized_total
+    assert document["personalized"]["total_value"] == points[0].equality.personalized_total
     for entry, point in zip(document["points"], points, strict=True):
-        assert tuple(entry) == ("utility", "total", "worst", "worst_type", *FIELDS)
-        assert (entry["utility"], entry["total"], entry["worst"], entry["price_of_equality"]) == (
+        assert tuple(entry) == ("utility", "total_value", "worst_value", "worst_user_type", *FIELDS)
+        assert (entry["utility"], entry["total_value"], entry["worst_value"], entry["price_of_equality"]) == (
             *(str(point.utility), point.total, point.worst, point.price_of_equality),
         )
-        assert entry["worst_type"] == problem.user_types[point.equality.worst_type]
+        assert entry["worst_user_type"] == problem.user_types[point.equality.worst_type]
     _, alone, _ = run(capsys, "frontier", str(conflict), "--json", "-")
     assert len(strict(alone)["points"]) == 6
 
 
-def test_long_rankings_are_shortened_and_odd_names_shown_as_they_are(
+def test_long_rankings_are_shortened_and_names_are_unchanged(
     capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.toml"
@@ -169,7 +169,7 @@ BAD = [
     ),
     (["solve", "kdd2012", "--solver", "magic"], "--solver must be one of .*got 'magic'"),
     (["solve", "kdd2012", "--solver", "assignment", "--utility", "nash"], "needs a linear utility, got nash"),
-    (["solve", "big.toml", "--solver", "enumeration"], "supports at most 1,000,000 rankings, got 100 items"),
+    (["solve", "big.toml", "--solver", "enumeration"], "tries at most 1,000,000 rankings, got 100 items"),
     (["solve", "kdd2012", "--time-limit", "-1"], r"--time-limit must be a number from 0 to .*got -1\.0"),
     (["solve", "kdd2012", "--time-limit", "nan"], "--time-limit must be a number from 0 to .*got nan"),
     (["solve", "kdd2012", "--time-limit", "soon"], "--time-limit must be a number, got 'soon'"),
@@ -224,7 +224,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(
 
 @pytest.fixture
 def searched(tmp_path: Path) -> Path:
-    """Return a problem with so many rankings that it takes a search, which has been compiled."""
+    """Return a problem that needs branch and bound, which is compiled."""
     path = tmp_path / "searched.toml"
     problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
     problem.save(path)
@@ -236,7 +236,7 @@ WAITING = [("solve", "--utility", "nash"), ("frontier", "--alphas", "1,2")]
 
 
 @pytest.mark.parametrize("command", WAITING, ids=lambda words: words[0])
-def test_whoever_waits_for_the_compiler_is_told_once(
+def test_compilation_is_announced_once(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, searched: Path, command: tuple[str, ...]
 ) -> None:
     def compile_anew() -> None:
@@ -249,12 +249,12 @@ def test_whoever_waits_for_the_compiler_is_told_once(
     monkeypatch.setitem(SOLVERS, "branch-and-bound", search.SOLVER._replace(prepare=compile_anew))
     status, output, complaint = run(capsys, *command, str(searched), "--json", "-")
     assert (status, strict(output)["version"]) == (0, __version__)
-    assert complaint == "banditrank: compiling the solver, once: this may take a minute\n"
+    assert complaint == "banditrank: compiling the solver (first use, may take a minute)\n"
 
 
 @pytest.mark.parametrize("command", WAITING, ids=lambda words: words[0])
-def test_nothing_is_said_where_machine_code_is_kept(searched: Path, command: tuple[str, ...]) -> None:
-    """A new process, so that everything comes from the disk."""
+def test_nothing_is_announced_if_code_is_cached(searched: Path, command: tuple[str, ...]) -> None:
+    """In a new process, so that code is loaded from disk."""
     code = "from banditrank.cli.main import main; main()"
     words = [sys.executable, "-c", code, *command, str(searched), "--json", "-"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

@@ -1,11 +1,11 @@
-"""``banditrank state``: surfaces are listed, shown, exported and imported, and bad input changes nothing."""
+"""``banditrank state``: show, export and import; bad input changes nothing."""
 
 import json
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, contents, run
-from live import a_ranker, a_surface, play
+from helpers.command_line import check_refusal, contents, run
+from helpers.live import a_ranker, a_surface, play
 
 from banditrank.storage.factory import DEFAULT_STORE, open_store
 
@@ -38,21 +38,26 @@ def test_surfaces_are_listed(capsys: pytest.CaptureFixture) -> None:
         "12",
     ]
     _, output, _ = run(capsys, "state", "show", "--json", "-")
-    (told,) = json.loads(output)["surfaces"]
-    assert (told["surface"], told["rounds"], told["version"], told["revision"]) == ("home", 12, 12, 2)
+    (summary,) = json.loads(output)["surfaces"]
+    assert (summary["surface"], summary["rounds"], summary["version"], summary["revision"]) == (
+        "home",
+        12,
+        12,
+        2,
+    )
 
 
 @pytest.mark.usefixtures("_store")
-def test_what_a_surface_learned_is_shown(capsys: pytest.CaptureFixture) -> None:
+def test_the_estimates_of_a_surface_are_shown(capsys: pytest.CaptureFixture) -> None:
     status, output, _ = run(capsys, "state", "show", "home", "--level", "0.8")
     assert status == 0
     assert output.startswith("home: 12 rounds, version 12\n")
     assert "80% interval" in output
     assert "b (retired)" in output
     status, output, _ = run(capsys, "state", "show", "home", "--json", "-")
-    told = json.loads(output)
-    assert [one["user_type"] for one in told["user_types"]] == ["new", "old"]
-    assert sum(one["arrivals"] for one in told["user_types"]) == told["rounds"] == 12
+    report = json.loads(output)
+    assert [of_type["user_type"] for of_type in report["user_types"]] == ["new", "old"]
+    assert sum(of_type["arrivals"] for of_type in report["user_types"]) == report["rounds"] == 12
 
 
 @pytest.mark.usefixtures("_store")
@@ -70,7 +75,7 @@ def test_an_exported_surface_can_be_imported(capsys: pytest.CaptureFixture) -> N
 
 
 @pytest.mark.usefixtures("_store")
-def test_looking_changes_nothing(capsys: pytest.CaptureFixture) -> None:
+def test_reading_changes_nothing(capsys: pytest.CaptureFixture) -> None:
     for arguments in (["show"], ["show", "home"], ["export", "home"]):
         before = contents()
         assert run(capsys, "state", *arguments)[0] == 0
@@ -114,7 +119,7 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture, arguments: list[st
         (["show", "home", "--json", "no/where"], "--json must be a file in a directory that exists"),
     ],
 )
-def test_what_does_not_fit_the_store_is_one_line(
+def test_input_that_conflicts_with_the_store_is_one_line(
     capsys: pytest.CaptureFixture, arguments: list[str], message: str
 ) -> None:
     Path("home.json").write_text(run(capsys, "state", "export", "home")[1])

@@ -1,15 +1,15 @@
-"""The address of a store, as commands take it: what is refused, and that no password is printed."""
+"""Addresses of stores in commands: what is rejected, and that no password is printed."""
 
 import os
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal, contents, run
+from helpers.command_line import check_refusal, contents, run
 
 from banditrank.service.settings import Settings
 from banditrank.storage.factory import open_store
 
-SECRET = "xyzzy"  # noqa: S105 - of nobody
+SECRET = "xyzzy"  # noqa: S105 - not a real one
 WITH_PASSWORDS = [
     f"postgresql://u:{SECRET}@127.0.0.1:1/x?bogus=1",
     f"postgresql://u:{SECRET}@127.0.0.1:1/x",
@@ -96,7 +96,7 @@ def test_the_demo_does_not_touch_the_store_of_the_environment(
 
 
 def served(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, *options: str) -> Settings:
-    """Return the settings that a service is started with; its children would not inherit the address."""
+    """Return the settings of a started service; child processes do not inherit the address."""
     started: list[Settings] = []
 
     def serve(settings: Settings) -> None:
@@ -157,7 +157,7 @@ def test_bad_store_files_are_refused(
     check_refusal(capsys, ["keys", "list", "--store-file", "address"], message)
 
 
-def test_a_bad_address_in_the_environment_is_told_as_such(
+def test_a_bad_address_in_the_environment_names_the_variable(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BANDITRANK_STORE", f"mysql://u:{SECRET}@h")
@@ -186,8 +186,8 @@ def test_a_file_with_a_password_that_others_can_read_is_warned_about(
     Path("secret").write_text(address if option == "--store-file" else f'store = "{address}"')
     Path("secret").chmod(mode)
     assert served(capsys, monkeypatch, option, "secret").store == address
-    told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert told == [("WARNING", "file with a password is accessible to other users: secret")] * warned
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert logged == [("WARNING", "file with a password is accessible to other users: secret")] * warned
 
 
 @pytest.mark.parametrize("value", [f'["{SECRET}"]', f'{{password = "{SECRET}"}}'])
@@ -201,7 +201,7 @@ def test_no_password_is_printed_of_a_settings_file(capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one[0] in ("keys", "state")], ids=" ".join)
 @pytest.mark.parametrize("address", ["memory:", "MEMORY:"])
-def test_what_is_gone_with_the_command_is_refused(
+def test_a_store_in_memory_is_refused(
     capsys: pytest.CaptureFixture, command: list[str], address: str
 ) -> None:
     check_refusal(capsys, [*command, "--store", address], "--store must outlive this command")
@@ -213,19 +213,19 @@ def test_what_is_gone_with_the_command_is_refused(
     ids=" ".join,
 )
 @pytest.mark.parametrize("address", ["sqlite:none.db", "SQLITE:none.db", f"sqlite:{'long' * 100}"])
-def test_looking_makes_no_store(capsys: pytest.CaptureFixture, command: list[str], address: str) -> None:
+def test_reading_creates_no_store(capsys: pytest.CaptureFixture, command: list[str], address: str) -> None:
     check_refusal(capsys, [*command, "--store", address], "--store must be a store that exists, got '")
 
 
 @pytest.mark.parametrize("command", [["serve"], ["keys", "create", "x"], ["state", "import", "home.json"]])
-def test_a_name_that_is_too_long_is_told_as_the_stores(
+def test_a_name_that_is_too_long_is_an_error_of_the_store(
     capsys: pytest.CaptureFixture, command: list[str]
 ) -> None:
     too_long = f"sqlite:{'long' * 100}"
     check_refusal(capsys, [*command, "--store", too_long], "--store must be a file that can be written")
 
 
-def test_a_key_may_be_made_before_anything_else(capsys: pytest.CaptureFixture) -> None:
+def test_creating_a_key_creates_the_store(capsys: pytest.CaptureFixture) -> None:
     before = contents()
     assert run(capsys, "keys", "create", "page", "--store", "sqlite:new.db")[0] == 0
     assert before.keys() < contents().keys()

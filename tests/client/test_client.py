@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
-from running_service import Running, running
+from helpers.running_service import Running, running
 
 from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, retries, synchronous
 from banditrank.errors import (

@@ -6,10 +6,10 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from browser import OpenPage
-from dashboard_documents import make
-from dashboard_page import readouts, rows_of, settled
-from dashboard_server import Fixture, serving
+from helpers.browser import OpenPage
+from helpers.dashboard_documents import make
+from helpers.dashboard_page import readouts, rows_of, settled
+from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Page, expect
 
 Scheme = Literal["light", "dark"]

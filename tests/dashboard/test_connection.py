@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from browser import OpenPage
-from dashboard_documents import make
-from dashboard_page import clocked_page, pass_time, settled
-from dashboard_server import Fixture, serving
+from helpers.browser import OpenPage
+from helpers.dashboard_documents import make
+from helpers.dashboard_page import clocked_page, pass_time, settled
+from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Browser, Page, expect
 
 

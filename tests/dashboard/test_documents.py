@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from dashboard_documents import Made, make
+from helpers.dashboard_documents import Made, make
 
 from banditrank.dashboard.document_schemas import DashboardDocument, SeriesDocument
 from banditrank.service.schemas import SurfaceResponse

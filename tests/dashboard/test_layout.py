@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from browser import OpenPage
-from dashboard_documents import Made, make
-from dashboard_page import drawn, settled
-from dashboard_server import Fixture, serving
-from page_measures import heading_levels, overhanging, scrolls_sideways
+from helpers.browser import OpenPage
+from helpers.dashboard_documents import Made, make
+from helpers.dashboard_page import drawn, settled
+from helpers.dashboard_server import Fixture, serving
+from helpers.page_measures import heading_levels, overhanging, scrolls_sideways
 from playwright.sync_api import Page, expect
 
 SIX = ("New", "Returning", "Member", "Guest", "Staff", "Press")

@@ -6,10 +6,10 @@ The clock of the page is controlled by the test.
 from collections.abc import Iterator
 
 import pytest
-from dashboard_documents import make
-from dashboard_page import clocked_page, pass_time
-from dashboard_server import Fixture, serving
-from live import wait_until
+from helpers.dashboard_documents import make
+from helpers.dashboard_page import clocked_page, pass_time
+from helpers.dashboard_server import Fixture, serving
+from helpers.live import wait_until
 from playwright.sync_api import Browser, Page, expect
 
 

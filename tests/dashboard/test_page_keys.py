@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from dashboard_documents import make
-from dashboard_page import clocked_page, pass_time, settled
-from dashboard_server import Fixture, serving
+from helpers.dashboard_documents import make
+from helpers.dashboard_page import clocked_page, pass_time, settled
+from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Browser, Page, expect
 
 

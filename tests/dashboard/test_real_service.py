@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import OpenPage
-from dashboard_page import rows_of, settled
+from helpers.browser import OpenPage
+from helpers.dashboard_page import rows_of, settled
+from helpers.running_service import Running, running
 from playwright.sync_api import expect
-from running_service import Running, running
 
 from banditrank.engine.api_keys import create_key
 

@@ -5,9 +5,9 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from dashboard_documents import Document, make
-from dashboard_page import evaluate_module
-from dashboard_server import serving
+from helpers.dashboard_documents import Document, make
+from helpers.dashboard_page import evaluate_module
+from helpers.dashboard_server import serving
 from playwright.sync_api import Browser, Page
 
 STATE: Document = make().dashboard | {

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from copy import deepcopy
 
 import pytest
-from browser import OpenPage
-from dashboard_documents import make
-from dashboard_page import drawn, evaluate_module, settled
-from dashboard_server import Fixture, serving
+from helpers.browser import OpenPage
+from helpers.dashboard_documents import make
+from helpers.dashboard_page import drawn, evaluate_module, settled
+from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Page, expect
 
 

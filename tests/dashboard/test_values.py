@@ -6,10 +6,10 @@ from itertools import starmap
 
 import numpy as np
 import pytest
-from browser import OpenPage
-from dashboard_documents import Made, make
-from dashboard_page import readouts, rows_of, settled
-from dashboard_server import Fixture, serving
+from helpers.browser import OpenPage
+from helpers.dashboard_documents import Made, make
+from helpers.dashboard_page import readouts, rows_of, settled
+from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Page
 
 TWO = make("two")

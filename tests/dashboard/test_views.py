@@ -5,10 +5,10 @@ import shlex
 from collections.abc import Iterator
 
 import pytest
-from browser import OpenPage, watch
-from dashboard_documents import Document, make
-from dashboard_page import settled
-from dashboard_server import Fixture, serving
+from helpers.browser import OpenPage, collect_failures
+from helpers.dashboard_documents import Document, make
+from helpers.dashboard_page import settled
+from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Browser, Page, expect
 
 NASTY = """<script>alert("1 & 'it'")</script>"""
@@ -122,7 +122,7 @@ def page(browser: Browser, server: Fixture) -> Iterator[Page]:
     complaints: list[str] = []
     with browser.new_context(reduced_motion="reduce") as context:
         opened = context.new_page()
-        watch(opened, complaints)
+        collect_failures(opened, complaints)
         opened.goto(server.address)
         yield opened
     assert away(complaints) == []

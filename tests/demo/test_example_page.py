@@ -1,4 +1,4 @@
-"""The page in ``examples/`` asks a service of another origin for a ranking, and reports the click."""
+"""The page in ``examples/`` requests a ranking from another origin, and reports the click."""
 
 import threading
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from browser import OpenPage
-from running_service import Running, running
+from helpers.browser import OpenPage
+from helpers.running_service import Running, running
 
 from banditrank.demo.surfaces import search_ads
 
@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -44,16 +44,16 @@ def test_a_click_on_the_page_is_counted(open_page: OpenPage, pages: str, service
     buttons.nth(1).wait_for()
     items = buttons.all_inner_texts()
     assert len(items) == 2
-    assert set(items) <= set(search_ads().world.items)
+    assert set(items) <= set(search_ads().problem.items)
     buttons.nth(1).click()
     page.get_by_text("counted").wait_for()
     live = service.application.engine.surface("search-ads")
     counts = live.known().counts
     assert (counts.rounds, counts.rewards.sum()) == (1, 1)
-    assert counts.rewards[1, search_ads().world.items.index(items[1]), 1] == 1
+    assert counts.rewards[1, search_ads().problem.items.index(items[1]), 1] == 1
 
 
-def test_the_demo_is_where_the_page_looks_for_it() -> None:
+def test_the_page_uses_the_default_port_of_the_service() -> None:
     from banditrank.service.settings import Settings
 
     assert f'"http://127.0.0.1:{Settings().port}"' in (EXAMPLES / "page.html").read_text()

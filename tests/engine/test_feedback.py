@@ -1,4 +1,4 @@
-"""Feedback counts once and for good, whenever and however often it comes; what is no feedback is refused."""
+"""Feedback counts once, whenever and however often it is sent; invalid feedback is rejected."""
 
 import contextlib
 import queue
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import Clock, a_ranker, a_surface, seeded, wait_until
+from helpers.live import Clock, a_ranker, a_surface, seeded, wait_until
 
 from banditrank.engine.engine import Engine, FeedbackResult
 from banditrank.engine.ranking_ids import IssuedRanking, RankingIdSigner, new_key
@@ -31,7 +31,7 @@ def totals(ranker: Ranker) -> tuple[int, float]:
     return counts.rounds, float(counts.rewards.sum())
 
 
-def test_the_same_again_is_answered_as_the_first_time_and_counts_once() -> None:
+def test_repeated_feedback_is_reported_as_repeated_and_counts_once() -> None:
     with a_ranker() as ranker:
         shown = ranker.rank("new")
         assert ranker.feedback(shown.id, clicked=shown.items[1]) == "counted"
@@ -44,24 +44,26 @@ def test_the_same_again_is_answered_as_the_first_time_and_counts_once() -> None:
     assert counts.rewards[0, places, [0, 1]].tolist() == [0, 1]
 
 
-def test_what_contradicts_is_refused_and_changes_nothing() -> None:
+def test_conflicting_feedback_is_rejected_and_changes_nothing() -> None:
     with a_ranker() as ranker:
         shown, other = ranker.rank("new"), ranker.rank("new")
         ranker.feedback(shown.id, clicked=shown.items[0], reward=0.5)
         ranker.feedback(other.id)
         for attempt in ({}, {"clicked": shown.items[1]}, {"clicked": shown.items[0], "reward": 0.25}):
-            with pytest.raises(ConflictingFeedbackError, match="another feedback was counted"):
+            with pytest.raises(
+                ConflictingFeedbackError, match="other feedback was counted for this ranking before"
+            ):
                 ranker.feedback(shown.id, **attempt)
         with pytest.raises(ConflictingFeedbackError):
             ranker.feedback(other.id, clicked=other.items[0])
         assert totals(ranker) == (2, 0.5)
 
 
-def test_feedback_may_come_late_but_not_after_the_window() -> None:
+def test_feedback_is_accepted_until_the_window_closes() -> None:
     clock = Clock()
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         early, late = ranker.rank("new"), ranker.rank("new")
-        assert early.expires_at == pytest.approx(clock.now + 60, abs=0.001)
+        assert early.expires_at.timestamp() == pytest.approx(clock.now + 60, abs=0.001)
         clock.now += 59.9
         assert ranker.feedback(early.id, clicked=early.items[0]) == "counted"
         clock.now += 0.2
@@ -73,14 +75,14 @@ def test_feedback_may_come_late_but_not_after_the_window() -> None:
         assert totals(ranker) == (1, 1.0)
 
 
-def test_without_feedback_a_ranking_counts_as_not_clicked_when_its_window_closes() -> None:
+def test_an_impression_without_feedback_counts_as_not_clicked_when_its_window_closes() -> None:
     clock = Clock()
     with a_ranker(a_surface(attribution_seconds=60.0), clock=clock) as ranker:
         shown = [ranker.rank("old") for _ in range(5)]
         ranker.feedback(shown[0].id, clicked=shown[0].items[0])
         wait_until(lambda: ranker._engine.committer.queued == 0)
         clock.now += 64.0
-        assert ranker.counts().rounds == 1, "a little is waited for those whose clock is behind"
+        assert ranker.counts().rounds == 1, "clocks of other processes may be behind"
         clock.now += 2.0
         wait_until(lambda: ranker.counts().rounds == 5)
         assert totals(ranker) == (5, 1.0)
@@ -88,13 +90,13 @@ def test_without_feedback_a_ranking_counts_as_not_clicked_when_its_window_closes
         assert ranker.feedback(shown[1].id) == "repeated"
 
 
-def test_without_feedback_a_ranking_may_be_discarded_instead() -> None:
+def test_an_impression_without_feedback_may_be_discarded_instead() -> None:
     clock, store = Clock(), MemoryStore()
     with a_ranker(a_surface(unreported="discarded"), store, clock=clock) as ranker:
         shown = [ranker.rank("old") for _ in range(3)]
         ranker.feedback(shown[0].id)
         clock.now += 1e6
-        ranker._runtime.tend()
+        ranker._runtime.run_due_tasks()
     assert totals_after(store, clock) == (1, 0.0)
 
 
@@ -103,7 +105,7 @@ def totals_after(store: MemoryStore, clock: Clock) -> tuple[int, float]:
         return totals(ranker)
 
 
-def test_what_was_noted_before_is_discarded_after_the_setting_changed() -> None:
+def test_pending_impressions_are_discarded_after_the_setting_changed() -> None:
     clock, store = Clock(), MemoryStore()
     with a_ranker(store=store, clock=clock) as ranker:
         shown = ranker.rank("new")
@@ -126,11 +128,11 @@ def test_feedback_is_accepted_for_a_ranking_from_before_a_restart(tmp_path: Path
         assert totals(ranker) == (2, 1.0)
 
 
-def test_unknown_and_forged_ids_are_refused() -> None:
+def test_unknown_and_forged_ids_are_rejected() -> None:
     with a_ranker() as ranker, a_ranker() as other:
         shown = ranker.rank("new")
-        ticket = ranker._engine.issued_ranking(shown.id)[1]
-        forged = RankingIdSigner(bytes(32)).sign(ticket)
+        issued = ranker._engine.issued_ranking(shown.id)[1]
+        forged = RankingIdSigner(bytes(32)).sign(issued)
         swapped = ("B" if shown.id[-1] == "A" else "A").join([shown.id[:-1], ""])
         letters = [
             shown.id[:place] + ("B" if shown.id[place] != "B" else "C") + shown.id[place + 1 :]
@@ -149,7 +151,7 @@ def test_unknown_and_forged_ids_are_refused() -> None:
             7,
             None,
         ):
-            with pytest.raises(UnknownRankingError, match="ranking id must be one that was given out here"):
+            with pytest.raises(UnknownRankingError, match="ranking id must be one that this store issued"):
                 ranker.feedback(ranking_id)
         with pytest.raises(UnknownRankingError):
             ranker.feedback(other.rank("new").id)
@@ -162,14 +164,14 @@ def test_unknown_and_forged_ids_are_refused() -> None:
         ((0, (0,)), 3),
         ((0, (0, 1, 2)), 3),
         ((2, (0, 1)), 3),
-        ((0, (0, 5)), 1),  # came later
+        ((0, (0, 5)), 1),  # was added later
         ((0, (0, 1)), 3),  # was retired
         ((0, (0, 6)), 3),
         ((0, (0, 2)), 4),
         ((0, (0, 2)), 2**31),
     ],
 )
-def test_what_a_surface_cannot_have_shown_is_unknown(
+def test_a_ranking_that_the_surface_cannot_have_shown_is_unknown(
     ranking: tuple[int, tuple[int, ...]], revision: int
 ) -> None:
     store = MemoryStore()
@@ -179,12 +181,16 @@ def test_what_a_surface_cannot_have_shown_is_unknown(
 
         def signed(ranking: tuple[int, tuple[int, ...]], revision: int, tail: bytes) -> str:
             expires_at_ms = int((ranker._engine.now() + 60) * 1000)
-            shown = Impression(ranker._runtime.number, new_key(expires_at_ms, tail), pack_ranking(*ranking))
+            shown = Impression(
+                ranker._runtime.surface_id, new_key(expires_at_ms, tail), pack_ranking(*ranking)
+            )
             return RankingIdSigner(store.secret()).sign(IssuedRanking(shown, revision, 0))
 
-        for wanted in (ranker.feedback, ranker.explain):
-            with pytest.raises(UnknownRankingError, match="must be of a ranking that its surface has shown"):
-                wanted(signed(ranking, revision, bytes(8)))
+        for call in (ranker.feedback, ranker.explain):
+            with pytest.raises(
+                UnknownRankingError, match="ranking id is of a ranking that its surface did not show"
+            ):
+                call(signed(ranking, revision, bytes(8)))
         assert totals(ranker) == (0, 0.0)
         fitting = [((0, (0, 1)), 1), ((1, (4, 3)), 1), ((0, (0, 5)), 2), ((0, (5, 2)), 3)]
         for number, fits in enumerate(fitting):
@@ -192,47 +198,48 @@ def test_what_a_surface_cannot_have_shown_is_unknown(
         assert totals(ranker) == (4, 0.0)
 
 
-def test_ids_from_after_a_back_up_do_no_harm_to_a_surface_that_got_their_number(tmp_path: Path) -> None:
-    path, kept = tmp_path / "store.db", tmp_path / "kept.db"
+def test_ids_issued_after_a_backup_do_no_harm_to_a_surface_with_the_same_id(tmp_path: Path) -> None:
+    path, backup = tmp_path / "store.db", tmp_path / "backup.db"
     SqliteStore(path).close()
-    shutil.copy(path, kept)
+    shutil.copy(path, backup)
     with SqliteStore(path) as store, a_ranker(a_surface(items=list("abcdefg"), n_positions=3), store) as one:
-        given_out = [one.rank("new").id for _ in range(4)]
-    shutil.copy(kept, path)
+        issued_ids = [one.rank("new").id for _ in range(4)]
+    shutil.copy(backup, path)
     with (
         SqliteStore(path) as store,
         Ranker(Surface("other", items=["x", "y"], n_positions=2), store) as other,
     ):
-        for ranking_id in given_out:
+        for ranking_id in issued_ids:
             with pytest.raises(UnknownRankingError):
                 other.feedback(ranking_id)
         assert other.feedback(other.rank("everybody").id) == "counted"
         assert other.estimates().rounds == 1
 
 
-def test_rankings_of_a_deleted_surface_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_surface_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     with a_ranker(store=store) as ranker, a_ranker(store=store, random_bytes=seeded(2)) as other:
         shown = other.rank("new")
         ranker._engine.delete_surface("home")
         fresh = Engine(store)
-        asked: list[None] = []
+        reads: list[None] = []
         surfaces = store.surfaces
-        monkeypatch.setattr(store, "surfaces", lambda: (asked.append(None), surfaces())[1])
-        for engine, times in ((ranker._engine, 0), (fresh, 1)):
-            asked.clear()
+        monkeypatch.setattr(store, "surfaces", lambda: (reads.append(None), surfaces())[1])
+        for engine, n_reads in ((ranker._engine, 0), (fresh, 1)):
+            reads.clear()
             for _ in range(3):
                 with pytest.raises(UnknownRankingError, match="was deleted"):
                     engine.issued_ranking(shown.id)
             with pytest.raises(UnknownRankingError, match="was deleted"):
                 engine.cached_ranking(shown.id)
-            assert len(asked) == times
+            assert len(reads) == n_reads
         fresh.close()
 
 
-def test_what_takes_a_look_into_the_store_is_told_beforehand() -> None:
+def test_rankings_that_need_the_store_are_not_cached() -> None:
     store = MemoryStore()
-    with a_ranker(store=store, sync_seconds=60.0) as ranker:
+    with a_ranker(store=store) as ranker:
+        ranker._engine._sync_loop.close()  # it reads the store for feedback alone
         before = ranker.rank("new").id
         assert ranker._engine.cached_ranking(before) == ranker._engine.issued_ranking(before)
         ranker.add_items(["f"])
@@ -257,9 +264,9 @@ class CountedReads(MemoryStore):
         self.reads += 1
         return super().surfaces()
 
-    def outcome(self, surface: int, key: bytes) -> Outcome | None:
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
         self.reads += 1
-        return super().outcome(surface, key)
+        return super().outcome(surface_id, key)
 
 
 def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
@@ -267,9 +274,9 @@ def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
     results: list[FeedbackResult] = []
 
     def result() -> FeedbackResult:
-        done, answer = calls.get(timeout=60)
-        assert not results, "done is called by the deliver hook alone"
-        done(answer)
+        callback, outcome = calls.get(timeout=60)
+        assert not results, "only the deliver hook runs callbacks"
+        callback(outcome)
         return results.pop()
 
     engine = Engine(MemoryStore(), deliver=lambda group: [calls.put(one) for one in group] and None)
@@ -318,7 +325,7 @@ def test_submitting_feedback_reads_the_store_only_if_allowed() -> None:
     assert results == ["repeated"]
 
 
-def test_rewards_are_graded_to_a_millionth() -> None:
+def test_rewards_are_precise_to_a_millionth() -> None:
     with a_ranker() as ranker:
         for reward in (0, 0.25, 1, 1e-7, 0.123456):
             shown = ranker.rank("new")
@@ -329,7 +336,7 @@ def test_rewards_are_graded_to_a_millionth() -> None:
 
 
 @pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), True, "1", None, [1]])
-def test_rewards_out_of_range_are_refused_and_change_nothing(reward: object) -> None:
+def test_rewards_out_of_range_are_rejected_and_change_nothing(reward: object) -> None:
     with a_ranker() as ranker:
         shown = ranker.rank("new")
         for clicked in (shown.items[0], None):
@@ -339,7 +346,7 @@ def test_rewards_out_of_range_are_refused_and_change_nothing(reward: object) -> 
         assert ranker.feedback(shown.id, clicked=shown.items[0]) == "counted"
 
 
-def test_unknown_types_and_items_are_refused_and_change_nothing() -> None:
+def test_unknown_user_types_and_items_are_rejected_and_change_nothing() -> None:
     with a_ranker() as ranker:
         for user_type in ("neu", "", None, 0, ["new"]):
             with pytest.raises(UnknownNameError, match="user_type must be one of new, old"):

@@ -1,11 +1,11 @@
-"""Learning is right: users who come one at a time see rankings as good as the simulator's."""
+"""A ranker learns as in the simulator: its regret has the same distribution."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 
 import numpy as np
 import pytest
-from live import Clock, seeded
+from helpers.live import Clock, seeded
 from scipy.stats import ks_2samp
 
 from banditrank import Ranker, Surface, ThompsonRank, kdd2012, simulate
@@ -14,27 +14,27 @@ from banditrank.solvers.solve import best_equal_ranking
 
 ROUNDS = 1000
 SIMULATED_RUNS = 400
-LEAST_P = 0.001  # the share of right engines that this test would refuse, if its seeds were drawn anew
+MIN_P_VALUE = 0.001  # probability that this test rejects a correct engine, over its seeds
 
 
 def regret_of_run(treatment: str, seed: int) -> float:
-    """Return the regret over simulated users of Table 1's world who ask and click, through a ranker."""
-    world, rng = kdd2012(), np.random.default_rng(seed)
-    items = [f"ad-{number}" for number in range(world.n_items)]
+    """Return the regret of a ranker over simulated users of Table 1's problem."""
+    problem, rng = kdd2012(), np.random.default_rng(seed)
+    items = [f"ad-{number}" for number in range(problem.n_items)]
     types = ["male", "female"]
     rankings = {
-        tuple(items[item] for item in ranking): user_type_values(world, ranking)
-        for ranking in permutations(range(world.n_items), world.n_positions)
+        tuple(items[item] for item in ranking): user_type_values(problem, ranking)
+        for ranking in permutations(range(problem.n_items), problem.n_positions)
     }
-    best = best_personalized_values(world)
+    best = best_personalized_values(problem)
     if treatment == "equal":
-        best = user_type_values(world, best_equal_ranking(world))
-    arrivals = rng.choice(world.n_user_types, size=ROUNDS, p=world.arrival_rates)
-    looks = [int(rng.choice(world.n_positions, p=world.position_preferences[i])) for i in arrivals]
+        best = user_type_values(problem, best_equal_ranking(problem))
+    arrivals = rng.choice(problem.n_user_types, size=ROUNDS, p=problem.arrival_rates)
+    looks = [int(rng.choice(problem.n_positions, p=problem.position_preferences[i])) for i in arrivals]
     surface = Surface(
         "ads",
         items=items,
-        n_positions=world.n_positions,
+        n_positions=problem.n_positions,
         user_types=types,
         treatment=treatment,
         refresh_seconds=0.0,
@@ -44,10 +44,10 @@ def regret_of_run(treatment: str, seed: int) -> float:
         for i, position in zip(arrivals, looks, strict=True):
             shown = ranker.rank(types[i])
             item = shown.items[position]
-            liked = rng.random() < world.item_means[i, items.index(item)]
+            liked = rng.random() < problem.item_means[i, items.index(item)]
             ranker.feedback(shown.id, clicked=item if liked else None)
             loss = best - rankings[shown.items]
-            regret += float(world.arrival_rates @ loss if treatment == "equal" else loss[i])
+            regret += float(problem.arrival_rates @ loss if treatment == "equal" else loss[i])
         assert ranker.counts().rounds == ROUNDS
     return regret
 
@@ -59,4 +59,4 @@ def test_regret_has_the_simulators_distribution(treatment: str, runs: int) -> No
     with ThreadPoolExecutor(4) as threads:  # each waits for its commits most of the time
         live = list(threads.map(lambda seed: regret_of_run(treatment, seed), range(runs)))
     found = ks_2samp(live, simulated.final_regret)
-    assert found.pvalue > LEAST_P, (np.median(live), np.median(simulated.final_regret))
+    assert found.pvalue > MIN_P_VALUE, (np.median(live), np.median(simulated.final_regret))

@@ -1,4 +1,4 @@
-"""Threads and replicas learn together, and nothing is lost or counted twice."""
+"""Threads and replicas share what they learn; nothing is lost or counted twice."""
 
 import random
 import threading
@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from live import a_ranker, a_surface, play, seeded, wait_until
+from helpers.live import a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError, UnknownRankingError
@@ -33,30 +33,30 @@ def test_two_engines_on_one_file_learn_together(tmp_path: Path) -> None:
         assert first.feedback(shown.id, clicked=shown.items[0]) == "repeated"
         wait_until(lambda: first.counts().rounds == second.counts().rounds == 41)
         assert first.counts() == second.counts()
-        assert first._runtime.age == second._runtime.age == 0.0
+        assert first._runtime.staleness_seconds == second._runtime.staleness_seconds == 0.0
 
 
 @pytest.mark.parametrize("refresh_seconds", [0.0, 0.01])
 def test_threads_that_share_a_ranker_count_every_feedback_once(refresh_seconds: float) -> None:
     clicks: Counter[str] = Counter()
     failures: list[BaseException] = []
-    guard = threading.Lock()
+    lock = threading.Lock()
 
-    def hammer(ranker: Ranker, number: int) -> None:
+    def play_twice(ranker: Ranker, number: int) -> None:
         rng = random.Random(number)  # noqa: S311
         try:
             for _ in range(ROUNDS):
                 shown = ranker.rank(rng.choice(["new", "old"]))
                 clicked = rng.choice([None, *shown.items])
-                answers = [ranker.feedback(shown.id, clicked=clicked) for _ in range(2)]
-                assert answers == ["counted", "repeated"]
-                with guard:
+                statuses = [ranker.feedback(shown.id, clicked=clicked) for _ in range(2)]
+                assert statuses == ["counted", "repeated"]
+                with lock:
                     clicks[str(clicked)] += 1
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - asserted below
             failures.append(error)
 
     with a_ranker(a_surface(refresh_seconds=refresh_seconds)) as ranker:
-        threads = [threading.Thread(target=hammer, args=[ranker, number]) for number in range(THREADS)]
+        threads = [threading.Thread(target=play_twice, args=[ranker, number]) for number in range(THREADS)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -64,26 +64,26 @@ def test_threads_that_share_a_ranker_count_every_feedback_once(refresh_seconds: 
         assert not failures, failures
         counts = ranker.counts()
         assert counts.rounds == THREADS * ROUNDS
-        told = dict(zip(ranker.surface.items, counts.rewards.sum(axis=(0, 2)).tolist(), strict=True))
-        assert told == {item: clicks[item] for item in ranker.surface.items}
+        rewards = dict(zip(ranker.surface.items, counts.rewards.sum(axis=(0, 2)).tolist(), strict=True))
+        assert rewards == {item: clicks[item] for item in ranker.surface.items}
         assert ranker._runtime.version == ranker._engine.store.versions()[1].version
 
 
-def test_many_threads_reporting_the_same_count_it_once() -> None:
+def test_the_same_feedback_from_many_threads_counts_once() -> None:
     with a_ranker() as ranker:
         shown = ranker.rank("new")
-        answers: list[str] = []
-        report = lambda: answers.append(ranker.feedback(shown.id, clicked=shown.items[0]))  # noqa: E731
+        statuses: list[str] = []
+        report = lambda: statuses.append(ranker.feedback(shown.id, clicked=shown.items[0]))  # noqa: E731
         threads = [threading.Thread(target=report) for _ in range(THREADS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert Counter(answers) == {"counted": 1, "repeated": THREADS - 1}
+        assert Counter(statuses) == {"counted": 1, "repeated": THREADS - 1}
         assert ranker.counts().rounds == 1
 
 
-def test_surfaces_made_changed_and_deleted_elsewhere_are_noticed() -> None:
+def test_surfaces_that_another_process_creates_updates_or_deletes_are_synchronized() -> None:
     store = MemoryStore()
     one, two = Engine(store, sync_seconds=0.01), Engine(store, sync_seconds=0.01)
     try:
@@ -111,7 +111,7 @@ def test_surfaces_made_changed_and_deleted_elsewhere_are_noticed() -> None:
                 call("home")
         again = two.create_surface(a_surface())
         assert again.surface_id != dropped.surface_id
-        wait_until(lambda: [live.surface_id for live in one.surfaces()] == [again.surface_id])
+        wait_until(lambda: [runtime.surface_id for runtime in one.surfaces()] == [again.surface_id])
         with pytest.raises(UnknownRankingError):
             one.feedback(shown.id)
     finally:
@@ -119,7 +119,7 @@ def test_surfaces_made_changed_and_deleted_elsewhere_are_noticed() -> None:
         two.close()
 
 
-def test_everybody_who_adds_an_item_at_the_same_time_succeeds() -> None:
+def test_concurrent_updates_of_a_surface_all_succeed() -> None:
     store = MemoryStore()
     with a_ranker(store=store) as one, a_ranker(store=store) as two:
         rankers = [one, two]
@@ -136,7 +136,7 @@ def test_everybody_who_adds_an_item_at_the_same_time_succeeds() -> None:
         assert len(one.surface.items) == 11
 
 
-def test_a_ranker_goes_on_with_the_surface_of_its_store_and_refuses_another() -> None:
+def test_a_ranker_resumes_from_the_stored_surface_and_rejects_other_settings() -> None:
     store = MemoryStore()
     with a_ranker(store=store) as ranker:
         play(ranker, 5, seed=1)

@@ -1,10 +1,10 @@
-"""What a surface may be, what may become of it, and which policies serve."""
+"""Validation and updates of surfaces, and the policies that they can use."""
 
 import json
 from pathlib import Path
 
 import pytest
-from live import a_ranker, a_surface
+from helpers.live import a_ranker, a_surface
 
 from banditrank import Surface
 from banditrank.engine.served_policies import SERVED_NAMES
@@ -48,13 +48,13 @@ from banditrank.errors import InvalidInputError, UnknownNameError
         ),
     ],
 )
-def test_what_is_no_surface_is_refused(settings: dict, message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         a_surface(**settings)
 
 
 @pytest.mark.parametrize("name", ["", "Home", "a b", "-a", ".", "..", "a" * 65, None, 5])
-def test_names_fit_into_addresses(name: object) -> None:
+def test_names_fit_into_urls(name: object) -> None:
     with pytest.raises(InvalidInputError, match="name must be up to 64"):
         Surface(name, items=["a"], n_positions=1)
 
@@ -62,7 +62,7 @@ def test_names_fit_into_addresses(name: object) -> None:
 @pytest.mark.parametrize(
     ("policy", "needs"),
     [
-        ("oracle", "the truth"),
+        ("oracle", "the problem"),
         ("top-rank", "which of two items"),
         ("top-rank-ordered", "the order of positions"),
         ("pbm-ucb", "the positions' examination rates"),
@@ -71,9 +71,9 @@ def test_names_fit_into_addresses(name: object) -> None:
     ],
 )
 def test_policies_that_need_more_than_counts_do_not_serve(policy: str, needs: str) -> None:
-    with pytest.raises(InvalidInputError, match="policy must learn from counts alone to serve") as refused:
+    with pytest.raises(InvalidInputError, match="policy must learn from counts alone to serve") as rejected:
         a_surface(policy=policy)
-    assert needs in str(refused.value)
+    assert needs in str(rejected.value)
 
 
 @pytest.mark.parametrize("policy", [name for name in SERVED_NAMES if name not in ("pmed", "pb-mhb")])
@@ -86,7 +86,7 @@ def test_policies_that_serve_rank_and_learn(policy: str) -> None:
         assert ranker.explain(shown.id).reproduced
 
 
-def test_a_surface_comes_back_from_its_text() -> None:
+def test_a_surface_equals_the_one_read_from_its_definition() -> None:
     surface = a_surface(
         policy="ucb-rank",
         coefficient=0.5,
@@ -103,7 +103,7 @@ def test_a_surface_comes_back_from_its_text() -> None:
         Surface.from_dict({"name": "home", "items": ["a"]})
 
 
-def test_every_setting_is_described() -> None:
+def test_every_setting_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
     for setting in a_surface().to_dict():
         assert f"| `{setting}` |" in page, setting
@@ -111,7 +111,7 @@ def test_every_setting_is_described() -> None:
         assert policy == "thompson-rank" or f"`{policy}`" in page, policy
 
 
-def test_what_was_learned_must_fit_the_successor() -> None:
+def test_counts_must_fit_the_updated_surface() -> None:
     surface = a_surface()
     for allowed in (
         a_surface(items=[*surface.items, "f"]),
@@ -123,9 +123,9 @@ def test_what_was_learned_must_fit_the_successor() -> None:
     for changed, message in (
         (Surface("other", items=surface.items, n_positions=2), "name must stay home, got 'other'"),
         (a_surface(n_positions=3), "n_positions must stay 2, got 3"),
-        (a_surface(items=["b", "a", "c", "d", "e"]), "items must begin with those there are"),
-        (a_surface(items=["a", "b"]), "items must begin with those there are"),
-        (a_surface(user_types=["old"]), "user_types must begin with those there are"),
+        (a_surface(items=["b", "a", "c", "d", "e"]), "items must start with the present ones, in order"),
+        (a_surface(items=["a", "b"]), "items must start with the present ones, in order"),
+        (a_surface(user_types=["old"]), "user_types must start with the present ones, in order"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             surface.successor(changed)
@@ -143,7 +143,7 @@ def test_a_new_user_type_is_served_and_the_others_keep_their_counts() -> None:
         assert all(ranker.explain(one.id).reproduced for one in (shown, rare))
 
 
-def test_another_treatment_goes_on_with_the_same_counts() -> None:
+def test_another_treatment_continues_from_the_same_counts() -> None:
     with a_ranker() as ranker:
         shown = [ranker.rank("old") for _ in range(5)]
         for one in shown:

@@ -12,7 +12,7 @@ from banditrank.estimators.confidence_radii import (
 )
 from banditrank.estimators.item_means import exposure, item_means
 from banditrank.estimators.position_preferences import position_preferences
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 
 def by_the_book(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -27,7 +27,7 @@ def by_the_book(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @given(seed=st.integers(0, 10**6), shape=st.sampled_from([(2, 5, 2), (1, 4, 4), (3, 6, 1), (1, 1, 1)]))
 def test_estimates_follow_algorithm_1(seed: int, shape: tuple[int, int, int]) -> None:
     n, m, k = shape
-    counts = settled_counts(make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed), seed)
+    counts = dense_counts(make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed), seed)
     rho, looks, means = by_the_book(counts)
     found = estimate(counts)
     assert found.position_preferences == pytest.approx(rho)

@@ -15,7 +15,7 @@ from banditrank.estimators.estimates import estimate
 from banditrank.estimators.intervals import confidence_intervals
 from banditrank.policies.schedules import constant
 
-EXPLORES = GreedyRank(constant(1.0))  # shows items in turn, at all positions
+EXPLORES = GreedyRank(schedule=constant(coefficient=1.0))  # shows items in turn, at all positions
 
 
 @pytest.mark.parametrize(

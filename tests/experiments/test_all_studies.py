@@ -1,4 +1,4 @@
-"""All studies of the paper, run with hardly any rounds, and the page that shows them in a real browser."""
+"""All studies of the paper with few rounds, and their HTML report in a real browser."""
 
 import json
 import re
@@ -7,26 +7,25 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from browser import OpenPage
-from page_measures import overhanging, pictures, scrolls_sideways
+from helpers.browser import OpenPage
+from helpers.page_measures import images, overhanging, scrolls_sideways
 
-from banditrank.experiments.catalog import STUDIES, find_studies
-from banditrank.experiments.reproduce import reproduce
+from banditrank.experiments.reproduce import STUDIES, find_studies, reproduce
 
 SIZES = {
     "kdd2012": {"QUICK_HORIZON": 3000, "QUICK_REPLICATIONS": 3},
     "synthetic": {
         "QUICK_HORIZON": 2000,
         "QUICK_REPLICATIONS": 2,
-        "QUICK_OTHER_WORLDS": 2,
-        "QUICK_WORLDS_HORIZON": 400,
+        "QUICK_OTHER_PROBLEMS": 2,
+        "QUICK_OTHER_HORIZON": 400,
     },
     "table1": {"QUICK_ROWS": 5000},
     "table2": {"QUICK_REPLICATIONS": 2, "QUICK_TIMED_RUNS": 1, "ROUNDS": (300, 600)},
     "regret_order": {
         "QUICK_HORIZON": 2000,
         "QUICK_REPLICATIONS": 2,
-        "QUICK_WORLDS": 2,
+        "QUICK_PROBLEMS": 2,
         "QUICK_SIZES_HORIZON": 300,
     },
     "lemmas": {"ROUNDS": (300, 1000), "QUICK_REPLICATIONS": 4},
@@ -59,15 +58,15 @@ def test_the_page_shows_every_study(width: int, directory: Path, open_page: Open
     assert not scrolls_sideways(page)
     assert overhanging(page) == []
     summary = json.loads((directory / "summary.json").read_text())
-    drawn = [name for study in summary["studies"].values() for name in study["pictures"]]
-    shown = pictures(page)
+    drawn = [name for study in summary["studies"].values() for name in study["figures"]]
+    shown = images(page)
     assert len(shown) == len(drawn) >= 6
-    for picture in shown:
-        left, right, height = picture["place"]
-        assert picture["loaded"]
+    for figure in shown:
+        left, right, height = figure["place"]
+        assert figure["loaded"]
         assert height > 100
-        assert picture["box"][0] <= left < right
-        assert right <= picture["box"][1] or picture["scrolls"]
+        assert figure["box"][0] <= left < right
+        assert right <= figure["box"][1] or figure["scrolls"]
     studies = page.locator(".study")
     assert studies.count() == len(STUDIES)
     for number, (name, study) in enumerate(STUDIES.items()):
@@ -79,10 +78,10 @@ def test_the_page_shows_every_study(width: int, directory: Path, open_page: Open
         assert section.locator(".verdict").inner_text().strip() in VERDICTS
         assert study.claim in text
         assert found["findings"] in text
-        assert study.cut in text
+        assert study.quick_scale in text
         checks = section.locator(".checks li")
         assert checks.count() == len(found["checks"]) >= 2
-        in_order = sorted(found["checks"], key=lambda check: check["of"] != "paper")
+        in_order = sorted(found["checks"], key=lambda check: check["claimed_by"] != "paper")
         for place, check in enumerate(in_order):
             words = re.sub(r"\s+", " ", checks.nth(place).inner_text())
             answer = {True: "Yes", False: "No", None: "Not decided"}[check["holds"]]
@@ -102,7 +101,7 @@ def test_findings_are_two_sentences(directory: Path) -> None:
         assert study["findings"].endswith(".")
 
 
-def test_tables_are_rectangular_and_no_figure_is_missing(directory: Path) -> None:
+def test_tables_are_rectangular_and_complete(directory: Path) -> None:
     for study in json.loads((directory / "summary.json").read_text())["studies"].values():
         for table in study["tables"]:
             assert {len(row) for row in table["rows"]} == {len(table["columns"])}
@@ -112,9 +111,9 @@ def test_tables_are_rectangular_and_no_figure_is_missing(directory: Path) -> Non
 
 def test_figures_and_data_are_written_for_every_study(directory: Path) -> None:
     for name, study in json.loads((directory / "summary.json").read_text())["studies"].items():
-        for part in study["parts"]:
-            kind = "timings" if part == "running-time" else "data"
-            assert len(pd.read_parquet(directory / kind / name / f"{part}.parquet")) > 0
-        for picture in study["pictures"]:
-            assert (directory / "figures" / name / f"{picture}.png").stat().st_size > 1000
-            assert "<svg" in (directory / "figures" / name / f"{picture}.svg").read_text()
+        for job in study["jobs"]:
+            kind = "timings" if job == "running-time" else "data"
+            assert len(pd.read_parquet(directory / kind / name / f"{job}.parquet")) > 0
+        for figure in study["figures"]:
+            assert (directory / "figures" / name / f"{figure}.png").stat().st_size > 1000
+            assert "<svg" in (directory / "figures" / name / f"{figure}.svg").read_text()

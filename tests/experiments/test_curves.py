@@ -1,25 +1,32 @@
-"""Numbers that are read from curves."""
+"""Values, exponents and plots of regret curves."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from banditrank.experiments.curves import at_round, between, curve, draw_curves, groups, growth
+from banditrank.experiments.curves import (
+    at_round,
+    curve,
+    draw_curves,
+    group_by,
+    growth_exponents,
+    rate_between,
+)
 
 ROUNDS = [10, 100, 1000]
 
 
 def frame(*regrets: list[float]) -> pd.DataFrame:
     rows = [
-        {"world": number % 2, "replication": number // 2, "round": t, "regret": regret, "optimal_rate": 0.5}
+        {"problem": number % 2, "replication": number // 2, "round": t, "regret": regret, "optimal_rate": 0.5}
         for number, curve in enumerate(regrets)
         for t, regret in zip(ROUNDS, curve, strict=True)
     ]
     return pd.DataFrame(rows).sample(frac=1, random_state=1)  # in any order
 
 
-def test_a_curve_has_a_row_for_each_world_and_replication() -> None:
+def test_a_curve_has_a_row_per_problem_and_replication() -> None:
     rounds, values = curve(frame([1, 2, 3], [4, 5, 6], [7, 8, 9]))
     assert rounds.tolist() == ROUNDS
     assert values.tolist() == [[1, 2, 3], [7, 8, 9], [4, 5, 6]]
@@ -29,24 +36,24 @@ def test_values_at_a_round_are_those_of_all_replications() -> None:
     assert sorted(at_round(frame([1, 2, 3], [4, 5, 6]), 100)) == [2, 5]
 
 
-def test_a_share_between_rounds_follows_from_the_shares_up_to_them() -> None:
+def test_a_rate_between_rounds_follows_from_the_rates_up_to_them() -> None:
     data = pd.DataFrame({"round": [50, 100], "optimal_rate": [0.2, 0.5]})
-    assert between(data, 50, 100).tolist() == [pytest.approx(0.8)]
+    assert rate_between(data, 50, 100).tolist() == [pytest.approx(0.8)]
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
 def test_growth_is_the_exponent(exponent: float) -> None:
     data = frame([3 * t**exponent for t in ROUNDS])
-    assert growth(data, 10, 1000) == pytest.approx([exponent])
+    assert growth_exponents(data, 10, 1000) == pytest.approx([exponent])
 
 
 def test_no_regret_does_not_grow() -> None:
-    assert growth(frame([0, 0, 0]), 10, 1000).tolist() == [0.0]
+    assert growth_exponents(frame([0, 0, 0]), 10, 1000).tolist() == [0.0]
 
 
 def test_groups_come_in_the_order_of_the_rows_with_plain_keys() -> None:
     data = pd.DataFrame({"rate": [1.0, 0.5, 1.0], "value": [1, 2, 3]})
-    found = groups(data, "rate")
+    found = group_by(data, "rate")
     assert {key: group["value"].tolist() for key, group in found.items()} == {1.0: [1, 3], 0.5: [2]}
     assert [type(key) for key in found] == [float, float]
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from banditrank.experiments.study import Check, Reading
+from banditrank.experiments.study import Check, StudyResult
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,9 @@ from banditrank.experiments.study import Check, Reading
 )
 def test_the_verdict_follows_from_the_checks(answers: list[bool | None], verdict: str) -> None:
     checks = [Check("It is so.", answer, "") for answer in answers]
-    assert Reading("", checks).verdict == verdict
-    apart = Check("It is fast.", holds=False, evidence="", of="implementation")
-    assert Reading("", [*checks, apart]).verdict == verdict
+    assert StudyResult("", checks).verdict == verdict
+    apart = Check("It is fast.", holds=False, evidence="", claimed_by="implementation")
+    assert StudyResult("", [*checks, apart]).verdict == verdict
 
 
 @pytest.mark.parametrize("holds", [True, False, None])

@@ -13,7 +13,6 @@ from banditrank import (
     UniformRandom,
     estimate,
     kdd2012,
-    likelihood_estimate,
     simulate,
 )
 from banditrank.policies.recomputed_ranking import init_recomputed_estimates
@@ -51,7 +50,7 @@ def test_estimates_follow_the_counts(estimator: str, smoothing: Smoothing | None
         seen = Counts.from_arrays(
             displays.transpose(0, 2, 1), rewards.transpose(0, 2, 1), counts.arrivals, counts.rounds
         )
-    expected = likelihood_estimate(seen) if estimator == "likelihood" else estimate(seen)
+    expected = estimate(seen, method="likelihood") if estimator == "likelihood" else estimate(seen)
     assert estimates.evidence.preferences == pytest.approx(expected.position_preferences, abs=1e-4)
     assert estimates.means == pytest.approx(expected.item_means, rel=1e-3)
     assert estimates.exposures == pytest.approx(expected.exposure, rel=1e-3)

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from banditrank.model.click_model_catalog import CLICK_MODEL_NAMES, as_click_model
 
 from banditrank.model.changes import CHANGES, make_timeline
+from banditrank.model.click_models import CLICK_MODEL_NAMES, as_click_model
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import BernoulliRewards, BetaRewards
 from banditrank.model.timeline import Timeline

@@ -19,7 +19,7 @@ from banditrank import (
     TypeBlindUCB,
     UCBRank,
     UnsolvableError,
-    custom,
+    Utility,
     kdd2012,
     make_problem,
     simulate,
@@ -247,7 +247,7 @@ def test_a_utility_that_fails_is_reported() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    policy = ThompsonRank(treatment="equal", utility=custom(failing, shape="non-concave"))
+    policy = ThompsonRank(treatment="equal", utility=Utility.from_function(failing, shape="non-concave"))
     learner, fails = policy.start(SMALL, rng=1), True
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
         learner.rank(0)

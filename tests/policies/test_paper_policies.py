@@ -17,7 +17,7 @@ from banditrank import (
 from banditrank.policies import schedules
 from banditrank.policies.base import policy_label
 from banditrank.policies.catalog import POLICY_NAMES, make_policy
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 RNG = np.random.default_rng(0)
 ALL = [
@@ -42,7 +42,7 @@ def test_the_initial_phase_shows_items_in_turn(policy: UCBRank) -> None:
 @pytest.mark.parametrize("policy", ALL[:4], ids=lambda policy: policy_label(policy.describe()))
 def test_the_initial_phase_lasts_until_every_cell_has_a_reward(policy: UCBRank) -> None:
     problem = make_problem("random", n_user_types=2, n_items=5, n_positions=2, seed=1)
-    counts = settled_counts(problem)
+    counts = dense_counts(problem)
     rewards = counts.rewards.copy()
     rewards[1, 3, 1] = 0
     waiting = Counts.from_arrays(counts.displays, rewards, counts.arrivals, 1001)
@@ -61,7 +61,7 @@ def test_the_type_blind_baseline_waits_for_anybody() -> None:
 def test_greedy_explores_in_turn(treatment: str) -> None:
     problem = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
     policy = GreedyRank(schedule=schedules.constant(coefficient=1.0), treatment=treatment)
-    scratch, counts = policy.new_scratch(), settled_counts(problem)
+    scratch, counts = policy.new_scratch(), dense_counts(problem)
     shown = [policy.rank(counts, 0, rng=RNG, scratch=scratch).tolist() for _ in range(9)]
     # I_explore starts at 1 and runs 1, 2, …, M, 1, …
     turns = [1, 2, 3, 4, 1, 2, 3, 4, 1]
@@ -70,7 +70,7 @@ def test_greedy_explores_in_turn(treatment: str) -> None:
 
 def test_personalized_ucb_ranks_by_mean_plus_bonus() -> None:
     problem = make_problem("random", n_user_types=2, n_items=6, n_positions=3, seed=3)
-    counts = settled_counts(problem)
+    counts = dense_counts(problem)
     t = counts.rounds + 1
     ratios = counts.rewards[1] / counts.displays[1]
     rho = (ratios / ratios.sum(axis=1, keepdims=True)).mean(axis=0)

@@ -30,7 +30,7 @@ from banditrank.policies.posterior import (
     softmax,
     variance_inflation,
 )
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, settled_counts
+from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, dense_counts
 
 POLICIES: dict[str, MakePolicy] = {
     "personalized": lambda _: ThompsonRank(),
@@ -191,7 +191,7 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
 
 
 def test_rewards_are_taken_in_their_unit() -> None:
-    counts = settled_counts(kdd2012())
+    counts = dense_counts(kdd2012())
     paid = Counts.from_arrays(counts.displays, 7.0 * counts.rewards, counts.arrivals, counts.rounds)
     for treatment in ("personalized", "equal"):
         plain = ThompsonRank(treatment=treatment)
@@ -271,7 +271,7 @@ def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
 
 def test_a_forgetful_policy_returns_the_sampled_problem() -> None:
     policy = Forgetful(ThompsonRank(), "window:100")
-    state = policy.init_state(settled_counts(kdd2012()), None)
+    state = policy.init_state(dense_counts(kdd2012()), None)
     kernel, ranking = policy.kernel(n_items=5, n_positions=2), np.zeros(2, dtype=np.uintp)
     kernel.rank(state, 0, 1, policy.parameters(np.array([1]))[0], np.random.default_rng(1), ranking)
     drawn = policy.sampled_problem(state)

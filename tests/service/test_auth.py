@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from running_service import running
+from helpers.running_service import running
 
 from banditrank.engine.api_keys import MAX_SURFACES_PER_KEY, create_key
 from banditrank.errors import InvalidInputError

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from live import wait_until
-from raw_requests import connect, received
-from running_service import Running, running
+from helpers.live import wait_until
+from helpers.raw_requests import connect, received
+from helpers.running_service import Running, running
 
 from banditrank.service import http_protocol, server
 from banditrank.service.server import server_config

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from command_line import check_refusal
-from running_service import running
+from helpers.command_line import check_refusal
+from helpers.running_service import running
 
 from banditrank.errors import InvalidInputError
 from banditrank.service.cors import check_origins, is_allowed

@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from crash_clients import Client
-from crashes import SET_UPS, STORES, crash, kills_of, left_running
-from servers import PostgresServer, RedisServer
-from service_process import ServiceProcess
+from campaigns.crash_clients import Client
+from campaigns.crashes import SET_UPS, STORES, crash, kills_of, left_running
+from campaigns.service_process import ServiceProcess
+from helpers.servers import PostgresServer, RedisServer
 
 KILLS = 4  # each takes a few seconds, to start again
 

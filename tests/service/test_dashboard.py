@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from running_service import Running, running
+from helpers.running_service import Running, running
 
 from banditrank.dashboard.document_schemas import HealthCheckDocument
 from banditrank.dashboard.duty_cycle import DutyCycle

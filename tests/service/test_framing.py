@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from framing_client import Address, violations_by_recorder, violations_by_service
-from framing_vectors import CANARY_PATH, VECTORS, Vector, splits
-from recording_application import recording
-from running_service import Running, running
+from helpers.framing_client import Address, violations_by_recorder, violations_by_service
+from helpers.framing_vectors import CANARY_PATH, VECTORS, Vector, splits
+from helpers.recording_application import recording
+from helpers.running_service import Running, running
 
 SURFACE = {"name": "canary", "items": ["a", "b", "c"], "n_positions": 2}
 

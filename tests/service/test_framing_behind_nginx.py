@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import pytest
-from framing_client import RECORDED, Address, converse, key, take_records
-from framing_vectors import CANARY, CANARY_PATH, VECTORS, Request, Vector
-from recording_application import recording
-from running_service import Running, running
-from servers import NginxServer, free_port, private_directory
+from helpers.framing_client import RECORDED, Address, converse, key, take_records
+from helpers.framing_vectors import CANARY, CANARY_PATH, VECTORS, Request, Vector
+from helpers.recording_application import recording
+from helpers.running_service import Running, running
+from helpers.servers import NginxServer, free_port, private_directory
 
 SURFACE = {"name": "canary", "items": ["a", "b", "c"], "n_positions": 2}
 N_CLIENTS = 3

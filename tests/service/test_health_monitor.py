@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from live import Clock, a_surface, wait_until
+from helpers.live import Clock, a_surface, wait_until
 
 from banditrank.engine.engine import Engine
 from banditrank.engine.surface import Surface

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from running_service import Running, running
+from helpers.running_service import Running, running
 
 from banditrank.engine.api_keys import create_key
 from banditrank.service import host_check

@@ -1,8 +1,8 @@
 """API keys over HTTP: rights, revocation and defaults."""
 
 import pytest
-from live import wait_until
-from running_service import Running, running
+from helpers.live import wait_until
+from helpers.running_service import Running, running
 
 from banditrank.engine.api_keys import create_key
 from banditrank.errors import InvalidInputError

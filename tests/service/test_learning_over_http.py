@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from live import seeded
-from running_service import Running, running
+from helpers.live import seeded
+from helpers.running_service import Running, running
 from scipy.stats import ks_2samp
 
 from banditrank import ThompsonRank, kdd2012, simulate

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_service import running
+from helpers.running_service import running
 
 from banditrank.service.application import ROUTES
 from banditrank.service.openapi import openapi_document

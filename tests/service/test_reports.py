@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from running_service import Running, running
+from helpers.running_service import Running, running
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
 

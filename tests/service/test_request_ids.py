@@ -3,8 +3,8 @@
 import logging
 
 import pytest
-from live import FailingStore
-from running_service import running
+from helpers.live import FailingStore
+from helpers.running_service import running
 
 from banditrank.engine.api_keys import create_key
 from banditrank.service.settings import Settings

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from running_service import running
+from helpers.running_service import running
 
 from banditrank.engine.api_keys import create_key
 from banditrank.service.application import ROUTES

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from command_line import check_refusal, run
-from live import wait_until
+from helpers.command_line import check_refusal, run
+from helpers.live import wait_until
 
 PROGRAM = [sys.executable, "-c", "from banditrank.cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}

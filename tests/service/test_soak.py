@@ -6,10 +6,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from service_process import ServiceProcess
-from soak_load import Load, Traffic
-from soak_report import Sample, SoakRun
-from soak_trends import trend
+from campaigns.service_process import ServiceProcess
+from campaigns.soak_load import Load, Traffic
+from campaigns.soak_report import Sample, SoakRun
+from campaigns.soak_trends import trend
 
 # A leak of 2.75 KiB for every refreshed view and 64 bytes for every compiled call came to 1,446.
 MAX_BYTES_PER_REQUEST = 50.0

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 from flit_core import buildapi
-from running_service import Running, running
+from helpers.running_service import Running, running
 
 from banditrank.service import static_files
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
-from live import LONGEST_WAIT, wait_until
-from raw_requests import connect
-from running_service import running
+from helpers.live import MAX_WAIT_SECONDS, wait_until
+from helpers.raw_requests import connect
+from helpers.running_service import running
 
 from banditrank.engine.api_keys import create_key
 from banditrank.service import report_routes, thread_pools
@@ -31,7 +31,7 @@ class Gate:
 
     def __call__(self, *_: object, **__: object) -> dict[str, Any]:
         self.calls += 1
-        assert self.opened.wait(LONGEST_WAIT)
+        assert self.opened.wait(MAX_WAIT_SECONDS)
         return {}
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from running_service import running
+from helpers.running_service import running
 
 HOME = {"name": "home", "items": ["a", "b"], "n_positions": 1}
 

@@ -6,7 +6,7 @@ distribution, with probability 0.001; there are 18 comparisons, so 2% for new se
 
 import numpy as np
 import pytest
-from reference import reference_runs
+from helpers.reference import reference_runs
 from scipy.stats import ks_2samp
 
 from banditrank import GreedyRank, Problem, UCBRank, kdd2012, make_problem, simulate

@@ -12,7 +12,7 @@ from banditrank import (
     TypeBlindUCB,
     UCBRank,
     UniformRandom,
-    custom,
+    Utility,
     estimate,
     kdd2012,
     make_problem,
@@ -21,7 +21,7 @@ from banditrank import (
 )
 from banditrank.policies.base import CompiledPolicy
 from banditrank.simulation import run
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 
 class Recomputed(Policy):
@@ -43,8 +43,10 @@ SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=2)
 MANY_ITEMS = make_problem("random", n_user_types=2, n_items=30, n_positions=4, seed=5)
 ALL_SHOWN = make_problem("random", n_user_types=1, n_items=3, n_positions=3, seed=1)
 ONE_POSITION = make_problem("random", n_user_types=2, n_items=5, n_positions=1, seed=1)
-SIGMOID = custom(lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid")
-STEEPER = custom(lambda u: 3 * u, shape="linear", name="steeper")
+SIGMOID = Utility.from_function(
+    lambda u: 1 / (1 + np.exp(-12 * (u - 0.4))), shape="non-concave", name="sigmoid"
+)
+STEEPER = Utility.from_function(lambda u: 3 * u, shape="linear", name="steeper")
 
 POLICIES = [
     UCBRank(coefficient=0.25),
@@ -112,7 +114,7 @@ def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver:
 def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type) -> None:
     for family in ("random", "conflict"):
         problem = make_problem(family, n_user_types=3, n_items=20, n_positions=4, seed=3)
-        counts = settled_counts(problem)
+        counts = dense_counts(problem)
         policy = kind(coefficient=0.0 if kind is GreedyRank else 0.5, treatment="equal", utility=utility)
         _, bonus, delta = policy.parameters(np.array([counts.rounds + 1]))[0]
         known = estimate(counts)

@@ -17,7 +17,7 @@ from banditrank import (
     Smoothing,
     UCBRank,
     UniformRandom,
-    custom,
+    Utility,
     kdd2012,
     plot_regret,
     simulate,
@@ -178,7 +178,7 @@ def test_functions_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="whose fingerprint differs"):
         simulate(second, kdd2012(), 100, 2, 5, save_to=tmp_path)
     for power in (1.0, 2.0):
-        utility = custom(lambda u, power=power: u**power, shape="non-concave")
+        utility = Utility.from_function(lambda u, power=power: u**power, shape="non-concave")
         policy = UCBRank(coefficient=0.5, treatment="equal", utility=utility)
         if power == 1.0:
             simulate(policy, kdd2012(), 100, 2, 5, save_to=tmp_path / "utility")
@@ -195,7 +195,7 @@ def test_a_utility_that_fails_during_a_run_is_reported() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    utility = custom(failing, shape="non-concave")
+    utility = Utility.from_function(failing, shape="non-concave")
     with pytest.raises(InvalidInputError, match=r"must give a number wherever.*ZeroDivisionError: beyond"):
         simulate(
             UCBRank(coefficient=0.5, treatment="equal", utility=utility),

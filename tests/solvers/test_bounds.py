@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
+from helpers.searches import CONCAVE, SMOOTH, closed_form, search, solver_for
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from searches import CONCAVE, SMOOTH, closed_form, search, solver_for
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, make_problem
 from banditrank.model.generators import exponential_bonuses
 from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
 from banditrank.solvers.solve import solve
-from banditrank.testing.honesty import rounding
-from banditrank.testing.worlds import World, draw_world
+from banditrank.testing.certificates import rounding_error
+from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
 from banditrank.utilities.utility import Utility, sigmoid
 
 Floats = NDArray[np.float64]
@@ -87,7 +87,7 @@ def auction_prices(scores: Floats) -> Floats:
     return prices
 
 
-def climb(world: World, utility: Utility, rng: np.random.Generator) -> float:
+def climb(world: SolverProblem, utility: Utility, rng: np.random.Generator) -> float:
     """Return what a ranking is worth that no swap or replacement improves, found from a random one."""
     rates, preferences, means = world.arrival_rates, world.position_preferences, world.item_means
     bonuses = np.zeros(world.n_items) if world.bonuses is None else world.bonuses
@@ -117,14 +117,14 @@ def climb(world: World, utility: Utility, rng: np.random.Generator) -> float:
 @pytest.mark.parametrize("utility", [*CONCAVE, MAXIMIN, sigmoid()], ids=str)
 def test_no_ranking_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family, seed in (("conflict", 0), ("random", 1)):
-        world = draw_world(family, (10, 100, 10), seed, bonuses=bonuses)
+        world = generate_solver_problem(family, (10, 100, 10), seed, bonuses=bonuses)
         solver = solver_for(utility, 1e-3)
         answers = [solver.result(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
         rng = np.random.default_rng(seed)
         found = [climb(world, utility, rng) for _ in range(2)]
         best = max(*found, *(world.total(utility, answer.ranking) for answer in answers))
         for answer in answers:
-            assert answer.upper_bound >= best - rounding(world, utility, best)
+            assert answer.upper_bound >= best - rounding_error(world, utility, best)
 
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])

@@ -7,17 +7,17 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from helpers.searches import SMOOTH, closed_form, search, solver_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from searches import SMOOTH, closed_form, search, solver_for
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair
 from banditrank.model.generators import FAMILIES
 from banditrank.solvers.solution import Solution
 from banditrank.solvers.solve import DEFAULT_GAP, solve
-from banditrank.testing.honesty import complaint, rounding
-from banditrank.testing.worlds import World, draw_world
+from banditrank.testing.certificates import find_certificate_error, rounding_error
+from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
 from banditrank.utilities.utility import ramp, sigmoid
 
 Floats = NDArray[np.float64]
@@ -35,16 +35,16 @@ REQUIRED = [UTILITARIAN, NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MA
 SEEDS = 20
 
 
-def try_all(world: World, utility: Utility) -> float:
+def try_all(world: SolverProblem, utility: Utility) -> float:
     return solve(world, utility, solver="enumeration", bonuses=world.bonuses).value
 
 
 def check(
-    solution: Solution, world: World, utility: Utility, best: float, target_gap: float = DEFAULT_GAP
+    solution: Solution, world: SolverProblem, utility: Utility, best: float, target_gap: float = DEFAULT_GAP
 ) -> None:
     """Check that a solution is certified, and correctly so."""
     assert solution.is_certified
-    assert complaint(solution, world, utility, best=best, target_gap=target_gap) is None
+    assert find_certificate_error(solution, world, utility, best=best, target_gap=target_gap) is None
 
 
 @cache
@@ -52,7 +52,7 @@ def all_rankings(n_items: int, n_positions: int) -> NDArray[np.intp]:
     return np.array(list(permutations(range(n_items), n_positions))).T.copy()  # (K, R)
 
 
-def worth_of_all(world: World) -> list[Floats]:
+def worth_of_all(world: SolverProblem) -> list[Floats]:
     """Return what each ranking is worth by each required utility, in NumPy: faster for all at once."""
     rankings = all_rankings(world.n_items, world.n_positions)
     values = [
@@ -72,7 +72,7 @@ def worth_of_all(world: World) -> list[Floats]:
 def test_every_solution_is_certified_and_optimal(family: str, size: tuple[int, int, int]) -> None:
     _, m, k = size
     for seed in range(SEEDS):
-        with_bonuses = draw_world(family, size, seed, bonuses=True)
+        with_bonuses = generate_solver_problem(family, size, seed, bonuses=True)
         plain = replace(with_bonuses, bonuses=None)
         extra = with_bonuses.bonuses[all_rankings(m, k)].sum(axis=0)
         for utility, worth in zip(REQUIRED, worth_of_all(plain), strict=True):
@@ -88,7 +88,7 @@ LEVELS = st.sampled_from([0.0, 0.0, 0.1, 0.25, 0.5, 0.5, 1.0])
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn) -> SolverProblem:
     n_user_types, n_items = draw(st.integers(1, 4)), draw(st.integers(1, 6))
     n_positions = draw(st.integers(1, min(n_items, 4) if n_items > 5 else n_items))
 
@@ -105,26 +105,28 @@ def worlds(draw: st.DrawFn) -> World:
     if not rates.any():
         rates[0] = 1.0
     bonuses = draw(st.sampled_from([None, st.sampled_from([0.0, 0.1, 1.0]), st.floats(0.0, 2.0, width=16)]))
-    return World(rates, preferences, means, None if bonuses is None else table(1, n_items, bonuses)[0])
+    return SolverProblem(
+        rates, preferences, means, None if bonuses is None else table(1, n_items, bonuses)[0]
+    )
 
 
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH, sigmoid(200, 0.5)], ids=str)
 @settings(max_examples=150)
 @given(world=worlds(), gap=st.sampled_from([DEFAULT_GAP, DEFAULT_GAP, 1e-3, 0.1]))
-def test_no_problem_is_certified_wrongly(utility: Utility, world: World, gap: float) -> None:
+def test_no_problem_is_certified_wrongly(utility: Utility, world: SolverProblem, gap: float) -> None:
     best = try_all(world, utility)
     check(search(world, utility, bonuses=world.bonuses, target_gap=gap), world, utility, best, gap)
 
 
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH], ids=str)
 @given(world=worlds())
-def test_the_bound_holds_at_the_deadline(utility: Utility, world: World) -> None:
+def test_the_bound_holds_at_the_deadline(utility: Utility, world: SolverProblem) -> None:
     best = try_all(world, utility)
     result = solver_for(utility).result(world, utility, seconds=0.0)
     assert len(set(result.ranking.tolist())) == world.n_positions
-    assert result.upper_bound >= best - rounding(world, utility, best)
+    assert result.upper_bound >= best - rounding_error(world, utility, best)
     solution = search(world, utility, bonuses=world.bonuses, time_limit=0.0)
-    assert complaint(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
+    assert find_certificate_error(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_the_bound_holds_at_the_deadline(utility: Utility, world: World) -> None
 )
 def test_powers_that_overflow_lose_to_those_that_do_not(means: list[list[float]], alpha: float) -> None:
     n = len(means)
-    world = World(np.full(n, 1 / n), np.ones((n, 1)), np.array(means))
+    world = SolverProblem(np.full(n, 1 / n), np.ones((n, 1)), np.array(means))
     found = solve(world, alpha_fair(alpha), solver="branch-and-bound")
     best = solve(world, alpha_fair(alpha), solver="enumeration")
     assert found.value == best.value > -np.inf

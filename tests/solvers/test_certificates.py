@@ -9,8 +9,8 @@ import pytest
 from banditrank import InvalidInputError, Utility, alpha_fair, make_problem, solve
 from banditrank.solvers.solve import DEFAULT_GAP
 from banditrank.solvers.solver import Progress
-from banditrank.testing.honesty import complaint
-from banditrank.testing.worlds import World
+from banditrank.testing.certificates import find_certificate_error
+from banditrank.testing.solver_problems import SolverProblem
 
 BELOW = Utility.from_function(
     lambda u: 20 * math.sqrt(u + 0.0625) - 10,
@@ -56,7 +56,9 @@ def test_a_utility_of_nan_is_rejected() -> None:
         shape="concave",
         name="hole",
     )
-    world = World(np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]]))
+    world = SolverProblem(
+        np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]])
+    )
     with pytest.raises(InvalidInputError, match="must be finite or −∞ for every ranking, got nan"):
         solve(world, utility)
 
@@ -80,7 +82,7 @@ def test_a_stopped_search_returns_its_gap() -> None:
 
 
 STEEP_WORLDS = {
-    "few likes": World(
+    "few likes": SolverProblem(
         np.array([0.4, 0.3, 0.3]),
         np.tile([0.4, 0.3, 0.2, 0.1], (3, 1)),
         np.array(
@@ -91,7 +93,7 @@ STEEP_WORLDS = {
             ]
         ),
     ),
-    "one like": World(
+    "one like": SolverProblem(
         np.array([0.6, 0.4]),
         np.array([[0.4, 0.5, 0.1], [0.5, 0.5, 0.0]]),
         np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.3]]),
@@ -99,15 +101,15 @@ STEEP_WORLDS = {
 }
 
 
-def check(world: World, utility: Utility) -> None:
+def check(world: SolverProblem, utility: Utility) -> None:
     solution = solve(world, utility, solver="branch-and-bound", bonuses=world.bonuses)
     best = world.best(utility)
-    assert complaint(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
+    assert find_certificate_error(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
 
 
 @pytest.mark.parametrize("world", STEEP_WORLDS.values(), ids=STEEP_WORLDS)
 @pytest.mark.parametrize("alpha", [3, 5, 10, 20])
-def test_prices_from_steep_slopes_prove_nothing_of_flat_ones(world: World, alpha: float) -> None:
+def test_prices_from_steep_slopes_prove_nothing_of_flat_ones(world: SolverProblem, alpha: float) -> None:
     # Where a type gets almost nothing the slopes are as large as 1e36, and so are the prices found there.
     check(world, alpha_fair(alpha))
 
@@ -121,7 +123,8 @@ def test_no_problem_with_many_zeros_is_certified_wrongly_by_a_steep_utility(alph
             means = 10.0 ** rng.uniform(-6, 0, (3, 6))
         bonuses = rng.exponential(0.05, 6) if number % 4 == 0 else None
         check(
-            World(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3), means, bonuses), alpha_fair(alpha)
+            SolverProblem(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3), means, bonuses),
+            alpha_fair(alpha),
         )
 
 

@@ -21,7 +21,7 @@ from banditrank.solvers import enumeration
 from banditrank.solvers.highs import outer_approximation, permutation_lp
 from banditrank.solvers.instance import Instance, total_value
 from banditrank.solvers.solver import Solver, SolverOptions, SolverResult
-from banditrank.testing.worlds import draw_world
+from banditrank.testing.solver_problems import generate_solver_problem
 
 SMOOTH = Utility.from_function(
     lambda u: 1 - np.exp(-3 * u), derivative=lambda u: 3 * np.exp(-3 * u), shape="concave", name="smooth"
@@ -43,7 +43,7 @@ PRECISION = 2e-8  # HiGHS' tolerance of 1e-10 for each variable that matters, in
 
 
 def draw(family: str, size: tuple[int, int, int], seed: int, *, bonuses: bool) -> Instance:
-    return draw_world(family, size, seed, bonuses=bonuses).instance()
+    return generate_solver_problem(family, size, seed, bonuses=bonuses).instance()
 
 
 def options(seconds: float = np.inf, warm_start: NDArray[np.intp] | None = None) -> SolverOptions:

@@ -7,8 +7,8 @@ from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair
 from banditrank.testing.solvers import (
     SOLVER_CHECKS,
     SolverUnderTest,
-    check_types_that_get_nothing,
-    check_values_of_different_size,
+    check_scaled_values,
+    check_types_with_value_zero,
 )
 from banditrank.utilities.utility import ramp, sigmoid
 
@@ -31,7 +31,7 @@ SOLVERS = [
     SolverUnderTest("outer-approximation", (UTILITARIAN, MAXIMIN), target_gap=1e-7),
 ]
 # Nor, being absolute, do they allow proof that nothing exceeds 0, or about values far below 1.
-OPEN = {check_types_that_get_nothing, check_values_of_different_size}
+OPEN = {check_types_with_value_zero, check_scaled_values}
 
 
 @pytest.mark.parametrize("check", SOLVER_CHECKS, ids=lambda check: check.__name__)

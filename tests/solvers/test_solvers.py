@@ -31,7 +31,7 @@ from banditrank.solvers.enumeration import (
 )
 from banditrank.solvers.instance import as_instance
 from banditrank.solvers.solve import choose_solver, equal_value
-from banditrank.testing.policies import settled_counts
+from banditrank.testing.policies import dense_counts
 
 UTILITIES = [
     UTILITARIAN,
@@ -181,6 +181,6 @@ def test_invalid_arguments_are_rejected(keywords: dict, message: str) -> None:
 
 def test_estimates_are_solved_like_problems() -> None:
     problem = make_problem("random", n_user_types=2, n_items=6, n_positions=2, seed=1)
-    found = estimate(settled_counts(problem))
+    found = estimate(dense_counts(problem))
     best = max(found.collective_utility(ranking, NASH) for ranking in permutations(range(6), 2))
     assert solve(found, NASH).value == pytest.approx(best, rel=1e-12)

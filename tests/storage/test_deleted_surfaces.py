@@ -4,12 +4,12 @@ import threading
 
 import psycopg
 import pytest
-from servers import PostgresServer
+from helpers.servers import PostgresServer
 
 from banditrank.storage.factory import open_store
 from banditrank.storage.records import CommitStatus, Event
 from banditrank.storage.sql import SqlStore
-from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_events import CLICK, shown
 
 
 def outcomes_left(address: str) -> int:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from servers import PASSWORD, PostgresServer, RedisServer
+from helpers.servers import PASSWORD, PostgresServer, RedisServer
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage.factory import open_store

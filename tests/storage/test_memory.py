@@ -6,7 +6,7 @@ import pytest
 
 from banditrank.storage.memory import MemoryStore
 from banditrank.storage.records import Event, Outcome
-from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_events import CLICK, shown
 
 
 class NotIterable(dict[bytes, Outcome]):

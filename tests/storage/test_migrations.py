@@ -17,8 +17,8 @@ from banditrank.storage.migrations import MIGRATIONS
 from banditrank.storage.records import Event, KeyRecord, SavedTimeSeries, Snapshot
 from banditrank.storage.redis import RedisStore
 from banditrank.storage.sql import SqlStore
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
-from banditrank.testing.store_sharing import at_once
+from banditrank.testing.store_concurrency import run_in_threads
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 
 def set_schema(address: str, version: int) -> None:
@@ -166,7 +166,7 @@ def test_a_newer_schema_is_rejected_and_unchanged(address: str) -> None:
     known = len(redis_scripts.MIGRATIONS if address.startswith("redis") else MIGRATIONS)
     set_schema(address, known)
     with open_store(address) as store:
-        assert rounds_of(store, surface) == 1
+        assert read_rounds(store, surface) == 1
 
 
 def test_several_processes_may_open_a_new_store_at_once(address: str) -> None:
@@ -176,6 +176,6 @@ def test_several_processes_may_open_a_new_store_at_once(address: str) -> None:
         with open_store(address) as store:
             secrets.append(store.secret())
 
-    at_once(*[open_it] * 4)
+    run_in_threads(*[open_it] * 4)
     assert len(secrets) == 4
     assert len(set(secrets)) == 1

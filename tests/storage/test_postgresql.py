@@ -2,15 +2,15 @@
 
 import psycopg
 import pytest
-from servers import PASSWORD, PostgresServer
+from helpers.servers import PASSWORD, PostgresServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.factory import open_store
 from banditrank.storage.migrations import MIGRATIONS
 from banditrank.storage.postgresql import PostgresStore
 from banditrank.storage.records import CommitStatus, Event
-from banditrank.testing.store_entries import CLICK, shown
-from banditrank.testing.store_sharing import at_once
+from banditrank.testing.store_concurrency import run_in_threads
+from banditrank.testing.store_events import CLICK, shown
 
 
 def test_a_slow_statement_is_cancelled_by_the_server(postgresql: PostgresServer) -> None:
@@ -38,7 +38,7 @@ def test_migrations_have_no_time_limit(postgresql: PostgresServer, monkeypatch: 
             assert store._read("SELECT value FROM settings WHERE name = 'schema'") == [(str(len(steps)),)]
             assert store._read("SHOW statement_timeout") == [("1s",)]
 
-    at_once(open_it, open_it)  # one waits for the other
+    run_in_threads(open_it, open_it)  # one waits for the other
 
 
 def test_synchronous_commit_is_never_off(postgresql: PostgresServer) -> None:

@@ -5,7 +5,7 @@ import sys
 
 from banditrank.storage.factory import open_store
 from banditrank.storage.records import CommitStatus, Event
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 # Each process reports the same rankings, in its own order and in groups of its own size, and prints how many
 # were counted once they are durable.
@@ -13,7 +13,7 @@ WRITE = """
 import sys
 from banditrank.storage.factory import open_store
 from banditrank.storage.records import Event
-from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_events import CLICK, shown
 
 address, surface, size, rankings = sys.argv[1], *map(int, sys.argv[2:])
 events = [Event(shown(surface, number), CLICK) for number in range(rankings)]
@@ -58,7 +58,7 @@ def test_processes_count_every_ranking_once(address: str) -> None:
             assert process.returncode == 0
             counted += sum(map(int, output.split()))
         assert counted == 300
-        assert rounds_of(store, surface) == 300
+        assert read_rounds(store, surface) == 300
 
 
 def test_a_killed_process_loses_nothing_it_acknowledged(address: str) -> None:
@@ -78,4 +78,4 @@ def test_a_killed_process_loses_nothing_it_acknowledged(address: str) -> None:
             [CommitStatus.COUNTED] * 4,
             [CommitStatus.REPEATED] * 2 + [CommitStatus.COUNTED] * 2,
         ), "a group is written as a whole"
-        assert rounds_of(store, surface) == acknowledged + 4
+        assert read_rounds(store, surface) == acknowledged + 4

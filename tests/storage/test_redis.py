@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from live import wait_until
-from servers import PASSWORD, RedisServer
+from helpers.live import wait_until
+from helpers.servers import PASSWORD, RedisServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
 from banditrank.storage.factory import open_store
 from banditrank.storage.records import CommitStatus, Event
-from banditrank.testing.store_entries import CLICK, shown
+from banditrank.testing.store_events import CLICK, shown
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import PASSWORD, DatabaseServer, PostgresServer
+from helpers.servers import PASSWORD, DatabaseServer, PostgresServer
 
 from banditrank.errors import StoreUnavailableError
 from banditrank.storage.factory import open_store
 from banditrank.storage.postgresql import PostgresStore
 from banditrank.storage.records import CommitStatus, Event
 from banditrank.storage.redis import RedisStore
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 
 @pytest.fixture(params=["postgresql", "redis"])
@@ -58,7 +58,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: Database
         assert set(statuses[:-1]) == {CommitStatus.REPEATED}
         # The last one was written or not when the server died; repeating it is safe in either case.
         assert statuses[-1] in {CommitStatus.REPEATED, CommitStatus.COUNTED}
-        assert rounds_of(store, surface) == len(events)
+        assert read_rounds(store, surface) == len(events)
 
 
 def test_an_idle_store_works_after_a_restart_of_its_server(server: DatabaseServer) -> None:
@@ -108,4 +108,4 @@ def test_calls_to_a_frozen_server_time_out(server: DatabaseServer) -> None:
         store.check()
         status = store.commit([Event(shown(surface, 1), CLICK)]).statuses[0]
         assert status in {CommitStatus.COUNTED, CommitStatus.REPEATED}
-        assert rounds_of(store, surface) == 1
+        assert read_rounds(store, surface) == 1

@@ -16,7 +16,7 @@ from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableErr
 from banditrank.storage.factory import open_store
 from banditrank.storage.records import CommitStatus, Event
 from banditrank.storage.sqlite import SqliteStore
-from banditrank.testing.store_entries import CLICK, rounds_of, shown
+from banditrank.testing.store_events import CLICK, read_rounds, shown
 
 HOLD_THE_LOCK = """
 import sqlite3, sys
@@ -94,11 +94,11 @@ def test_a_commit_on_a_full_disk_changes_nothing_and_succeeds_later(tmp_path: Pa
             store.commit(group)
         with pytest.raises(StoreUnavailableError, match="full"):
             store.create_surface("about", "long" * 10_000)
-        assert rounds_of(reader, surface) == 10
+        assert read_rounds(reader, surface) == 10
         assert [record.name for record in reader.surfaces()] == ["home"]
         store.pages = 1_000_000
         assert store.commit(group).statuses == [CommitStatus.REPEATED] * 5 + [CommitStatus.COUNTED] * 1990
-        assert rounds_of(store, surface) == 2000
+        assert read_rounds(store, surface) == 2000
 
 
 def test_a_write_times_out_while_another_process_holds_the_lock(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_write_times_out_while_another_process_holds_the_lock(tmp_path: Path) 
                 store.commit([Event(shown(surface, 1), CLICK)])
             with pytest.raises(StoreUnavailableError, match="locked"):
                 store.check()
-            assert rounds_of(store, surface) == 0, "reads need no lock"
+            assert read_rounds(store, surface) == 0, "reads need no lock"
         store.check()
         assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.COUNTED]
 

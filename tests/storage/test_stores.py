@@ -8,7 +8,7 @@ import pytest
 from banditrank.storage.base import Store
 from banditrank.storage.factory import open_store
 from banditrank.storage.memory import MemoryStore
-from banditrank.testing.store_entries import OpenStore
+from banditrank.testing.store_events import OpenStore
 from banditrank.testing.stores import STORE_CHECKS
 
 

@@ -1,4 +1,4 @@
-"""A command that speaks of its options where the library speaks of its parameters."""
+"""Command and group classes: errors that name options, Ctrl-C, and examples in the help."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,53 +15,53 @@ _RULES = {
 }
 
 
-_WITH_SECRETS = ("store",)  # options whose values are told as the library does, without a password
+_SECRET_OPTIONS = ("store",)  # errors show the library's redacted value instead of the given one
 
 
-class Interruption(Exception):  # noqa: N818 - not an error: somebody pressed Ctrl-C
-    """Ctrl-C, of which Typer would make a status without a word."""
+class CommandInterrupted(Exception):  # noqa: N818 - not an error
+    """Ctrl-C; Typer would turn KeyboardInterrupt into a status without a message."""
 
 
-class Group(TyperGroup):
-    """All commands, any of which may be interrupted."""
+class InterruptibleGroup(TyperGroup):
+    """Group of commands that raises `CommandInterrupted` on Ctrl-C."""
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        """Look at the arguments."""
+        """Parse the arguments."""
         try:
             return super().make_context(*arguments, **settings)
         except KeyboardInterrupt:
-            raise Interruption from None
+            raise CommandInterrupted from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Find and run a command."""
+        """Run a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interruption from None
+            raise CommandInterrupted from None
 
 
-class Command(TyperCommand):
-    """A command whose errors say ``--time-limit`` for ``time_limit``.
+class OptionErrorCommand(TyperCommand):
+    """Command whose errors name the option ``--time-limit`` instead of the parameter ``time_limit``.
 
-    A parameter of the command stands for the parameter of the library that has its name.
+    Options have the names of the library's parameters.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the arguments; none is empty, which a path would take for the current directory."""
-        for place, argument in enumerate(args):
+        """Parse the arguments and reject empty ones, which would mean the current directory as a path."""
+        for index, argument in enumerate(args):
             option, equals, value = argument.partition("=")
             if equals and not value and option.startswith("--"):
                 raise InvalidInputError(option, "must not be empty", "")
             if not argument:
-                before = args[place - 1] if place else ""
+                before = args[index - 1] if index else ""
                 name = before if before.startswith("-") else "argument"
                 raise InvalidInputError(name, "must not be empty", "")
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            if (in_few_words := _in_few_words(error)) is None:
+            if (short := _short_error(error)) is None:
                 raise
-            raise in_few_words from None
+            raise short from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -71,14 +71,25 @@ class Command(TyperCommand):
             for option in self.params:
                 if isinstance(option, TyperOption) and option.name == error.field:
                     given = ctx.params.get(option.name)
-                    as_written = isinstance(given, str) and option.name not in _WITH_SECRETS
-                    value = given if as_written else error.value
+                    shows_given = isinstance(given, str) and option.name not in _SECRET_OPTIONS
+                    value = given if shows_given else error.value
                     raise InvalidInputError(option.opts[0], error.rule, value) from None
             raise
 
 
+def examples(*lines: str) -> str:
+    """Return the end of a help text that lists examples, one per line.
+
+    Examples
+    --------
+    >>> examples("banditrank solve kdd2012").splitlines()[1:]
+    ['Examples:', '  banditrank solve kdd2012']
+    """
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])  # \b: do not rewrap
+
+
 def split_names(given: Sequence[str] | None) -> list[str]:
-    """Return names that were given one by one or with commas between them.
+    """Return names from repeated and comma-separated options.
 
     Examples
     --------
@@ -88,8 +99,8 @@ def split_names(given: Sequence[str] | None) -> list[str]:
     return [name.strip() for text in given or () for name in text.split(",")]
 
 
-def _in_few_words(error: typer.BadParameter) -> InvalidInputError | None:
-    """Return the error for a value that is no number or too small, without the words of who parsed it."""
+def _short_error(error: typer.BadParameter) -> InvalidInputError | None:
+    """Return a one-line error for a value that is not a number or too small, else None."""
     details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     options: list[str] = getattr(error.param, "opts", [])
     if not details or not options or details[0]["type"] not in _RULES:

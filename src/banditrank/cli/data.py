@@ -1,14 +1,14 @@
-"""``banditrank data``: make a problem from a click log."""
+"""``banditrank data``: estimate problems from click logs."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from banditrank import __version__
-from banditrank.cli.command import Command
-from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
+from banditrank.cli.command import OptionErrorCommand, examples
+from banditrank.cli.output import JsonOption, check_output_files, make_console, write_json
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -23,52 +23,68 @@ data_commands = typer.Typer(
 )
 
 _ESTIMATORS = ("paper", "likelihood")
-_STEPS = 1000  # of the progress bar
+_PROGRESS_STEPS = 1000
 
 
 @data_commands.callback()
 def _help(context: typer.Context) -> None:
-    """Make ranking problems from click logs."""
+    """Estimate ranking problems from click logs."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-@data_commands.command("kdd2012", cls=Command)
+@data_commands.command(
+    "kdd2012",
+    cls=OptionErrorCommand,
+    epilog=examples(
+        "banditrank data kdd2012 --training training.txt --profiles userid_profile.txt",
+        "banditrank data kdd2012 --training training.txt --profiles userid_profile.txt -o mine.toml",
+    ),
+)
 def kdd2012_command(
-    training: Annotated[Path, typer.Option(metavar="FILE", help="training.txt, unpacked: 12 columns.")],
-    profiles: Annotated[Path, typer.Option(metavar="FILE", help="userid_profile.txt, unpacked: 3 columns.")],
+    training: Annotated[Path, typer.Option(metavar="FILE", help="Unpacked training.txt, with 12 columns.")],
+    profiles: Annotated[
+        Path, typer.Option(metavar="FILE", help="Unpacked userid_profile.txt, with 3 columns.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the estimated problem to a TOML file."),
     ] = None,
     estimator: Annotated[
-        str, typer.Option(help="Whose estimates --output gets: paper (Algorithm 1) or likelihood.")
+        str, typer.Option(help="Estimator of the problem in --output: paper (Algorithm 1) or likelihood.")
     ] = "paper",
-    n_ads: Annotated[int, typer.Option("--ads", help="How many of the most frequent ads to take.")] = 5,
+    n_ads: Annotated[
+        int, typer.Option("--ads", help="Number of ads to include, the most frequent ones.")
+    ] = 5,
     positions: Annotated[
-        str, typer.Option(help="Which of the positions 1, 2 and 3 to take, with commas between them.")
+        str, typer.Option(help="Comma-separated positions to include, of 1, 2 and 3.")
     ] = "1,2",
     memory_limit: Annotated[
-        str, typer.Option(help="What DuckDB may use, from 100MB; what does not fit goes to the disk.")
+        str, typer.Option(help="Memory limit of DuckDB, at least 100MB; it spills to disk.")
     ] = "2GB",
     temporary_directory: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where what does not fit goes.",
+            help="Directory that DuckDB spills to.",
             show_default="the system's temporary directory",
         ),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--workers", help="Threads, up to 1024.", show_default="one a processor")
+        int | None,
+        typer.Option("--workers", help="Number of threads, up to 1024.", show_default="one per processor"),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Estimate the paper's Table 1 from the files of KDD Cup 2012 track 2, and say what they hold."""
+    """Estimate the paper's Table 1 from the files of KDD Cup 2012.
+
+    Reads the two files of track 2 and prints how many rows were counted or left out and why, the clicks and
+    displays of each cell, and the estimates beside the printed table.
+    """
     from banditrank.logs.duckdb_session import import_duckdb
 
     import_duckdb()
-    check_targets(json_file, output=output, inputs=(training, profiles))
+    check_output_files(json_file, output=output, inputs=(training, profiles))
     if estimator not in _ESTIMATORS:
         raise UnknownNameError("estimator", estimator, _ESTIMATORS)
     chosen = _positions(positions)
@@ -78,14 +94,14 @@ def kdd2012_command(
     from banditrank.model.catalog import kdd2012
     from banditrank.simulation.progress import progress_bar
 
-    with progress_bar("reading", _STEPS, shown=None) as advance:
-        made = 0
+    with progress_bar("reading", _PROGRESS_STEPS, shown=None) as advance:
+        finished_steps = 0
 
-        def tell(share: float) -> None:
-            nonlocal made
-            steps = int(share * _STEPS) - made
+        def show_progress(share: float) -> None:
+            nonlocal finished_steps
+            steps = int(share * _PROGRESS_STEPS) - finished_steps
             advance(steps)
-            made += steps
+            finished_steps += steps
 
         found = extract(
             training,
@@ -95,7 +111,7 @@ def kdd2012_command(
             memory_limit=memory_limit,
             temporary_directory=temporary_directory,
             threads=threads,
-            on_progress=tell,
+            on_progress=show_progress,
         )
     diagnosis = diagnose(found)
     if output is not None:
@@ -107,7 +123,7 @@ def kdd2012_command(
     if json_file != "-":
         _print_diagnosis(diagnosis, training)
         if output is not None:
-            typer.echo(f"{output}: the problem by the estimator {estimator}")
+            typer.echo(f"{output}: problem estimated by {estimator}")
 
 
 def _positions(text: str) -> tuple[int, ...]:
@@ -132,8 +148,8 @@ def _print_diagnosis(diagnosis: "Diagnosis", training: Path) -> None:
     for note in diagnosis.notes():
         console.print(note)
     console.print(
-        "paper: Algorithm 1; likelihood: weighs cells by their displays; Table 1: as the paper prints it, "
-        "where ads have no names and stand by rank",
+        "paper: Algorithm 1; likelihood: maximum likelihood, which weights cells by displays; Table 1: as "
+        "printed in the paper, with ads ordered by rank",
         style="dim",
     )
 
@@ -169,38 +185,40 @@ def _cells(found: "Extraction") -> "Table":
     for j, name in enumerate(found.items):
         displays, clicks = found.counts.displays[:, j].ravel(), found.counts.rewards[:, j].ravel()
         cells = zip(clicks, displays, strict=True)
-        table.add_row(name, *(f"{click:,.0f} / {shown:,.0f}" if shown else "empty" for click, shown in cells))
+        table.add_row(
+            name,
+            *(
+                f"{n_clicks:,.0f} / {n_displays:,.0f}" if n_displays else "empty"
+                for n_clicks, n_displays in cells
+            ),
+        )
     return table
 
 
 def _estimates(diagnosis: "Diagnosis") -> "Table":
-    """Return a table with the figures of both estimators beside those that the paper prints."""
+    """Return a table of both estimators' values beside the paper's printed ones."""
     from banditrank.logs.kdd2012.extraction import USER_TYPES
     from banditrank.model.catalog import kdd2012
 
     found, printed = diagnosis.extraction, kdd2012()
-    worlds = (diagnosis.paper.problem, diagnosis.likelihood.problem, printed)
+    problems = (diagnosis.paper.problem, diagnosis.likelihood.problem, printed)
     sources = ("paper", "likelihood", "Table 1")
     table = _new_table(
         "Estimates", "", [f"{user_type}, {source}" for user_type in USER_TYPES for source in sources]
     )
 
     def add(name: str, field: str, index: tuple[int, ...], *, in_table_1: bool = True) -> None:
-        known = worlds if in_table_1 else worlds[:2]
+        known = problems if in_table_1 else problems[:2]
         row: list[str] = []
         for i in range(len(USER_TYPES)):
-            row += [f"{_figure(world, field, (i, *index)):.3f}" for world in known]
-            row += [""] * (len(worlds) - len(known))
+            row += [f"{float(getattr(problem, field)[i, *index]):.3f}" for problem in known]
+            row += [""] * (len(problems) - len(known))
         table.add_row(name, *row)
 
-    add("arrives", "arrival_rates", ())
-    as_printed = found.positions == (1, 2)  # preferences of other positions are shares of something else
+    add("arrival rate", "arrival_rates", ())
+    as_printed = found.positions == (1, 2)  # preferences of other positions are not comparable
     for k, number in enumerate(found.positions):
         add(f"position {number}", "position_preferences", (k,), in_table_1=as_printed)
     for j, name in enumerate(found.items):
         add(name, "item_means", (j,), in_table_1=j < printed.n_items)
     return table
-
-
-def _figure(world: Any, field: str, index: tuple[int, ...]) -> float:
-    return float(getattr(world, field)[index])

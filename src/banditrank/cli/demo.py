@@ -1,4 +1,4 @@
-"""``banditrank demo``: see the service learn from simulated users."""
+"""``banditrank demo``: run the service with simulated users."""
 
 import shutil
 import sys
@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from banditrank.cli.output import JsonOption, check_targets, make_console, told_of_long_compiling, write_json
-from banditrank.cli.store import StoreFileOption, given_address, service_is_installed
+from banditrank.cli.output import (
+    JsonOption,
+    announce_compilation,
+    check_output_files,
+    make_console,
+    write_json,
+)
+from banditrank.cli.store import StoreFileOption, check_service_is_installed, store_address
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -17,66 +23,68 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from banditrank.demo.account import Account
     from banditrank.demo.demo import DemoResult
+    from banditrank.demo.regret_tracker import RegretTracker
     from banditrank.demo.summary import SurfaceSummary
 
-_FIRST_LINE, _LONGEST_SILENCE = 5.0, 600.0  # seconds, where there is no terminal
+_FIRST_LINE_SECONDS, _MAX_PAUSE_SECONDS = 5.0, 600.0  # between progress lines without a terminal
 
 
 def demo_command(
     port: Annotated[
         int | None,
         typer.Option(
-            help="Port to listen on; 0 takes any that is free.", show_default="8420, or the next that is free"
+            help="Port to listen on; 0 for any free port.", show_default="8420, or the next free port"
         ),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Visits to each surface, then it ends.", show_default="until Ctrl-C")
+        int | None, typer.Option(help="Number of visits to each surface.", show_default="until Ctrl-C")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same users.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the simulated users.")] = 0,
     speed: Annotated[
-        float, typer.Option(help="Visits a second to each surface; 0 for as fast as they are answered.")
+        float, typer.Option(help="Visits per second to each surface; 0 for as fast as possible.")
     ] = 50.0,
     stay: Annotated[
-        bool, typer.Option("--stay", help="Keep the service and its page when all visits are over.")
+        bool, typer.Option("--stay", help="Keep the service running after all visits, until Ctrl-C.")
     ] = False,
     store: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="sqlite:FILE, postgresql://…, redis://… or memory:; a later demo goes on with it.",
+            help="Address of the store: sqlite:FILE, postgresql://…, redis://… or memory:. A later demo with "
+            "the same store continues to learn.",
             show_default="a temporary file",
         ),
     ] = None,
     store_file: StoreFileOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Let simulated users click through a service until Ctrl-C; then set what was learned beside the truth.
+    """Run the service with simulated users until Ctrl-C.
 
-    Reports of a twentieth of the users come late, and of a fiftieth never, as in life.
+    Prints the address of the dashboard, and at the end the learned values beside the true ones. A twentieth
+    of the feedback is late, and a fiftieth is lost.
     """
-    service_is_installed("banditrank demo")
+    check_service_is_installed("banditrank demo")
     if not find_spec("httpx"):
         raise InvalidInputError("banditrank demo", 'needs pip install "banditrank[client]"', "no httpx")
-    check_targets(json_file)
+    check_output_files(json_file)
     from banditrank.demo.demo import run_demo
 
     progress = _Progress()
 
-    def tell(line: str) -> None:
+    def print_line(line: str) -> None:
         typer.echo(line, err=json_file == "-")
         sys.stdout.flush()
 
-    def came() -> None:
+    def on_finished() -> None:
         progress.end()
         if stay:
-            tell("all visits are over; Ctrl-C ends it")
+            print_line("all visits finished; press Ctrl-C to stop")
 
-    # Not from the environment, which may name the store of the real service.
+    # The environment variable is ignored: it may name the store of a production service.
     with (
-        given_address(store, store_file, variable=None) as address,
-        told_of_long_compiling("policies", "policies"),
+        store_address(store, store_file, variable=None) as address,
+        announce_compilation("policies", "policies"),
     ):
         result = run_demo(
             port=port,
@@ -85,59 +93,64 @@ def demo_command(
             seed=seed,
             speed=speed,
             stay=stay,
-            ready=lambda address: tell(f"open {address} and see it learn; Ctrl-C ends it"),
-            came=came,
-            watch=progress.show,
+            on_ready=lambda url: print_line(f"open {url} to watch it learn; press Ctrl-C to stop"),
+            on_finished=on_finished,
+            on_progress=progress.show,
         )
     progress.end()
     if result.surfaces and json_file is not None:
         write_json(result.to_dict(), json_file)
     if json_file != "-":
         _print_result(result)
-    if result.interrupted and rounds is not None:  # without rounds to come, Ctrl-C is how it ends
+    if result.interrupted and rounds is not None:  # without --rounds, Ctrl-C is the normal end
         visits = " and ".join(f"{surface.visits:,}" for surface in result.surfaces) or "no"
         typer.echo(f"banditrank: interrupted after {visits} visits", err=True)
         raise typer.Exit(130)
 
 
 class _Progress:
-    """How far it has come, on standard error: a line that changes, or now and then a new one."""
+    """Progress on standard error: one updated line on a terminal, else new lines ever more rarely."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._pause, self._next = _FIRST_LINE, time.monotonic() + _FIRST_LINE
+        self._is_terminal = sys.stderr.isatty()
+        self._pause = _FIRST_LINE_SECONDS
+        self._next_line = time.monotonic() + self._pause
         self._width = 0
 
-    def show(self, accounts: "Sequence[Account]") -> None:
-        """Tell what became of users so far."""
-        line = _in_short(accounts)
-        if self._terminal:
+    def show(self, trackers: "Sequence[RegretTracker]") -> None:
+        """Show visits and click rates so far."""
+        line = _progress_line(trackers)
+        if self._is_terminal:
             line = line[: shutil.get_terminal_size().columns - 1]
             sys.stderr.write("\r" + line.ljust(self._width))
             sys.stderr.flush()
             self._width = len(line)
-        elif time.monotonic() >= self._next:
-            self._pause = min(2 * self._pause, _LONGEST_SILENCE)
-            self._next += self._pause
+        elif time.monotonic() >= self._next_line:
+            self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS)
+            self._next_line += self._pause
             typer.echo(line, err=True)
 
     def end(self) -> None:
-        """Leave the line that changes."""
-        if self._terminal and self._width:
+        """End the updated line."""
+        if self._is_terminal and self._width:
             sys.stderr.write("\n")
             self._width = 0
 
 
-def _in_short(accounts: "Sequence[Account]") -> str:
-    """Return a line that a narrow terminal has room for."""
-    if not any(account.visits for account in accounts):
+def _progress_line(trackers: "Sequence[RegretTracker]") -> str:
+    """Return a short line with visits and click rates."""
+    if not any(tracker.visits for tracker in trackers):
         return "waiting for the first visit"
     rates = [
-        f"{account.known.name} "
-        + ("deleted" if account.deleted else f"{account.latest_rate:.2f} of {account.optimum:.2f}")
-        for account in accounts
+        f"{tracker.surface.name} "
+        + (
+            "deleted"
+            if tracker.is_deleted
+            else f"{tracker.recent_click_rate:.2f} of {tracker.optimal_click_rate:.2f}"
+        )
+        for tracker in trackers
     ]
-    visits = sum(account.visits for account in accounts)
+    visits = sum(tracker.visits for tracker in trackers)
     return f"{visits:,} visits; click rate {', '.join(rates)}"
 
 
@@ -146,14 +159,14 @@ def _print_result(result: "DemoResult") -> None:
     for surface in result.surfaces:
         console.print(f"{_heading(surface)}, seed {result.seed}, banditrank {result.version}")
         console.print(_values_table(surface))
-        console.print("Best rankings, and the clicks a visit that they truly bring")
+        console.print("Best rankings, with their true clicks per visit")
         console.print(_rankings_table(surface))
-        rates = (
-            f"{surface.click_rate:.3f} clicks a visit so far; the best rankings bring {surface.optimum:.3f}"
+        console.print(
+            f"clicks per visit: {surface.click_rate:.3f} measured, {surface.optimal_click_rate:.3f} optimal, "
+            f"{surface.random_click_rate:.3f} random"
         )
-        console.print(f"{rates}, random order {surface.random:.3f}")
         unit = "clicks" if surface.treatment == "personalized" else f"collective utility ({surface.utility})"
-        reports = f"{surface.late:,} reports came late, {surface.lost:,} never"
+        reports = f"{surface.late_reports:,} late reports, {surface.lost_reports:,} lost"
         console.print(f"regret: {surface.regret:,.1f} in {unit}; {reports}\n")
 
 
@@ -164,28 +177,30 @@ def _heading(surface: "SurfaceSummary") -> str:
 
 def _values_table(surface: "SurfaceSummary") -> "Table":
     table = _table()
-    for heading in ("user type", "what"):
+    for heading in ("user type", "value"):
         table.add_column(heading, overflow="fold")
-    for heading in ("learned", f"{surface.level:.0%} interval", "true"):
+    for heading in ("estimate", f"{surface.level:.0%} interval", "true value"):
         table.add_column(heading, justify="right", no_wrap=True)
     for values in (surface.positions, surface.items):
         for value in values:
             interval = f"{value.low:.3f}–{value.high:.3f}"
-            table.add_row(value.user_type, value.name, f"{value.learned:.3f}", interval, f"{value.true:.3f}")
+            numbers = f"{value.estimate:.3f}", interval, f"{value.true_value:.3f}"
+            table.add_row(value.user_type, value.name, *numbers)
         table.add_section()
     return table
 
 
 def _rankings_table(surface: "SurfaceSummary") -> "Table":
     table = _table()
-    for heading in ("user type", "learned", "true best"):
+    for heading in ("user type", "learned ranking", "best ranking"):
         table.add_column(heading, overflow="fold")
     for heading in ("learned", "best"):
         table.add_column(heading, justify="right", no_wrap=True)
     for ranking in surface.rankings:
-        who = "everybody" if ranking.user_type is None else ranking.user_type
-        values = f"{ranking.learned_value:.3f}", f"{ranking.best_value:.3f}"
-        table.add_row(who, ", ".join(ranking.learned), ", ".join(ranking.best), *values)
+        user_type = "all" if ranking.user_type is None else ranking.user_type
+        rankings = ", ".join(ranking.learned_ranking), ", ".join(ranking.best_ranking)
+        rates = f"{ranking.learned_click_rate:.3f}", f"{ranking.best_click_rate:.3f}"
+        table.add_row(user_type, *rankings, *rates)
     return table
 
 

@@ -1,4 +1,4 @@
-"""``banditrank frontier``: what the utilities between utilitarian and maximin give, and to whom."""
+"""``banditrank frontier``: the trade-off between total and worst-off value."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,64 +8,69 @@ import typer
 from banditrank import __version__
 from banditrank.cli.output import (
     JsonOption,
-    check_targets,
+    announce_compilation,
+    check_output_files,
+    format_number,
     make_console,
-    shown,
-    told_of_long_compiling,
     write_json,
 )
 from banditrank.cli.problem import ProblemArgument
+from banditrank.cli.search_progress import exit_if_interrupted, show_search_progress
 from banditrank.cli.solve import solution_fields
-from banditrank.cli.watching import exit_if_stopped, watched
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
     from banditrank.solvers.frontier import FrontierPoint
 
-_SHOWN_ITEMS = 5
+_MAX_SHOWN_ITEMS = 5
 
 
 def frontier_command(
     problem: ProblemArgument,
     alphas: Annotated[
-        str, typer.Option(help="The α of the α-fair utilities, with commas between them; 1 is nash.")
+        str, typer.Option(help="Comma-separated α of the α-fair utilities; 1 is nash.")
     ] = "0.5,1,2,5",
     time_limit: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="For each utility; then take its best ranking so far.",
-            show_default="as long as it takes",
+            help="Stop after this time for each utility, with its best ranking so far.",
+            show_default="no limit",
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the trade-off to a .png, .svg or .pdf file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a plot of the trade-off to a .png, .svg or .pdf file."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Show the trade-off between everybody's total and the worst-off user type."""
+    """Show the trade-off between total and worst-off value.
+
+    Solves the utilitarian, α-fair and maximin utilities and prints the total click rate of each ranking and
+    that of its worst-off user type, beside personalized treatment.
+    """
     from banditrank.model.catalog import load_problem
     from banditrank.solvers.frontier import pareto_frontier
     from banditrank.solvers.frontier_plot import save_frontier_plot
 
-    check_targets(json_file, plot, inputs=[problem])
-    world = load_problem(problem)
-    chosen = _numbers(alphas)
-    with told_of_long_compiling(), watched() as watch:
-        points = pareto_frontier(world, alphas=chosen, time_limit=time_limit, on_progress=watch)
+    check_output_files(json_file, plot, inputs=[problem])
+    found = load_problem(problem)
+    chosen = _parse_alphas(alphas)
+    with announce_compilation(), show_search_progress() as search:
+        points = pareto_frontier(found, alphas=chosen, time_limit=time_limit, on_progress=search)
     if json_file is not None:
-        write_json(_document(world, points), json_file)
+        write_json(_document(found, points), json_file)
     if plot is not None:
-        save_frontier_plot(world, points, plot)
+        save_frontier_plot(found, points, plot)
     if json_file != "-":
-        _print_frontier(world, points)
-    exit_if_stopped(watch)
+        _print_frontier(found, points)
+    exit_if_interrupted(search)
 
 
-def _numbers(text: str) -> list[float]:
+def _parse_alphas(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(alpha) for alpha in text.split(",")]
     except ValueError:
         raise InvalidInputError("--alphas", "must be numbers with commas between them", text) from None
 
@@ -76,17 +81,17 @@ def _document(problem: "Problem", points: "list[FrontierPoint]") -> dict[str, An
         "problem": problem.name,
         "version": __version__,
         "personalized": {
-            "total": report.personalized_total,
-            "worst": float(report.personalized_values.min()),
-            "worst_type": problem.user_types[report.personalized_values.argmin()],
+            "total_value": report.personalized_total,
+            "worst_value": float(report.personalized_values.min()),
+            "worst_user_type": problem.user_types[report.personalized_values.argmin()],
             "user_type_values": report.personalized_values.tolist(),
         },
         "points": [
             {
                 "utility": str(point.utility),
-                "total": point.total,
-                "worst": point.worst,
-                "worst_type": problem.user_types[point.equality.worst_type],
+                "total_value": point.total,
+                "worst_value": point.worst,
+                "worst_user_type": problem.user_types[point.equality.worst_type],
                 **solution_fields(problem, point.solution, point.equality),
             }
             for point in points
@@ -121,7 +126,7 @@ def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
     report = points[0].equality
     table.add_row(
         "personalized",
-        "one for each type",
+        "one per user type",
         f"{report.personalized_total:.4f}",
         f"{report.personalized_values.min():.4f}",
         problem.user_types[report.personalized_values.argmin()],
@@ -130,19 +135,21 @@ def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
     )
     console = make_console()
     console.print(table)
-    console.print("total: click rate over all users; worst off: of the type that gets least", style="dim")
-    console.print("price: of equality, the share of the personalized total that is lost", style="dim")
+    console.print(
+        "total: click rate over all users; worst off: click rate of the worst-off user type", style="dim"
+    )
+    console.print("price: price of equality, the share of the personalized total that is lost", style="dim")
     if any(point.is_arbitrary for point in points):
-        console.print("arbitrary: the value is −∞ and says nothing of the ranking; not in the picture")
+        console.print("arbitrary: the value is −∞, so all rankings are equally good; not in the plot")
 
 
 def _shortened(names: list[str]) -> str:
-    if len(names) <= _SHOWN_ITEMS:
+    if len(names) <= _MAX_SHOWN_ITEMS:
         return ", ".join(names)
-    return f"{', '.join(names[: _SHOWN_ITEMS - 1])}, … ({len(names)} items)"
+    return f"{', '.join(names[: _MAX_SHOWN_ITEMS - 1])}, … ({len(names)} items)"
 
 
 def _certificate(point: "FrontierPoint") -> str:
     if point.is_arbitrary:
         return "arbitrary"
-    return "certified" if point.is_certified else shown(point.solution.gap)
+    return "certified" if point.is_certified else format_number(point.solution.gap)

@@ -1,4 +1,4 @@
-"""``banditrank keys``: API keys of the service."""
+"""``banditrank keys``: create, list and revoke API keys."""
 
 import re
 import time
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from banditrank.cli.command import Command
-from banditrank.cli.output import JsonOption, check_targets, make_console, write_json
-from banditrank.cli.store import KeptStoreOption, StoreFileOption, opened
+from banditrank.cli.command import OptionErrorCommand, examples
+from banditrank.cli.output import JsonOption, check_output_files, make_console, write_json
+from banditrank.cli.store import PersistentStoreOption, StoreFileOption, open_given_store
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -27,17 +27,25 @@ def _help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@key_commands.command("create", cls=Command)
+@key_commands.command(
+    "create",
+    cls=OptionErrorCommand,
+    epilog=examples(
+        "banditrank keys create shop-frontend",
+        "banditrank keys create ops --rights read,administer --expires 90d",
+        "banditrank keys create ads --surface search-ads --surface home",
+    ),
+)
 def create_command(
-    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the key, such as its purpose.")],
     rights: Annotated[
-        str, typer.Option(help="Some of rank, read, administer, with commas between them.")
+        str, typer.Option(help="Comma-separated rights of the key: rank, read, administer.")
     ] = "rank",
     expires: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="When the key expires: after 30d, or at 2027-01-31T00:00:00Z.",
+            help="When the key expires: a duration such as 30d, or a time such as 2027-01-31T00:00:00Z.",
             show_default="never",
         ),
     ] = None,
@@ -46,14 +54,17 @@ def create_command(
         typer.Option(
             "--surface",
             metavar="NAME",
-            help="The only surface that the key may access; repeat it for more.",
+            help="Limit the key to this surface; repeat for several.",
             show_default="all surfaces",
         ),
     ] = None,
-    store: KeptStoreOption = None,
+    store: PersistentStoreOption = None,
     store_file: StoreFileOption = None,
 ) -> None:
-    """Make a key and print it, this once: only its hash is kept. Running services know it within seconds."""
+    """Create an API key and print it.
+
+    The key is printed only once: the store holds its hash. Running services accept it within seconds.
+    """
     from banditrank.engine.api_keys import new_api_key
 
     key, record = new_api_key(
@@ -62,24 +73,24 @@ def create_command(
         expires_at_ms=None if expires is None else _milliseconds(expires),
         surfaces=surfaces or (),
     )
-    with opened(store, store_file, make=True) as kept:
-        kept.add_key(record)
+    with open_given_store(store, store_file, create=True) as opened:
+        opened.add_key(record)
     typer.echo(key)
 
 
-@key_commands.command("list", cls=Command)
+@key_commands.command("list", cls=OptionErrorCommand)
 def list_command(
-    store: KeptStoreOption = None,
+    store: PersistentStoreOption = None,
     store_file: StoreFileOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """List all keys by name, with their rights, surfaces and expiry."""
+    """List all API keys with their rights, surfaces and expiry."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    check_targets(json_file)
-    with opened(store, store_file) as kept:
-        keys = kept.api_keys()
+    check_output_files(json_file)
+    with open_given_store(store, store_file) as opened:
+        keys = opened.api_keys()
     if json_file is not None:
         write_json({"keys": [_document(key) for key in keys]}, json_file)
     if json_file == "-":
@@ -93,21 +104,23 @@ def list_command(
     make_console().print(table)
 
 
-@key_commands.command("revoke", cls=Command)
+@key_commands.command("revoke", cls=OptionErrorCommand)
 def revoke_command(
-    key: Annotated[str, typer.Argument(help="The key's id, as listed.")],
-    store: KeptStoreOption = None,
+    key: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the key, as shown by banditrank keys list.")
+    ],
+    store: PersistentStoreOption = None,
     store_file: StoreFileOption = None,
 ) -> None:
-    """Revoke a key; running services refuse it within seconds."""
-    with opened(store, store_file) as kept:
-        if not kept.revoke_key(key, revoked_at_ms=int(time.time() * 1000)):
-            raise InvalidInputError("key", "must be the id of a key in force", key)
+    """Revoke an API key; running services reject it within seconds."""
+    with open_given_store(store, store_file) as opened:
+        if not opened.revoke_key(key, revoked_at_ms=int(time.time() * 1000)):
+            raise InvalidInputError("key", "must be the id of a key that is not revoked", key)
     typer.echo(f"revoked {key}")
 
 
 def _milliseconds(expires: str) -> int:
-    """Return a time in milliseconds since 1970, of which ``--expires`` says how far it is or when it is."""
+    """Return the value of ``--expires`` in milliseconds since 1970."""
     if duration := re.fullmatch(r"([0-9]{1,6})([mhdw])", expires):
         return time.time_ns() // 1_000_000 + int(duration[1]) * _UNITS_MS[duration[2]]
     try:
@@ -115,7 +128,7 @@ def _milliseconds(expires: str) -> int:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        rule = "must be a duration such as 12h or 30d, or a time with its offset such as 2027-01-31T00:00:00Z"
+        rule = "must be a duration such as 12h or 30d, or a time with an offset such as 2027-01-31T00:00:00Z"
         raise InvalidInputError("expires", rule, expires)
     return int(at.timestamp() * 1000)
 

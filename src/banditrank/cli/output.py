@@ -1,4 +1,4 @@
-"""Where a command's results go: a table on standard output, JSON, files; and a word to who waits for them."""
+"""Output of commands: files, JSON, tables, and options that several commands share."""
 
 import json
 import math
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 JsonOption = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE|-", help="Write the results as JSON; - for standard output."),
+    typer.Option(
+        "--json",
+        metavar="FILE|-",
+        help="Write the results as JSON to a file; - writes only JSON to standard output.",
+    ),
 ]
 
 BackendOption = Annotated[
@@ -31,49 +35,57 @@ AddressOption = Annotated[
     str | None,
     typer.Option(
         metavar="HOST:PORT",
-        help="Of the Ray cluster.",
-        show_default="RAY_ADDRESS; without it, Ray is started on this machine",
+        help="Address of the Ray cluster.",
+        show_default="$RAY_ADDRESS, or a local Ray instance",
     ),
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(help="How many replications run at once, up to 1024.", show_default="one a processor"),
+    typer.Option(
+        help="Number of replications that run in parallel, up to 1024.", show_default="one per processor"
+    ),
 ]
+SeedOption = Annotated[int, typer.Option(help="Random seed; results do not depend on the number of workers.")]
 
 
-def check_targets(
+def check_output_files(
     json_file: str | None,
     plot: Path | None = None,
     output: Path | None = None,
     inputs: Sequence[str | Path] = (),
 ) -> None:
-    """Raise an error before hours of work if its results could not be written where they are wanted.
+    """Check before long computations that their results can be written.
 
     Parameters
     ----------
     json_file, plot, output
-        What the options of these names say.
+        Values of the options of these names.
     inputs
-        What is read, which no result may replace. Names that are no files do no harm.
+        Files that are read, which results must not replace. Names that are not files are ignored.
+
+    Raises
+    ------
+    InvalidInputError
+        If a file cannot be written, is one of the inputs, or is given twice.
     """
     if plot is not None:
         check_plot_path(plot)
     json_path = None if json_file in (None, "-") else Path(str(json_file))
-    wanted = {"--output": output, "--plot": plot, "--json": json_path}
-    targets = {option: path for option, path in wanted.items() if path is not None}
+    given = {"--output": output, "--plot": plot, "--json": json_path}
+    targets = {option: path for option, path in given.items() if path is not None}
     read = {Path(name).resolve() for name in inputs if Path(name).is_file()}
     taken: dict[Path, str] = {}
     for option, path in targets.items():
-        _check_file(option, path)
-        place = path.resolve()
-        if place in read:
-            raise InvalidInputError(option, "must not be a file that is read", str(path))
-        if place in taken and (place.is_file() or not place.exists()):
-            raise InvalidInputError(option, f"must not be the file of {taken[place]}", str(path))
-        taken[place] = option
+        _check_output_file(option, path)
+        resolved = path.resolve()
+        if resolved in read:
+            raise InvalidInputError(option, "must not be an input file", str(path))
+        if resolved in taken and (resolved.is_file() or not resolved.exists()):
+            raise InvalidInputError(option, f"must not be the file of {taken[resolved]}", str(path))
+        taken[resolved] = option
 
 
-def _check_file(option: str, path: Path) -> None:
+def _check_output_file(option: str, path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise InvalidInputError(option, "must be a file in a directory that exists", str(path))
     replaced = path.resolve()
@@ -82,7 +94,13 @@ def _check_file(option: str, path: Path) -> None:
 
 
 def write_json(document: Mapping[str, Any], target: str) -> None:
-    """Write strict JSON to a file, or to standard output if the target is ``-``."""
+    """Write standard JSON to a file, or to standard output if the target is ``-``.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be written.
+    """
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     if target == "-":
         sys.stdout.write(text)
@@ -94,23 +112,23 @@ def write_json(document: Mapping[str, Any], target: str) -> None:
         raise InvalidInputError.from_os("--json", "must be writable", target, error) from None
 
 
-def finite(number: float) -> float | None:
-    """Return a number, or None for an infinite one, which JSON cannot hold.
+def finite_or_none(number: float) -> float | None:
+    """Return a number, or None if it is infinite, which JSON cannot represent.
 
     Examples
     --------
-    >>> finite(0.5), finite(float("-inf"))
+    >>> finite_or_none(0.5), finite_or_none(float("-inf"))
     (0.5, None)
     """
     return float(number) if math.isfinite(number) else None
 
 
-def shown(number: float) -> str:
-    """Return a number as people read it.
+def format_number(number: float) -> str:
+    """Return a number with six significant digits.
 
     Examples
     --------
-    >>> shown(0.12345678), shown(float("-inf"))
+    >>> format_number(0.12345678), format_number(float("-inf"))
     ('0.123457', '−∞')
     """
     if math.isinf(number):
@@ -119,19 +137,19 @@ def shown(number: float) -> str:
 
 
 @contextmanager
-def told_of_long_compiling(package: str = "solvers.branch_and_bound", what: str = "solver") -> Iterator[None]:
-    """Say on standard error when something is compiled: a minute without a word looks like a failure."""
+def announce_compilation(package: str = "solvers.branch_and_bound", what: str = "solver") -> Iterator[None]:
+    """Print a line to standard error when code is compiled, which may take a minute."""
     from banditrank.compilation import notify_on_compile
 
-    def tell() -> None:
-        typer.echo(f"banditrank: compiling the {what}, once: this may take a minute", err=True)
+    def announce() -> None:
+        typer.echo(f"banditrank: compiling the {what} (first use, may take a minute)", err=True)
 
-    with notify_on_compile(f"banditrank.{package}", tell):
+    with notify_on_compile(f"banditrank.{package}", announce):
         yield
 
 
 def make_console() -> "Console":
-    """Return a console that prints names as they are and never cuts a number."""
+    """Return a console that prints names without markup and never truncates numbers."""
     from rich.console import Console
 
     console = Console(markup=False, emoji=False, highlight=False)

@@ -1,4 +1,4 @@
-"""``banditrank problem``: look at, check and make problems."""
+"""``banditrank problem``: show, validate and generate problems."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from banditrank.cli.command import Command
-from banditrank.cli.output import check_targets, make_console
+from banditrank.cli.command import OptionErrorCommand, examples
+from banditrank.cli.output import check_output_files, make_console
 
 if TYPE_CHECKING:
     from banditrank.model.problem import Problem
@@ -20,22 +20,30 @@ problem_commands = typer.Typer(
 
 @problem_commands.callback()
 def _help(context: typer.Context) -> None:
-    """Show, check or generate ranking problems."""
+    """Show, validate or generate ranking problems."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 ProblemArgument = Annotated[
-    str, typer.Argument(metavar="PROBLEM", help="A built-in name (kdd2012) or a TOML file.")
+    str, typer.Argument(metavar="PROBLEM", help="Built-in problem (kdd2012) or TOML file.")
 ]
 
 
-@problem_commands.command("show", cls=Command)
+@problem_commands.command(
+    "show",
+    cls=OptionErrorCommand,
+    epilog=examples("banditrank problem show kdd2012", "banditrank problem show kdd2012 --toml > mine.toml"),
+)
 def show_command(
     problem: ProblemArgument,
-    toml: Annotated[bool, typer.Option("--toml", help="Print the problem as a TOML file instead.")] = False,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the problem as TOML instead.")] = False,
 ) -> None:
-    """Print a problem: who arrives, where they look, what they like, and the best rankings."""
+    """Print a problem and its best personalized rankings.
+
+    A problem consists of the arrival rates and position preferences of the user types, and their item means:
+    click probabilities of examined items.
+    """
     from banditrank.model.catalog import load_problem
     from banditrank.model.problem_file import problem_to_toml
 
@@ -46,34 +54,47 @@ def show_command(
         _print_problem(found)
 
 
-@problem_commands.command("validate", cls=Command)
+@problem_commands.command(
+    "validate", cls=OptionErrorCommand, epilog=examples("banditrank problem validate mine.toml")
+)
 def validate_command(problem: ProblemArgument) -> None:
-    """Check a problem file; say what is wrong in one line, or what it holds."""
+    """Check a problem file and print its size, or the first error."""
     from banditrank.model.catalog import load_problem
 
     found = load_problem(problem)
     typer.echo(f"{found.name}: {_size(found)}, valid")
 
 
-@problem_commands.command("generate", cls=Command)
+@problem_commands.command(
+    "generate",
+    cls=OptionErrorCommand,
+    epilog=examples("banditrank problem generate conflict --items 50 --positions 5 -o conflict.toml"),
+)
 def generate_command(
     family: Annotated[
-        str, typer.Argument(help="synthetic, random, conflict, ties, conflict-ties, common or common-log.")
+        str,
+        typer.Argument(
+            metavar="FAMILY", help="synthetic, random, conflict, ties, conflict-ties, common or common-log."
+        ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write the TOML file; standard output if left out."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="TOML file to write.", show_default="standard output"
+        ),
     ] = None,
-    user_types: Annotated[int, typer.Option("--user-types", help="N.")] = 3,
-    items: Annotated[int, typer.Option("--items", help="M.")] = 20,
-    positions: Annotated[int, typer.Option("--positions", help="K, at most M.")] = 4,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same problem.")] = 0,
+    user_types: Annotated[int, typer.Option("--user-types", help="Number of user types, N.")] = 3,
+    items: Annotated[int, typer.Option("--items", help="Number of items, M.")] = 20,
+    positions: Annotated[int, typer.Option("--positions", help="Number of positions, K, at most M.")] = 4,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Random seed; the same seed gives the same problem.")
+    ] = 0,
 ) -> None:
-    """Draw a random problem of a family."""
+    """Generate a random problem of a family."""
     from banditrank.model.generators import make_problem
     from banditrank.model.problem_file import problem_to_toml, write_problem
 
-    check_targets(None, output=output)
+    check_output_files(None, output=output)
     problem = make_problem(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
     if output is None:
         sys.stdout.write(problem_to_toml(problem))
@@ -100,14 +121,14 @@ def _print_problem(problem: "Problem") -> None:
     style: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
     console = make_console()
     console.print(f"{problem.name}: {_size(problem)}")
-    positions = Table(title="Who arrives, and where they look", **style)
+    positions = Table(title="Arrival rates and position preferences", **style)
     positions.add_column("", no_wrap=True)
-    means = Table(title="What they click, once they look", **style)
+    means = Table(title="Item means: click probabilities when examined", **style)
     means.add_column("item", no_wrap=True)
     for table in (positions, means):
         for name in problem.user_types:
             table.add_column(name, justify="right", overflow="fold", min_width=5)
-    positions.add_row("arrives", *(f"{value:.3f}" for value in problem.arrival_rates), end_section=True)
+    positions.add_row("arrival rate", *(f"{value:.3f}" for value in problem.arrival_rates), end_section=True)
     for k, row in enumerate(problem.position_preferences.T, start=1):
         positions.add_row(f"position {k}", *(f"{value:.3f}" for value in row))
     for j, name in enumerate(problem.items):
@@ -118,7 +139,7 @@ def _print_problem(problem: "Problem") -> None:
     best.add_column("items, first position first", overflow="fold")
     values = best_personalized_values(problem)
     for i, ranking in enumerate(best_personalized_rankings(problem)):
-        shown = ", ".join(problem.items[item] for item in ranking)
-        best.add_row(problem.user_types[i], f"{values[i]:.3f}", shown)
+        names = ", ".join(problem.items[item] for item in ranking)
+        best.add_row(problem.user_types[i], f"{values[i]:.3f}", names)
     for table in (positions, means, best):
         console.print(table)

@@ -1,4 +1,4 @@
-"""``banditrank reproduce``: the paper's figures, tables, lemmas and theorems, and a page to show them."""
+"""``banditrank reproduce``: reproduce the paper's figures, tables, lemmas and theorems."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -8,9 +8,10 @@ import typer
 from banditrank.cli.output import (
     AddressOption,
     BackendOption,
+    SeedOption,
     WorkersOption,
+    announce_compilation,
     make_console,
-    told_of_long_compiling,
 )
 
 if TYPE_CHECKING:
@@ -22,47 +23,52 @@ def reproduce_command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
-            help="synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, or all.",
+            metavar="NAME",
+            help="Studies to run: synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, or all.",
             show_default="all",
         ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Run less of each study, in about a minute; the page says what is cut."),
+        typer.Option(
+            "--quick",
+            help="Run a smaller version of each study, in about a minute; the report states its size.",
+        ),
     ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where to write; finished parts that are there are not run again.",
+            help="Directory to write to; finished jobs in it are not run again.",
             show_default="output/reproduction, or output/reproduction-quick",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same data, whatever the workers.")] = 0,
+    seed: SeedOption = 0,
     workers: WorkersOption = None,
     backend: BackendOption = "joblib",
     address: AddressOption = None,
     training: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="For table1: training.txt of KDD Cup 2012 track 2, if you have it."
-        ),
+        typer.Option(metavar="FILE", help="For table1: training.txt of KDD Cup 2012 track 2 (optional)."),
     ] = None,
     profiles: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For table1: userid_profile.txt, with --training.")
+        Path | None,
+        typer.Option(metavar="FILE", help="For table1: userid_profile.txt, together with --training."),
     ] = None,
 ) -> None:
-    """Reproduce the paper: run its studies and write data, figures and a page."""
-    from banditrank.experiments.catalog import find_studies
-    from banditrank.experiments.report import PAGE_FILE
-    from banditrank.experiments.reproduce import reproduce
+    """Reproduce the paper's figures, tables, lemmas and theorems.
+
+    Writes data, figures, a summary (JSON) and an HTML report that shows the paper's claims beside the
+    findings. Rerun the same command to resume after an interruption.
+    """
+    from banditrank.experiments.report import HTML_FILE
+    from banditrank.experiments.reproduce import find_studies, reproduce
 
     studies = find_studies(names or [], training=training, profiles=profiles)
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
     done: list[str] = []
     try:
-        with told_of_long_compiling(), told_of_long_compiling("simulation", "loops"):
+        with announce_compilation(), announce_compilation("simulation", "simulation"):
             report = reproduce(
                 studies,
                 directory,
@@ -71,13 +77,15 @@ def reproduce_command(
                 workers=workers,
                 backend=cast("BackendName", backend),
                 address=address,
-                on_part=lambda name, _: done.append(name),
+                on_job=lambda name, _: done.append(name),
             )
     except KeyboardInterrupt:
-        typer.echo(f"banditrank: interrupted, parts done: {len(done)}; the same command goes on", err=True)
+        typer.echo(
+            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+        )
         raise typer.Exit(130) from None
     _print_report(report)
-    typer.echo(f"page: {directory / PAGE_FILE}")
+    typer.echo(f"report: {directory / HTML_FILE}")
 
 
 def _print_report(report: "Report") -> None:
@@ -92,14 +100,12 @@ def _print_report(report: "Report") -> None:
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     for study in report.studies:
-        checks = [check.holds for check in study.reading.checks if check.of == "paper"]
+        checks = [check.holds for check in study.result.checks if check.claimed_by == "paper"]
         held = f"{checks.count(True)} of {len(checks)}"
         if None in checks:
             held += f", {checks.count(None)} not decided"
-        table.add_row(
-            study.study.name, study.study.title, study.reading.verdict, held, f"{study.seconds:.0f}"
-        )
+        table.add_row(study.study.name, study.study.title, study.result.verdict, held, f"{study.seconds:.0f}")
     console = make_console()
     console.print(f"Reproducing the paper: {kind}, seed {report.seed}, banditrank {report.version}")
     console.print(table)
-    console.print("checks: statements of the paper that the data bear out", style="dim")
+    console.print("checks: statements of the paper that the data confirm", style="dim")

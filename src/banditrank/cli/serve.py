@@ -1,55 +1,57 @@
-"""``banditrank serve``: the ranking service."""
+"""``banditrank serve``: run the ranking service."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from banditrank.cli.store import StoreFileOption, StoreOption, given_address, service_is_installed
+from banditrank.cli.store import StoreFileOption, StoreOption, check_service_is_installed, store_address
 
 
 def serve_command(
     host: Annotated[
         str | None,
         typer.Option(
-            help="Address to listen on; beyond loopback API keys are demanded.", show_default="127.0.0.1"
+            help="Address to listen on; other than loopback, API keys are required.", show_default="127.0.0.1"
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 0 takes any that is free.", show_default="8420")
+        int | None, typer.Option(help="Port to listen on; 0 for any free port.", show_default="8420")
     ] = None,
     store: StoreOption = None,
     store_file: StoreFileOption = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="TOML file with these and more settings; options override it."),
+        typer.Option(metavar="FILE", help="TOML file with these and further settings; options override it."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes that answer requests.", show_default="1")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes.", show_default="1")] = None,
     require_keys: Annotated[
-        bool, typer.Option("--require-keys", help="Demand API keys on the loopback address, too.")
+        bool, typer.Option("--require-keys", help="Require API keys also on the loopback address.")
     ] = False,
     allow_origins: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-origin",
             metavar="ORIGIN",
-            help="Let pages of this origin ask, such as https://shop.example; repeat it for more. loopback "
-            "stands for all on this machine.",
-            show_default="none but the service's own",
+            help="Allow requests from pages of this origin (CORS), such as https://shop.example; repeat for "
+            "several. loopback allows all origins of this machine.",
+            show_default="only the service's own",
         ),
     ] = None,
     log_requests: Annotated[
-        bool, typer.Option("--log-requests", help="Log every request, not only those that fail.")
+        bool, typer.Option("--log-requests", help="Log all requests, not only failed ones.")
     ] = False,
 ) -> None:
-    """Serve rankings and learn from feedback over HTTP, until Ctrl-C."""
-    service_is_installed()
+    """Serve rankings and learn from feedback over HTTP.
+
+    Runs until Ctrl-C or SIGTERM, then finishes open requests and writes pending feedback. Logs JSON lines to
+    standard error.
+    """
+    check_service_is_installed()
     from banditrank.service.server import serve
     from banditrank.service.settings import Settings
 
-    with given_address(store, store_file) as address:
+    with store_address(store, store_file) as address:
         given = {
             "host": host,
             "port": port,

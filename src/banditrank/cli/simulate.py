@@ -1,4 +1,4 @@
-"""``banditrank simulate``: let policies learn a problem, and compare them."""
+"""``banditrank simulate``: simulate policies and compare their regret."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +11,11 @@ from banditrank.cli.output import (
     AddressOption,
     BackendOption,
     JsonOption,
+    SeedOption,
     WorkersOption,
-    check_targets,
+    announce_compilation,
+    check_output_files,
     make_console,
-    told_of_long_compiling,
     write_json,
 )
 from banditrank.errors import InvalidInputError
@@ -32,97 +33,104 @@ def simulate_command(
     problem: Annotated[
         str,
         typer.Argument(
-            metavar="PROBLEM", help="A built-in name (kdd2012) or a TOML file.", show_default="kdd2012"
+            metavar="PROBLEM", help="Built-in problem (kdd2012) or TOML file.", show_default="kdd2012"
         ),
     ] = "kdd2012",
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, random, oracle; or one of the "
-            "field's, such as top-rank (docs/policies.md lists them); give several to compare them. Left "
-            "out: auto, and the paper's four policies and its baseline to compare it with."
+            help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, random, oracle; or a baseline "
+            "such as top-rank (see docs/policies.md). Repeat or separate with commas to compare several.",
+            show_default="auto, and the paper's four policies and its baseline",
         ),
     ] = None,
     treatment: Annotated[
         list[str] | None,
         typer.Option(
-            help="personalized or equal; give both to compare them.",
+            help="personalized or equal; repeat or separate with a comma for both.",
             show_default="personalized; without --policy, both",
         ),
     ] = None,
     utility: Annotated[
         str,
         typer.Option(
-            help="What equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
+            help="Utility that equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
             "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
         ),
     ] = "utilitarian",
     coefficient: Annotated[
         float | None,
         typer.Option(
-            help="c of ε_t = min(1, c/√t) or a_t = c.",
-            show_default="the paper's: 0.25 personalized, 0.5 equal",
+            help="Exploration coefficient c of the paper's policies: ε_t = min(1, c/√t) or a_t = c.",
+            show_default="0.25 personalized, 0.5 equal, as in the paper",
         ),
     ] = None,
     solver: Annotated[
         str,
         typer.Option(
-            help="How equal treatment is solved: auto, assignment, branch-and-bound, spatial, enumeration "
+            help="Solver of equal treatment: auto, assignment, branch-and-bound, spatial, enumeration "
             "or sampling."
         ),
     ] = "auto",
     estimator: Annotated[
-        str, typer.Option(help="What greedy-rank and ucb-rank estimate by: paper or likelihood.")
+        str, typer.Option(help="Estimator of greedy-rank and ucb-rank: paper (Algorithm 1) or likelihood.")
     ] = "paper",
     smoothed: Annotated[
         bool,
-        typer.Option("--smoothed", help="Start them with pseudo-counts instead of an initial phase."),
+        typer.Option(
+            "--smoothed",
+            help="Start greedy-rank and ucb-rank with pseudo-counts instead of an initial phase.",
+        ),
     ] = False,
     rewards: Annotated[
-        str, typer.Option(help="bernoulli, or beta:CONCENTRATION:SCALE for graded rewards.")
+        str,
+        typer.Option(help="Rewards: bernoulli, or beta:CONCENTRATION:SCALE for graded rewards."),
     ] = "bernoulli",
     click_model: Annotated[
         str,
         typer.Option(
-            help="How users look and click: single-look, position-based, cascade or "
-            "dependent-click:SATISFACTION."
+            help="Click model: single-look, position-based, cascade or dependent-click:SATISFACTION."
         ),
     ] = "single-look",
     changes: Annotated[
         str | None,
         typer.Option(
-            help="How the world changes: item-jumps:TIMES, position-jumps:TIMES, item-drift:TIMES, "
-            "position-drift:TIMES or turnover:TIMES.",
-            show_default="it does not",
+            help="Changes of the problem over time: item-jumps:TIMES, position-jumps:TIMES, "
+            "item-drift:TIMES, position-drift:TIMES or turnover:TIMES.",
+            show_default="none",
         ),
     ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
-            help="What of the past policies learn from: window:ROUNDS or discount:ROUNDS.",
-            show_default="all of it",
+            help="Past rounds that policies learn from: window:ROUNDS or discount:ROUNDS.",
+            show_default="all",
         ),
     ] = None,
-    delay: Annotated[int, typer.Option(help="Rounds after which a policy learns what it earned.")] = 0,
-    horizon: Annotated[int, typer.Option(help="Rounds in a replication.")] = 300_000,
-    replications: Annotated[int, typer.Option(help="How many times to learn from nothing.")] = 20,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same result, whatever the workers.")] = 0,
+    delay: Annotated[int, typer.Option(help="Number of rounds after which a reward is observed.")] = 0,
+    horizon: Annotated[int, typer.Option(help="Number of rounds in a replication.")] = 300_000,
+    replications: Annotated[int, typer.Option(help="Number of independent replications.")] = 20,
+    seed: SeedOption = 0,
     workers: WorkersOption = None,
     backend: BackendOption = "joblib",
     address: AddressOption = None,
     json_file: JsonOption = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the regret to a .png, .svg or .pdf file.")
+        Path | None, typer.Option(metavar="FILE", help="Write a plot of regret to a .png, .svg or .pdf file.")
     ] = None,
     save: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Keep results here, a directory a policy; the same command goes on from there.",
+            help="Save results to DIR/POLICY/; rerun the same command to resume.",
         ),
     ] = None,
 ) -> None:
-    """Simulate policies on a problem and print their regrets."""
+    """Simulate policies and compare their regret.
+
+    Each replication learns from scratch. Prints the median, quantiles, mean and maximum of regret at the
+    horizon, the rate of optimal rankings and the duration of the initial phase.
+    """
     from banditrank.model.catalog import load_problem
     from banditrank.model.changes import make_timeline
     from banditrank.model.click_models import as_click_model
@@ -131,12 +139,12 @@ def simulate_command(
     from banditrank.simulation.backends.catalog import make_backend
     from banditrank.simulation.plots import save_plot
 
-    check_targets(json_file, plot, inputs=[problem])
+    check_output_files(json_file, plot, inputs=[problem])
     start = load_problem(problem)
-    world = start if changes is None else make_timeline(start, changes, horizon, seed)
+    simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
     reward_family, model = as_rewards(rewards), as_click_model(click_model)
-    line_up = _line_up(
-        world,
+    compared = _make_policies(
+        simulated,
         policy,
         treatment,
         non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
@@ -146,18 +154,18 @@ def simulate_command(
         horizon=horizon,
         memory=memory,
     )
-    with make_backend(cast("BackendName", backend), workers=workers, address=address) as place:
+    with make_backend(cast("BackendName", backend), workers=workers, address=address) as opened:
         results = _simulate_all(
-            line_up,
+            compared,
             save,
-            problem=world,
+            problem=simulated,
             horizon=horizon,
             replications=replications,
             seed=seed,
             rewards=reward_family,
             click_model=model,
             delay=delay,
-            backend=place,
+            backend=opened,
         )
     if results and json_file is not None:
         write_json(_document(results, replications, changes), json_file)
@@ -165,13 +173,16 @@ def simulate_command(
         _print_table(results, changes)
     if results and plot is not None:
         save_plot(results, plot, changes)
-    finished, wanted = sum(len(result.replications) for result in results), replications * len(line_up)
-    if finished < wanted:
-        typer.echo(f"banditrank: interrupted after {finished} of {wanted} replications", err=True)
+    finished, requested = (
+        sum(len(result.replications) for result in results),
+        replications * len(compared),
+    )
+    if finished < requested:
+        typer.echo(f"banditrank: interrupted after {finished} of {requested} replications", err=True)
         raise typer.Exit(130)
 
 
-def _line_up(
+def _make_policies(
     problem: "Problem | Timeline",
     policies: Sequence[str] | None,
     treatments: Sequence[str] | None,
@@ -180,49 +191,51 @@ def _line_up(
     rewards: "Rewards",
     **settings: Any,
 ) -> "list[CompiledPolicy]":
-    """Return each policy under each treatment, told of the options those that it has a use for.
+    """Return each policy under each treatment, with the options that it accepts.
 
-    Without a policy, those that are shown by default and have a use for all options.
+    Without a policy, return the default policies that accept all options.
     """
     from banditrank.policies.base import check_treatment
     from banditrank.policies.catalog import DEFAULT_POLICIES, accepts_option, make_policy
     from banditrank.simulation.simulate import check_simulation
 
-    wanted = [check_treatment(name) for name in split_names(treatments)]
+    chosen = [check_treatment(name) for name in split_names(treatments)]
     if policies:
         pairs = [
-            (name, treatment) for treatment in wanted or ["personalized"] for name in split_names(policies)
+            (name, treatment) for treatment in chosen or ["personalized"] for name in split_names(policies)
         ]
     else:
-        shown = [pair for pair in DEFAULT_POLICIES if not wanted or pair[1] in wanted]
-        pairs = [pair for pair in shown if all(accepts_option(option, *pair) for option in options)] or shown
-    line_up = []
+        default = [pair for pair in DEFAULT_POLICIES if not chosen or pair[1] in chosen]
+        pairs = [
+            pair for pair in default if all(accepts_option(option, *pair) for option in options)
+        ] or default
+    made = []
     for pair in dict.fromkeys(pairs):
-        told = {option: value for option, value in options.items() if accepts_option(option, *pair)}
+        accepted = {option: value for option, value in options.items() if accepts_option(option, *pair)}
         name, treatment = pair
-        line_up.append(make_policy(name, problem, treatment=treatment, rewards=rewards, **told, **settings))
+        made.append(make_policy(name, problem, treatment=treatment, rewards=rewards, **accepted, **settings))
     for option, value in options.items():
         if not any(accepts_option(option, *pair) for pair in pairs):
-            raise InvalidInputError(option, "must be left out: no policy here has a use for it", value)
-    for policy in line_up:
+            raise InvalidInputError(option, "must be left out: none of the policies accepts it", value)
+    for policy in made:
         check_simulation(policy, problem, rewards, settings["click_model"])
-    return line_up
+    return made
 
 
 def _simulate_all(
-    line_up: "list[CompiledPolicy]", directory: Path | None, **settings: Any
+    policies: "list[CompiledPolicy]", directory: Path | None, **settings: Any
 ) -> "list[SimulationResult]":
-    """Simulate one policy after the other; Ctrl-C keeps what is finished."""
+    """Simulate one policy after the other; Ctrl-C returns the finished replications."""
     from banditrank.policies.base import policy_label
     from banditrank.simulation.simulate import simulate
 
     results: list[SimulationResult] = []
-    for policy in line_up:
+    for policy in policies:
         save_to = None if directory is None else directory / policy_label(policy.describe())
         try:
-            with told_of_long_compiling("simulation", f"loop of {policy.name}, {policy.treatment}"):
+            with announce_compilation("simulation", f"simulation of {policy.name}, {policy.treatment}"):
                 results.append(simulate(policy, save_to=save_to, **settings))
-        except KeyboardInterrupt:  # before the first replication of this policy was finished
+        except KeyboardInterrupt:  # before the first replication of this policy
             break
         if not results[-1].is_complete:
             break
@@ -271,14 +284,16 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
         )
     console = make_console()
     console.print(table)
-    notes = "optimal: share of rounds with a best ranking; initial: rounds of the initial phase"
-    console.print(f"{notes}; M/s: million rounds a second", style="dim")
+    notes = "optimal: rate of optimal rankings; initial: rounds of the initial phase"
+    console.print(f"{notes}; M/s: million rounds per second", style="dim")
     if len({result.policy["treatment"] for result in results}) > 1:
-        console.print("personalized and equal regret are measured against optima of their own", style="dim")
+        console.print("personalized and equal regret are relative to different optima", style="dim")
     for note in dict.fromkeys(note for result in results for note in result.violations):
         console.print(note)
     for result in results:
-        stuck = int((result.initial_rounds >= result.horizon).sum())
-        if stuck:
-            count = f"{stuck} of {len(result.replications)} replications"
-            console.print(f"{result.label}: {count} learned nothing: their initial phase did not end")
+        unfinished = int((result.initial_rounds >= result.horizon).sum())
+        if unfinished:
+            count = f"{unfinished} of {len(result.replications)} replications"
+            console.print(
+                f"{result.label}: the initial phase of {count} did not end, so they learned nothing"
+            )

@@ -1,4 +1,4 @@
-"""The store that a command works on: where its address comes from, and how it is opened."""
+"""Store of a command: resolving its address and opening it."""
 
 import logging
 import os
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 STORE_VARIABLE = "BANDITRANK_STORE"
 """Environment variable that holds the address of the store."""
 
-KeptStoreOption = Annotated[
+PersistentStoreOption = Annotated[
     str | None,
     typer.Option(
         "--store",
         metavar="ADDRESS",
-        help="sqlite:FILE, postgresql://… or redis://…, without a password.",
+        help="Address of the store: sqlite:FILE, postgresql://… or redis://…, without a password.",
         show_default="$BANDITRANK_STORE, or sqlite:banditrank.db",
     ),
 ]
@@ -32,39 +32,44 @@ StoreOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="sqlite:FILE, postgresql://…, redis://… or memory:, without a password.",
+        help="Address of the store: sqlite:FILE, postgresql://…, redis://… or memory:, without a password.",
         show_default="$BANDITRANK_STORE, or sqlite:banditrank.db",
     ),
 ]
 StoreFileOption = Annotated[
     Path | None,
-    typer.Option("--store-file", metavar="FILE", help="File with the address, which may hold a password."),
+    typer.Option(
+        "--store-file",
+        metavar="FILE",
+        help="File with the address of the store, which may contain a password.",
+    ),
 ]
 
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def given_address(
+def store_address(
     store: str | None, store_file: Path | None, *, variable: str | None = STORE_VARIABLE
 ) -> "Iterator[str | None]":
-    """Yield the address that a command was given, None if it was given none.
+    """Yield the address of a command's store, or None if none is given.
 
-    ``--store`` comes before ``--store-file``, and that before the environment variable. The variable is
-    removed from the environment: child processes do not inherit it. Errors that the block raises about the
-    store name where its address is from.
+    ``--store`` takes precedence over ``--store-file``, and that over the environment variable. The variable
+    is removed from the environment, so that child processes do not inherit it. Errors about the store that
+    the block raises name the source of its address.
 
     Parameters
     ----------
     store, store_file
-        What the options of these names say.
+        Values of the options of these names.
     variable
-        Environment variable to read, None for none.
+        Environment variable to read; None to read none.
 
     Raises
     ------
     InvalidInputError
-        If ``--store`` holds a password, which every user of the machine can see, or the file is not usable.
+        If ``--store`` contains a password, which other users of the machine can see, or the file is not
+        readable.
     """
     from banditrank.storage.addresses import has_password, redacted
 
@@ -108,23 +113,36 @@ def _read_address(path: Path) -> str:
 
 
 @contextmanager
-def opened(store: str | None, store_file: Path | None, *, make: bool = False) -> "Iterator[Store]":
-    """Open the store that a command was given, and close it.
+def open_given_store(
+    store: str | None, store_file: Path | None, *, create: bool = False
+) -> "Iterator[Store]":
+    """Open the store of a command, and close it after the block.
 
     Parameters
     ----------
     store, store_file
-        What the options of these names say.
-    make
-        Whether an SQLite file that does not exist is created, or refused.
+        Values of the options of these names.
+    create
+        Whether to create a missing SQLite file; otherwise it is an error.
+
+    Raises
+    ------
+    InvalidInputError
+        If the address is invalid, or the store is in memory, missing or cannot be opened.
     """
-    with given_address(store, store_file) as address, opened_at(address, make=make) as found:
-        yield found
+    with store_address(store, store_file) as address, open_store_at(address, create=create) as opened:
+        yield opened
 
 
 @contextmanager
-def opened_at(address: str | None, *, make: bool = False) -> "Iterator[Store]":
-    """Open the store at an address, or the usual one, and close it."""
+def open_store_at(address: str | None, *, create: bool = False) -> "Iterator[Store]":
+    """Open the store at an address, or the default one, and close it after the block.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `open_given_store`.
+    """
     from banditrank.files import is_file
     from banditrank.storage.addresses import is_in_memory, sqlite_file
     from banditrank.storage.factory import DEFAULT_STORE, open_store
@@ -133,14 +151,20 @@ def opened_at(address: str | None, *, make: bool = False) -> "Iterator[Store]":
     if is_in_memory(address):
         raise InvalidInputError("store", "must outlive this command", address)
     path = sqlite_file(address)
-    if path is not None and not make and not is_file(path):
+    if path is not None and not create and not is_file(path):
         raise InvalidInputError("store", "must be a store that exists", address)
-    with open_store(address) as found:
-        yield found
+    with open_store(address) as opened:
+        yield opened
 
 
-def service_is_installed(command: str = "banditrank serve") -> None:
-    """Raise an error unless what the service is made of is there."""
+def check_service_is_installed(command: str = "banditrank serve") -> None:
+    """Check that the optional dependencies of the service are installed.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is missing.
+    """
     missing = [
         name
         for name in ("uvicorn", "httptools", "uvloop", "msgspec", "prometheus_client")

@@ -6,7 +6,7 @@ from math import perm
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model.known import Known
+from banditrank.model.problem import ProblemLike
 from banditrank.utilities.utility import Utility
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ def enumerate_rankings(n_items: int, n_positions: int) -> Rankings | None:
     return np.array(list(permutations(range(n_items), n_positions)), dtype=np.intp)
 
 
-def find_runner_up(problem: Known, ranking: Rankings, utility: Utility) -> Rankings | None:
+def find_runner_up(problem: ProblemLike, ranking: Rankings, utility: Utility) -> Rankings | None:
     """Return the best of all other rankings, shape (K,); None if there is no other.
 
     If there are too many to enumerate, it is the best ranking that swaps two items of the given one, or
@@ -59,12 +59,12 @@ def find_runner_up(problem: Known, ranking: Rankings, utility: Utility) -> Ranki
     return best
 
 
-def ranking_values(problem: Known, rankings: Rankings) -> Floats:
+def ranking_values(problem: ProblemLike, rankings: Rankings) -> Floats:
     """Return the values of rankings, shape (R, K), to each user type, shape (R, N)."""
     return np.asarray(np.einsum("ik,irk->ri", problem.position_preferences, problem.item_means[:, rankings]))
 
 
-def _neighbors(problem: Known, ranking: Rankings, utility: Utility) -> Rankings:
+def _neighbors(problem: ProblemLike, ranking: Rankings, utility: Utility) -> Rankings:
     """Return the most promising rankings that swap two items or replace one, shape (R, K)."""
     rho, mu = problem.position_preferences, problem.item_means
     n_positions, n_items = ranking.size, mu.shape[1]

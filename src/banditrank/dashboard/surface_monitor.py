@@ -187,9 +187,9 @@ class SurfaceMonitor(SurfaceObserver):
 
     def _restore(self, saved: SavedTimeSeries | None) -> bool:
         """Continue from a saved series; return whether it is later than the present one."""
-        if saved is None or saved.version <= self._series_version:
-            return False
         with self._lock:
+            if saved is None or saved.version <= self._series_version:
+                return False
             self._series.restore(saved.data)
             self._series_version = self._saved_version = saved.version
         return True

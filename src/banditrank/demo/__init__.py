@@ -1,1 +1,1 @@
-"""The demo: a service, surfaces on worlds that are known, and simulated users who click through the API."""
+"""Demo: a service, two surfaces with known problems, and simulated users who click through the API."""

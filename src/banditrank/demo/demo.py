@@ -1,4 +1,4 @@
-"""Everything at once: the service, its surfaces, users who click, and what was learned from them."""
+"""The demo: a service, its surfaces, simulated traffic, and a summary of what was learned."""
 
 import asyncio
 import signal
@@ -13,40 +13,37 @@ from banditrank import __version__
 from banditrank.checks import check_integer, check_number
 from banditrank.client.asynchronous import AsyncClient
 from banditrank.client.retries import ServiceError
-from banditrank.demo.account import Account
-from banditrank.demo.connections import KeptConnections
+from banditrank.demo.regret_tracker import RegretTracker
 from banditrank.demo.service import running_service
 from banditrank.demo.summary import SurfaceSummary, summarise
-from banditrank.demo.surfaces import KnownSurface, home_carousel, search_ads
+from banditrank.demo.surfaces import DemoSurface, home_carousel, search_ads
 from banditrank.demo.traffic import Traffic
-from banditrank.demo.users import users_of
+from banditrank.demo.transport import KeepAliveTransport
+from banditrank.demo.visits import generate_visits
 from banditrank.errors import InvalidInputError
 from banditrank.storage.addresses import redacted
 
-MOST_ROUNDS = 1_000_000_000
-FASTEST = 10_000.0
-_PATIENCE = 300.0  # seconds for an answer: the first ones wait for what is compiled
-_PAUSE = 0.5  # seconds between two looks at how far it has come
-_MADE = (search_ads, home_carousel)
-
-Ready = Callable[[str], None]
-Watch = Callable[[Sequence[Account]], None]
+MAX_ROUNDS = 1_000_000_000
+MAX_SPEED = 10_000.0
+_TIMEOUT_SECONDS = 300.0  # the first responses wait for compilation
+_PROGRESS_SECONDS = 0.5  # between two calls of on_progress
+_SURFACES = (search_ads, home_carousel)
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What was learned on all surfaces.
+    """Result of a demo.
 
     Attributes
     ----------
     seed, rounds, speed
-        As asked for.
+        Settings of the demo.
     version
-        Of banditrank.
+        Version of banditrank.
     interrupted
-        Whether somebody ended it.
+        Whether a signal ended the demo.
     surfaces
-        What was learned on those that had visits.
+        Summaries of the surfaces that had visits.
     """
 
     seed: int
@@ -57,7 +54,7 @@ class DemoResult:
     surfaces: tuple[SurfaceSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+        """Return the result as plain values, as in the output of ``banditrank demo --json``."""
         return {
             "seed": self.seed,
             "rounds": self.rounds,
@@ -76,120 +73,132 @@ def run_demo(
     seed: int = 0,
     speed: float = 50.0,
     stay: bool = False,
-    ready: Ready = lambda _: None,
-    came: Callable[[], None] = lambda: None,
-    watch: Watch = lambda _: None,
+    on_ready: Callable[[str], None] = lambda _: None,
+    on_finished: Callable[[], None] = lambda: None,
+    on_progress: Callable[[Sequence[RegretTracker]], None] = lambda _: None,
 ) -> DemoResult:
-    """Run the demo until all users came, or until SIGINT or SIGTERM.
+    """Run the demo until all visits are made, or until SIGINT or SIGTERM.
 
     Parameters
     ----------
     port
-        Where the service listens; None for the usual port, or the next that is free.
+        Port of the service; None for the default one, or the next that is free.
     store
-        Address of the store; None for one that is removed in the end.
+        Address of the store; None for a temporary one.
     rounds
-        Users of each surface; None for no end.
+        Number of visits to each surface; None for no end.
     seed
-        The same seed gives the same users.
+        The same seed gives the same visits.
     speed
-        Users of each surface a second; 0 for as fast as they are answered.
+        Visits per second to each surface; 0 for as fast as the service responds.
     stay
-        Whether the service stays when all users came, until a signal.
-    ready
-        Called with the service's address as soon as there is a surface to see.
-    came
-        Called when all users came.
-    watch
-        Called now and then with what became of the users so far.
+        Whether the service keeps running after all visits, until a signal.
+    on_ready
+        Called with the service's URL when the first surface exists.
+    on_finished
+        Called after all visits.
+    on_progress
+        Called about twice per second with the trackers of all surfaces.
+
+    Raises
+    ------
+    InvalidInputError
+        If a setting is invalid, the port is taken, or the store cannot be used.
+    BanditRankError
+        If the service does not start.
+    ServiceError
+        If a request fails.
     """
     check_integer("seed", seed, 0)
-    check_number("speed", speed, 0.0, FASTEST)
+    check_number("speed", speed, 0.0, MAX_SPEED)
     if rounds is not None:
-        check_integer("rounds", rounds, 1, MOST_ROUNDS)
+        check_integer("rounds", rounds, 1, MAX_ROUNDS)
 
-    async def play(address: str) -> DemoResult:
-        async with AsyncClient(address, timeout_seconds=_PATIENCE, transport=KeptConnections()) as client:
-            accounts: list[Account] = []
-            users = _let_users_come(
-                client, accounts, store, lambda: ready(address), rounds=rounds, seed=seed, speed=speed
+    async def run(address: str) -> DemoResult:
+        async with AsyncClient(
+            address, timeout_seconds=_TIMEOUT_SECONDS, transport=KeepAliveTransport()
+        ) as client:
+            trackers: list[RegretTracker] = []
+            traffic = _run_traffic(
+                client, trackers, store, lambda: on_ready(address), rounds=rounds, seed=seed, speed=speed
             )
-            finished = await _until_stopped(users, lambda: watch(accounts))
+            finished = await _until_stopped(traffic, lambda: on_progress(trackers))
             if finished:
-                came()
+                on_finished()
                 if stay:
                     await _until_stopped(asyncio.Event().wait(), lambda: None)
-            learned = [
-                await summarise(client, account)
-                for account in accounts
-                if account.visits and not account.deleted
+            summaries = [
+                await summarise(client, tracker)
+                for tracker in trackers
+                if tracker.visits and not tracker.is_deleted
             ]
-        return DemoResult(seed, rounds, speed, __version__, not finished, tuple(learned))
+        return DemoResult(seed, rounds, speed, __version__, not finished, tuple(summaries))
 
-    truths = {known.name: known.world for known in (make() for make in _MADE)}
+    surfaces = [make() for make in _SURFACES]
+    true_problems = {surface.name: surface.problem for surface in surfaces}
     with (
-        _told_to_stop_as_by_a_key(),
-        _store_or_temporary(store) as place,
-        running_service(port=port, store=place, truths=truths) as address,
+        _sigterm_as_interrupt(),
+        _store_or_temporary(store) as store_address,
+        running_service(port=port, store=store_address, true_problems=true_problems) as address,
     ):
-        return asyncio.run(play(address))
+        return asyncio.run(run(address))
 
 
-async def _let_users_come(
+async def _run_traffic(
     client: AsyncClient,
-    accounts: list[Account],
+    trackers: list[RegretTracker],
     store: str | None,
-    ready: Callable[[], None],
+    on_ready: Callable[[], None],
     *,
     rounds: int | None,
     seed: int,
     speed: float,
 ) -> None:
-    """Open one surface after the other.
+    """Open one surface after the other and run their traffic.
 
-    On a machine where nothing is compiled yet, what the first one's rankings and page need is compiled before
-    the second is, and can be seen meanwhile.
+    On a machine without compiled code, the code for the first surface compiles before that for the second, so
+    that its page can be opened meanwhile.
     """
-    flows = []
+    tasks = []
     try:
-        for stream, make in enumerate(_MADE):
-            known = make()
-            await _open(client, known, store)
-            if not accounts:
-                ready()
-            account = await asyncio.to_thread(Account, known)
-            accounts.append(account)
-            users = users_of(known.world, seed=seed, stream=stream)
-            traffic = Traffic(client, users, account, speed=speed, rounds=rounds)
-            flows.append(asyncio.create_task(traffic.flow()))
-            await traffic.begun.wait()
-            with suppress(ServiceError):  # if there is anything wrong, users are told so, too
-                await client.dashboard(known.name)
-        await asyncio.gather(*flows)
+        for stream, make in enumerate(_SURFACES):
+            surface = make()
+            await _open_surface(client, surface, store)
+            if not trackers:
+                on_ready()
+            tracker = await asyncio.to_thread(RegretTracker, surface)
+            trackers.append(tracker)
+            visits = generate_visits(surface.problem, seed=seed, stream=stream)
+            traffic = Traffic(client, visits, tracker, speed=speed, rounds=rounds)
+            tasks.append(asyncio.create_task(traffic.run()))
+            await traffic.started.wait()
+            with suppress(ServiceError):  # compiles the dashboard's code; visits report errors
+                await client.dashboard(surface.name)
+        await asyncio.gather(*tasks)
     finally:
-        for flow in flows:
-            flow.cancel()
+        for task in tasks:
+            task.cancel()
 
 
-async def _open(client: AsyncClient, known: KnownSurface, store: str | None) -> None:
-    """Create a surface, or go on with that of an earlier demo."""
-    definition = known.definition
+async def _open_surface(client: AsyncClient, surface: DemoSurface, store: str | None) -> None:
+    """Create a surface, or reuse that of an earlier demo."""
+    definition = surface.definition
     try:
         await client.create_surface(**definition)
     except ServiceError as error:
         if error.error_type != "name-taken":
             raise
-        there = await client.surface(known.name)
-        names = [item["name"] for item in there["items"]]
-        there["items"] = names[: known.world.n_items]  # some may have been added
+        existing = await client.surface(surface.name)
+        names = [item["name"] for item in existing["items"]]
+        existing["items"] = names[: surface.problem.n_items]  # items may have been added
         for setting in ("items", "n_positions", "user_types", "treatment", "utility"):
-            if there[setting] != definition[setting]:
-                rule = f"must not hold another surface {known.name}: its {setting} differ"
+            if existing[setting] != definition[setting]:
+                rule = f"must not hold another surface {surface.name}: its {setting} differ"
                 raise InvalidInputError("store", rule, None if store is None else redacted(store)) from None
 
 
-async def _until_stopped(work: Coroutine[Any, Any, Any], watch: Callable[[], None]) -> bool:
-    """Do some work; return whether it was finished, and not ended by a signal."""
+async def _until_stopped(work: Coroutine[Any, Any, Any], on_progress: Callable[[], None]) -> bool:
+    """Await a coroutine until a signal; return whether it finished."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -197,8 +206,8 @@ async def _until_stopped(work: Coroutine[Any, Any, Any], watch: Callable[[], Non
         loop.add_signal_handler(number, task.cancel)
     try:
         while not task.done():
-            await asyncio.wait([task], timeout=_PAUSE)
-            watch()
+            await asyncio.wait([task], timeout=_PROGRESS_SECONDS)
+            on_progress()
     finally:
         for number, handler in before.items():
             loop.remove_signal_handler(number)
@@ -211,8 +220,8 @@ async def _until_stopped(work: Coroutine[Any, Any, Any], watch: Callable[[], Non
 
 
 @contextmanager
-def _told_to_stop_as_by_a_key() -> Iterator[None]:
-    """Take SIGTERM for Ctrl-C, so that nothing is left behind."""
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Handle SIGTERM like Ctrl-C, so that temporary files are removed."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

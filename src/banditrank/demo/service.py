@@ -1,4 +1,4 @@
-"""The demo's service: in a thread of this process, where it is sooner there than in a process of its own."""
+"""The demo's service, in a thread of this process, which starts faster than a process."""
 
 import socket
 import threading
@@ -17,41 +17,48 @@ from banditrank.service.server import bind, server_config
 from banditrank.service.settings import Settings
 from banditrank.storage.addresses import redacted
 
-_BUCKET_SECONDS = 1.0  # of the learning curve: there is one to see within seconds
-_PORTS = 20  # that are tried, from the usual one on, unless one is asked for
+_BUCKET_SECONDS = 1.0  # of the dashboard's time series, so that there is a curve within seconds
+_N_PORTS = 20  # to try, from the default on
 
 
 @contextmanager
 def running_service(
-    *, port: int | None, store: str, truths: Mapping[str, Problem] = MappingProxyType({})
+    *, port: int | None, store: str, true_problems: Mapping[str, Problem] = MappingProxyType({})
 ) -> Iterator[str]:
-    """Run a service on the loopback address until the block ends; give its address.
+    """Run a service on the loopback address until the block ends, and yield its URL.
 
     Parameters
     ----------
     port
-        Where to listen; None for the usual one, or the next that is free.
+        Port to listen on; None for the default one, or the next that is free.
     store
         Address of the store.
-    truths
-        The worlds of surfaces, by their names, for the page to show.
+    true_problems
+        True problems by surface name, for the dashboard to show.
+
+    Raises
+    ------
+    InvalidInputError
+        If the port is taken, or the store cannot be opened or holds API keys.
+    BanditRankError
+        If the service does not start.
     """
-    wanted = Settings(store=store, allow_origins=(LOOPBACK,), bucket_seconds=_BUCKET_SECONDS)
-    _check_store(wanted)
-    settings, bound = _bind_next(wanted) if port is None else _bind(wanted, port)
-    server = uvicorn.Server(server_config(Application(settings, true_problems=truths), settings))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="banditrank-service")
+    unbound = Settings(store=store, allow_origins=(LOOPBACK,), bucket_seconds=_BUCKET_SECONDS)
+    _check_store(unbound)
+    settings, listener = _bind_next(unbound) if port is None else _bind(unbound, port)
+    server = uvicorn.Server(server_config(Application(settings, true_problems=true_problems), settings))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="banditrank-service")
     thread.start()
     try:
         while not server.started:
             thread.join(0.01)
             if not thread.is_alive():
                 raise BanditRankError("the service did not start")
-        yield f"http://{settings.host}:{bound.getsockname()[1]}"
+        yield f"http://{settings.host}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
-        bound.close()
+        listener.close()
 
 
 def _bind(settings: Settings, port: int) -> tuple[Settings, socket.socket]:
@@ -60,8 +67,8 @@ def _bind(settings: Settings, port: int) -> tuple[Settings, socket.socket]:
 
 
 def _bind_next(settings: Settings) -> tuple[Settings, socket.socket]:
-    """Listen at the first port that is free."""
-    *others, last = range(settings.port, settings.port + _PORTS)
+    """Listen on the first free port."""
+    *others, last = range(settings.port, settings.port + _N_PORTS)
     for port in others:
         try:
             return _bind(settings, port)
@@ -71,11 +78,11 @@ def _bind_next(settings: Settings) -> tuple[Settings, socket.socket]:
 
 
 def _check_store(settings: Settings) -> None:
-    """Raise an error in one line if the store cannot be used, or not by the demo's users."""
+    """Raise InvalidInputError if the store cannot be opened or requires API keys."""
     store = settings.open_store()
     try:
         if store.api_keys():
-            rule = "must be without API keys, which users of the demo do not have"
+            rule = "must hold no API keys, because the demo's users have none"
             raise InvalidInputError("store", rule, redacted(settings.store))
     finally:
         store.close()

@@ -1,4 +1,4 @@
-"""The two surfaces of the demo, and the worlds that their users live in."""
+"""The two surfaces of the demo and the problems that their visits are drawn from."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,39 +7,39 @@ from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.policies.base import Treatment
 
-_ATTRIBUTION_SECONDS = 120.0  # short, so that rankings which are never reported do not wait for long
+_ATTRIBUTION_SECONDS = 120.0  # short, so that impressions without feedback expire soon
 
 
 @dataclass(frozen=True)
-class KnownSurface:
-    """A surface whose truth is known.
+class DemoSurface:
+    """Surface whose true problem is known.
 
     Attributes
     ----------
     name, treatment, utility
-        The surface's.
-    world
-        Where its users live: its user types and items are the world's, in the same order.
+        Settings of the surface.
+    problem
+        Problem that visits are drawn from; its user types and items are those of the surface, in order.
     """
 
     name: str
-    world: Problem
+    problem: Problem
     treatment: Treatment
     utility: str = "utilitarian"
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What the service is told.
+        """Body of the request that creates the surface.
 
-        Reports get lost whatever they would have said: to count those users as not clicking would teach click
-        rates that are too low, so they count for nothing. Every ranking follows all that was reported: what
-        is learned from so many users does not depend on how fast they come and the machine is.
+        Feedback is lost whether or not the user clicked, so impressions without feedback are discarded:
+        counting them as not clicked would bias click rates down. Each ranking uses all feedback so far
+        (``refresh_seconds`` 0), so that results do not depend on the speed of the machine.
         """
         return {
             "name": self.name,
-            "items": list(self.world.items),
-            "n_positions": self.world.n_positions,
-            "user_types": list(self.world.user_types),
+            "items": list(self.problem.items),
+            "n_positions": self.problem.n_positions,
+            "user_types": list(self.problem.user_types),
             "treatment": self.treatment,
             "utility": self.utility,
             "attribution_seconds": _ATTRIBUTION_SECONDS,
@@ -48,19 +48,19 @@ class KnownSurface:
         }
 
 
-def search_ads() -> KnownSurface:
-    """Return the personalized surface, on the world of the paper's Table 1."""
-    return KnownSurface("search-ads", kdd2012(), "personalized")
+def search_ads() -> DemoSurface:
+    """Return the personalized surface, with the problem of the paper's Table 1."""
+    return DemoSurface("search-ads", kdd2012(), "personalized")
 
 
-def home_carousel() -> KnownSurface:
-    """Return the equal surface, under Nash, on a world where user types disagree.
+def home_carousel() -> DemoSurface:
+    """Return the surface with equal treatment under Nash, with user types that disagree.
 
-    Each type has a favourite of its own, and new users, who are more than half, like a second item that the
-    others do not care for. The best total shows that one, and nothing for returning users; Nash gives up some
-    clicks so that these get theirs. So equality has a price to see, and so has the choice of a utility.
+    Each type has a favourite item, and new users, more than half of all, like a second item that the others
+    do not. The ranking with the most clicks in total shows that item and nothing for returning users; Nash
+    gives up some clicks in favour of theirs. So the price of equality and the effect of a utility show.
     """
-    world = Problem(
+    problem = Problem(
         [0.55, 0.25, 0.2],
         [[0.55, 0.30, 0.15], [0.30, 0.50, 0.20], [0.20, 0.30, 0.50]],
         [
@@ -72,4 +72,4 @@ def home_carousel() -> KnownSurface:
         items=["sneakers", "novels", "coffee", "headsets", "jackets", "plants"],
         name="home-carousel",
     )
-    return KnownSurface(world.name, world, "equal", "nash")
+    return DemoSurface(problem.name, problem, "equal", "nash")

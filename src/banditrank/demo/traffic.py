@@ -1,4 +1,4 @@
-"""Users of one surface, who come through the service's API."""
+"""Simulated traffic of one surface through the service's API."""
 
 import asyncio
 import heapq
@@ -7,113 +7,113 @@ from itertools import count
 
 from banditrank.client.asynchronous import AsyncClient
 from banditrank.client.retries import ServiceError
-from banditrank.demo.account import UNKNOWN_ITEM, Account
-from banditrank.demo.users import Visit
+from banditrank.demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
+from banditrank.demo.visits import Visit
 from banditrank.errors import ExpiredRankingError, UnknownRankingError
 from banditrank.shown_ranking import ShownRanking
 
-_AT_ONCE = 8  # users of a surface who are there at the same time, at most
-_MOST_BEHIND = (
-    1.0  # seconds: who could not come for longer, as the service compiled, does not come all at once
-)
+_MAX_CONCURRENT_VISITS = 8
+_MAX_LAG_SECONDS = 1.0  # after a longer delay, such as compilation, missed visits do not arrive all at once
 
 
 class Traffic:
-    """Lets users come, one after another.
+    """Visits to a surface.
 
     Parameters
     ----------
     client
-        Of the service.
-    users
-        Who they are.
-    account
-        Where it is noted what became of them.
+        Client of the service.
+    visits
+        Visits to make.
+    tracker
+        Tracker that records them.
     speed
-        Users a second, at random times; 0 for as fast as they are answered.
+        Visits per second, at random times; 0 for as fast as the service responds.
     rounds
-        How many; None for no end.
+        Number of visits; None for no end.
 
     Attributes
     ----------
-    begun
-        Set when the first user was served, or none will be.
+    started
+        Set after the first visit, or when there will be none.
     """
 
     def __init__(
         self,
         client: AsyncClient,
-        users: Iterator[Visit],
-        account: Account,
+        visits: Iterator[Visit],
+        tracker: RegretTracker,
         *,
         speed: float,
         rounds: int | None = None,
     ) -> None:
         self._client = client
-        self._account = account
+        self._tracker = tracker
         self._speed = speed
-        numbers = count() if rounds is None else range(rounds)
-        self._coming = zip(numbers, users, strict=False)
+        indices = count() if rounds is None else range(rounds)
+        self._visits = zip(indices, visits, strict=False)
         self._clock = asyncio.get_running_loop().time
-        self._next = self._clock()
-        self.begun = asyncio.Event()
-        self._late: list[tuple[int, str, str | None]] = []  # reports, by the visit after which they come
-        known = account.known
-        self._name = known.name
-        self._user_types = known.world.user_types
-        self._items = {item: number for number, item in enumerate(known.world.items)}
+        self._next_at = self._clock()
+        self.started = asyncio.Event()
+        self._late: list[tuple[int, str, str | None]] = []  # heap of feedback, by the visit it follows
+        surface = tracker.surface
+        self._name = surface.name
+        self._user_types = surface.problem.user_types
+        self._item_indices = {item: index for index, item in enumerate(surface.problem.items)}
 
-    async def flow(self) -> None:
-        """Let all come, and all late reports with them; return after the last.
+    async def run(self) -> None:
+        """Make all visits and send their late feedback.
 
-        Or when somebody deletes the surface.
+        Returns early if the surface is deleted.
         """
-        workers = [asyncio.create_task(self._serve()) for _ in range(_AT_ONCE)]
+        workers = [asyncio.create_task(self._work()) for _ in range(_MAX_CONCURRENT_VISITS)]
         try:
             await asyncio.gather(*workers)
             await self._send_late(until=None)
         except UnknownRankingError:
-            self._account.deleted = True
+            self._tracker.is_deleted = True
         except ServiceError as error:
             if error.error_type != "unknown-surface":
                 raise
-            self._account.deleted = True
+            self._tracker.is_deleted = True
         finally:
-            self.begun.set()
+            self.started.set()
             for worker in workers:
                 worker.cancel()
 
-    async def _serve(self) -> None:
-        for number, visit in self._coming:
+    async def _work(self) -> None:
+        for index, visit in self._visits:
             if self._speed:
                 now = self._clock()
-                self._next = max(self._next + visit.pause / self._speed, now - _MOST_BEHIND)
-                await asyncio.sleep(self._next - now)
-            await self._visit(number, visit)
-            self.begun.set()
-            await self._send_late(until=number)
+                self._next_at += visit.relative_interval / self._speed
+                self._next_at = max(self._next_at, now - _MAX_LAG_SECONDS)
+                await asyncio.sleep(self._next_at - now)
+            await self._visit(index, visit)
+            self.started.set()
+            await self._send_late(until=index)
 
-    async def _visit(self, number: int, visit: Visit) -> None:
+    async def _visit(self, index: int, visit: Visit) -> None:
         shown = await self._client.rank(self._name, self._user_types[visit.user_type])
-        ranking = [self._items.get(item, UNKNOWN_ITEM) for item in shown.items]
-        clicked = visit.clicks(self._account.means[visit.user_type][ranking[visit.look]])
-        self._account.note(visit.user_type, ranking, clicked=clicked)
-        await self._report(number, visit, shown, shown.items[visit.look] if clicked else None)
+        ranking = [self._item_indices.get(item, UNKNOWN_ITEM) for item in shown.items]
+        examined = ranking[visit.examined_position]
+        clicked = visit.clicks(self._tracker.item_means[visit.user_type][examined])
+        self._tracker.record(visit.user_type, ranking, clicked=clicked)
+        await self._report(index, visit, shown, shown.items[visit.examined_position] if clicked else None)
 
-    async def _report(self, number: int, visit: Visit, shown: ShownRanking, clicked: str | None) -> None:
-        if visit.report_after is None:
-            self._account.lost += 1
-        elif visit.report_after:
-            heapq.heappush(self._late, (number + visit.report_after, shown.id, clicked))
+    async def _report(self, index: int, visit: Visit, shown: ShownRanking, clicked: str | None) -> None:
+        if visit.report_delay is None:
+            self._tracker.lost_reports += 1
+        elif visit.report_delay:
+            heapq.heappush(self._late, (index + visit.report_delay, shown.id, clicked))
         else:
             await self._client.feedback(shown.id, clicked=clicked)
 
     async def _send_late(self, *, until: int | None) -> None:
         while self._late and (until is None or self._late[0][0] <= until):
-            _, ranking, clicked = heapq.heappop(self._late)
+            _, ranking_id, clicked = heapq.heappop(self._late)
             try:
-                await self._client.feedback(ranking, clicked=clicked)
-            except ExpiredRankingError:  # later than the service waits: when users are few
-                self._account.lost += 1
+                await self._client.feedback(ranking_id, clicked=clicked)
+            except ExpiredRankingError:  # expired, when visits are rare
+                self._tracker.lost_reports += 1
             else:
-                self._account.late += 1
+                self._tracker.late_reports += 1

@@ -85,8 +85,8 @@ class CountsReplica:
             if change.version == self.version + 1:
                 self._pending.append(change)
                 self._bytes_since_snapshot += len(change.cells)
+                self.version = change.version  # before the callback, which may schedule work by it
                 self._on_change(change)
-                self.version = change.version
                 if len(self._pending) >= _MAX_PENDING:
                     self._add_pending()
             return change.version > self.version

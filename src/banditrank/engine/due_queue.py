@@ -76,11 +76,6 @@ class DueQueue(Generic[K]):
             self._is_poked = False
             return bool(self._marked)
 
-    @property
-    def has_scheduled(self) -> bool:
-        """Whether a key waits for its due time."""
-        return bool(self._heap)
-
     def take_due(self) -> list[K]:
         """Return the keys with work due now; each is scheduled again once it is marked."""
         with self._wake:

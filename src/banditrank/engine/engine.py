@@ -64,7 +64,7 @@ class Engine:
         clock: Callable[[], float] = time.time,
         deliver: Deliver | None = None,
         random_bytes: RandomBytes | None = None,
-        observe: Callable[[SurfaceRuntime], SurfaceObserver] | None = None,
+        observe: Callable[[SurfaceRuntime], SurfaceObserver] = lambda _: SurfaceObserver(),
     ) -> None:
         self.store = store
         self.sync_seconds = sync_seconds
@@ -323,19 +323,17 @@ class Engine:
         return self._sync_loop is not None and self._sync_loop.is_idle
 
     def _load(self, record: SurfaceRecord) -> SurfaceRuntime:
-        runtime = SurfaceRuntime(
+        return SurfaceRuntime(
             record,
             self.store,
             self.committer,
             self._signer,
             self._clock,
             self._random_bytes,
+            observe=self._observe,
             is_idle=self._is_idle,
             on_due=self._queue.mark,
         )
-        if self._observe is not None:
-            runtime.observer = self._observe(runtime)
-        return runtime
 
     def _apply(self, change: Change) -> None:
         runtime = self._registry.loaded_id(change.surface_id)

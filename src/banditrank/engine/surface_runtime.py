@@ -46,6 +46,8 @@ class SurfaceRuntime:
         Returns the time in seconds since 1970.
     random_bytes
         Source of the nonces of impressions, and of the randomness of exploring policies.
+    observe
+        Returns the surface's observer, given the loaded surface.
     is_idle
         Returns whether the engine is unused; nothing is scanned then.
     on_due
@@ -72,12 +74,13 @@ class SurfaceRuntime:
         clock: Callable[[], float],
         random_bytes: RandomBytes,
         *,
+        observe: Callable[["SurfaceRuntime"], SurfaceObserver] = lambda _: SurfaceObserver(),
         is_idle: Callable[[], bool] = lambda: False,
         on_due: Callable[["SurfaceRuntime"], None] = lambda _: None,
     ) -> None:
         self.surface_id = record.surface_id
         self.store = store
-        self.observer = SurfaceObserver()
+        self.observer = SurfaceObserver()  # until the surface is loaded
         self._committer = committer
         self._signer = signer
         self._clock = clock
@@ -104,6 +107,7 @@ class SurfaceRuntime:
         self._refreshed_at = time.monotonic()
         self._tasks = self._make_tasks()
         self._own_version = self.version  # version that this process's own commits explain
+        self.observer = observe(self)  # before tasks are scheduled: if it fails, none run
         self._mark_due()
 
     # Rankings and feedback

@@ -146,7 +146,8 @@ class SyncLoop:
         """Return the maximum wait for a task; None for no limit."""
         if self._polls:
             return min(next_sync - time.monotonic(), _MAX_WAIT_SECONDS)
-        if self._used_at >= self.last_sync or is_failing or not self._is_in_sync:
+        has_work = is_failing or not self._is_in_sync or not self._next_purge
+        if has_work or self._used_at >= self.last_sync:
             return next_sync - time.monotonic()
         return None
 

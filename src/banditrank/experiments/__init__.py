@@ -1,1 +1,1 @@
-"""The paper's studies: what is run, how it is read, and the page that shows it."""
+"""Studies that reproduce the paper and compare policies, with their reports."""

@@ -1,4 +1,4 @@
-"""The paper's four policies, as the studies name them, and the coefficients of its section 5.2."""
+"""The paper's four policies with the coefficients of its section 5.2."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ LABELS = {
     "greedy-equal": "ET-GreedyRank",
     "ucb-equal": "ET-UCBRank",
 }
-"""What the paper calls them: PT for personalized treatment, ET for equal."""
+"""Names in the paper: PT for personalized treatment, ET for equal treatment."""
 
 COEFFICIENT_POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
     "greedy-personalized": lambda c: GreedyRank(coefficient=c),
@@ -27,4 +27,4 @@ COEFFICIENTS = {
     "ucb-equal": 0.5,
 }
 POLICIES = {name: make(COEFFICIENTS[name]) for name, make in COEFFICIENT_POLICIES.items()}
-"""With the paper's own coefficients."""
+"""Policies with the paper's own coefficients."""

@@ -1,4 +1,4 @@
-"""What studies gave, and the files that show it."""
+"""Report of several studies: figures, an HTML page and a JSON summary."""
 
 import json
 from collections.abc import Sequence
@@ -7,58 +7,100 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from banditrank.experiments.archive import DATA
-from banditrank.experiments.page import write_page
-from banditrank.experiments.publication import REPRODUCTION, Publication
-from banditrank.experiments.study import Picture, Reading, Study
+from banditrank.experiments.html_report import write_html_report
+from banditrank.experiments.results_directory import DATA
+from banditrank.experiments.study import Study, StudyFigure, StudyResult
+from banditrank.extras import requires
 from banditrank.figures import ignore_missing_glyphs, theme
 from banditrank.files import atomic_write
 
 SUMMARY_FILE = "summary.json"
-PAGE_FILE = "index.html"
+HTML_FILE = "index.html"
 FIGURES = "figures"
 
 
 @dataclass(frozen=True, slots=True)
-class StudyReport:
-    """A study and what it gave.
+class ReportKind:
+    """Kind of report, made by one command.
 
     Parameters
     ----------
-    parts
-        The names of its parts.
+    name
+        Name of the manifest file, and of the directory's content in errors.
+    title
+        Heading of the HTML page.
+    command
+        Command that writes the report.
+    template
+        Template of the HTML page.
+    """
+
+    name: str
+    title: str
+    command: str
+    template: str
+
+
+REPRODUCTION = ReportKind(
+    "reproduction", "Reproducing the paper", "banditrank reproduce", "reproduction.html"
+)
+COMPARISON = ReportKind("comparison", "Comparing policies", "banditrank compare", "comparison.html")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReport:
+    """One study with its result.
+
+    Parameters
+    ----------
+    study, result
+        The study and its result.
+    jobs
+        Names of its jobs.
     seconds
-        How long these took.
-    folders
-        Where their files are.
+        Total duration of its jobs.
+    data_directories
+        Names of the directories that hold the jobs' data.
     """
 
     study: Study
-    reading: Reading
-    parts: Sequence[str]
+    result: StudyResult
+    jobs: Sequence[str]
     seconds: float
-    folders: Sequence[str] = (DATA,)
+    data_directories: Sequence[str] = (DATA,)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All studies of a reproduction or a comparison, and what they give together if that is of interest."""
+    """All studies of a reproduction or comparison.
+
+    Parameters
+    ----------
+    studies
+        Studies with their results.
+    seed, quick, version, machine
+        How the jobs were run.
+    kind
+        Kind of report.
+    overview
+        Study over the data of all others, such as a leaderboard.
+    """
 
     studies: Sequence[StudyReport]
     seed: int
     quick: bool
     version: str
     machine: str
-    publication: Publication = REPRODUCTION
+    kind: ReportKind = REPRODUCTION
     overview: StudyReport | None = None
 
     @property
-    def shown(self) -> Sequence[StudyReport]:
-        """All that there is to show, the overview first."""
+    def sections(self) -> Sequence[StudyReport]:
+        """All studies, the overview first."""
         return self.studies if self.overview is None else [self.overview, *self.studies]
 
     def summary(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+        """Return the report as plain values, as in ``summary.json``."""
         overview = {} if self.overview is None else {"overview": _summary(self.overview)}
         return {
             "version": self.version,
@@ -71,65 +113,78 @@ class Report:
         }
 
     def write(self, directory: Path) -> None:
-        """Write the figures, the page and the summary."""
-        drawings = {
-            report.study.name: [draw_picture(picture) for picture in report.reading.pictures]
-            for report in self.shown
+        """Write the figures, the HTML page and the summary.
+
+        Raises
+        ------
+        OSError
+            If a file cannot be written.
+        """
+        rendered = {
+            report.study.name: [render_figure(figure) for figure in report.result.figures]
+            for report in self.sections
         }
-        for study, drawn in drawings.items():
-            for drawing in drawn:
-                figures = directory / FIGURES / study
-                figures.mkdir(parents=True, exist_ok=True)
-                for kind, content in (("png", drawing.png), ("svg", drawing.light)):
-                    with atomic_write(figures / f"{drawing.picture.name}.{kind}") as path:
+        for study, figures in rendered.items():
+            for figure in figures:
+                target = directory / FIGURES / study
+                target.mkdir(parents=True, exist_ok=True)
+                for suffix, content in (("png", figure.png), ("svg", figure.light_svg)):
+                    with atomic_write(target / f"{figure.source.name}.{suffix}") as path:
                         path.write_bytes(content)
-        with atomic_write(directory / PAGE_FILE) as path:
-            write_page(self, drawings, path)
+        with atomic_write(directory / HTML_FILE) as path:
+            write_html_report(self, rendered, path)
         with atomic_write(directory / SUMMARY_FILE) as path:
             path.write_text(json.dumps(self.summary(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """A picture, drawn: as PNG, and as SVG for a light and for a dark page."""
+class RenderedFigure:
+    """Image files of a figure: PNG, and SVG for a light and for a dark page."""
 
-    picture: Picture
+    source: StudyFigure
     png: bytes
-    light: bytes
-    dark: bytes
+    light_svg: bytes
+    dark_svg: bytes
 
 
-def draw_picture(picture: Picture) -> Drawing:
-    """Draw a picture in all the ways that are needed."""
-    return Drawing(
-        picture,
-        _draw(picture, "png", dark=False),
-        _draw(picture, "svg", dark=False),
-        _draw(picture, "svg", dark=True),
+def render_figure(figure: StudyFigure) -> RenderedFigure:
+    """Render a figure in all formats and colour themes."""
+    return RenderedFigure(
+        figure,
+        _render(figure, "png", dark=False),
+        _render(figure, "svg", dark=False),
+        _render(figure, "svg", dark=True),
     )
 
 
-def _draw(picture: Picture, kind: str, *, dark: bool) -> bytes:
-    from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
+def _render(figure: StudyFigure, image_format: str, *, dark: bool) -> bytes:
+    with requires("reports", "the study"):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
 
     target = BytesIO()
     with theme(dark=dark), ignore_missing_glyphs():
-        figure = Figure(figsize=(picture.width, picture.height), dpi=150, layout="constrained")
-        picture.draw(figure)
-        figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        canvas = Figure(figsize=(figure.width, figure.height), dpi=150, layout="constrained")
+        figure.draw(canvas)
+        metadata = {"Date": None} if image_format == "svg" else None
+        canvas.savefig(target, format=image_format, metadata=metadata)
     return target.getvalue()
 
 
 def _summary(report: StudyReport) -> dict[str, Any]:
-    reading = report.reading
+    result = report.result
     return {
         "title": report.study.title,
-        "verdict": reading.verdict,
+        "verdict": result.verdict,
         "claim": report.study.claim,
-        "findings": reading.findings,
+        "findings": result.findings,
         "checks": [
-            {"statement": check.statement, "holds": check.holds, "evidence": check.evidence, "of": check.of}
-            for check in reading.checks
+            {
+                "statement": check.statement,
+                "holds": check.holds,
+                "evidence": check.evidence,
+                "claimed_by": check.claimed_by,
+            }
+            for check in result.checks
         ],
         "tables": [
             {
@@ -137,10 +192,10 @@ def _summary(report: StudyReport) -> dict[str, Any]:
                 "columns": list(table.columns),
                 "rows": [list(row) for row in table.rows],
             }
-            for table in reading.tables
+            for table in result.tables
         ],
-        "figures": dict(reading.figures),
-        "pictures": [picture.name for picture in reading.pictures],
-        "parts": list(report.parts),
+        "metrics": dict(result.metrics),
+        "figures": [figure.name for figure in result.figures],
+        "jobs": list(report.jobs),
         "seconds": round(report.seconds, 1),
     }

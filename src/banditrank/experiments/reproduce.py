@@ -1,14 +1,59 @@
-"""Run the paper's studies, or go on with them, and write the report."""
+"""Reproduction of the paper: its studies by name, and the function that runs them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from banditrank.experiments.conduct import conduct
-from banditrank.experiments.publication import REPRODUCTION
-from banditrank.experiments.report import Report
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.experiments import kdd2012, lemmas, lock_in, regret_order, synthetic, table1, table2
+from banditrank.experiments.report import REPRODUCTION, Report
+from banditrank.experiments.run_studies import run_studies
 from banditrank.experiments.study import Study
 from banditrank.simulation.backends.base import Backend
 from banditrank.simulation.backends.catalog import BackendName
+
+STUDIES = {
+    module.STUDY.name: module.STUDY
+    for module in (synthetic, kdd2012, table1, table2, regret_order, lemmas, lock_in)
+}
+
+
+def find_studies(
+    names: Sequence[str] = (), *, training: Path | None = None, profiles: Path | None = None
+) -> list[Study]:
+    """Return studies by name, in the order of the paper.
+
+    Parameters
+    ----------
+    names
+        Keys of `STUDIES`; all studies if empty or if it contains ``all``.
+    training, profiles
+        Raw files of KDD Cup 2012 track 2, for ``table1``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no study of a name.
+    InvalidInputError
+        If only one raw file is given, or files without the study ``table1``.
+
+    Examples
+    --------
+    >>> [study.name for study in find_studies(["table2", "kdd2012"])]
+    ['kdd2012', 'table2']
+    """
+    for name in names:
+        if name != "all" and name not in STUDIES:
+            raise UnknownNameError("study", name, ("all", *STUDIES))
+    wanted = set(STUDIES) if not names or "all" in names else set(names)
+    given = {"training": training, "profiles": profiles}
+    for field, path in given.items():
+        if path is not None and "table1" not in wanted:
+            raise InvalidInputError(field, "must be left out without the study table1", str(path))
+        if path is not None and None in given.values():
+            other = "profile" if field == "training" else "training"
+            raise InvalidInputError(field, f"must be given together with the {other} file", str(path))
+    found = {**STUDIES, "table1": table1.make_study(training, profiles)}
+    return [study for name, study in found.items() if name in wanted]
 
 
 def reproduce(
@@ -21,33 +66,43 @@ def reproduce(
     backend: BackendName | Backend = "joblib",
     address: str | None = None,
     progress: bool | None = None,
-    on_part: Callable[[str, bool], None] | None = None,
+    on_job: Callable[[str, bool], None] | None = None,
 ) -> Report:
-    """Run what is missing of some studies and write data, figures, page and summary to a directory.
+    """Run the missing jobs of studies and write data, figures, an HTML page and a summary.
 
-    Ctrl-C or a kill loses the part that is being run; the same call goes on from there.
+    Each finished job is stored, so an interrupted call loses only the running job; repeat the same call to
+    resume.
 
     Parameters
     ----------
     studies
-        Which; `banditrank.experiments.catalog.find_studies` finds them by name.
+        Studies to run; `find_studies` returns them by name.
     output
-        The directory.
+        Directory to write to.
     quick
-        Whether to run less of each, in about a minute.
+        Whether to run a smaller version of each study, in about a minute.
     seed
-        Of all randomness: the same seed gives the same data, to the byte.
+        Seed of all randomness: the same seed gives the same data, byte for byte.
     workers
-        How many replications run at once, up to 1,024, one a processor when left out; the data do not depend
-        on it.
+        Number of replications that run in parallel, up to 1,024, one per processor if None; the data do not
+        depend on it.
     backend, address
-        Where they run, as for `banditrank.simulate`; nor do the data depend on this.
+        Where replications run, as for `banditrank.simulate`; the data do not depend on it.
     progress
-        Whether to show a progress bar; when left out, if standard error is a terminal.
-    on_part
-        Called with each part's id and whether it was there already.
+        Whether to show a progress bar; if None, only when standard error is a terminal.
+    on_job
+        Called after each job with its id and whether its data existed already.
+
+    Raises
+    ------
+    InvalidInputError
+        If a setting is invalid, or the directory is not writable or holds something else.
+    BanditRankError
+        If another process changed the data of a job during the run.
+    KeyboardInterrupt
+        On Ctrl-C; finished jobs are stored.
     """
-    return conduct(
+    return run_studies(
         studies,
         output,
         REPRODUCTION,
@@ -57,5 +112,5 @@ def reproduce(
         backend=backend,
         address=address,
         progress=progress,
-        on_part=on_part,
+        on_job=on_job,
     )

@@ -1,50 +1,50 @@
-"""What a study is: a claim of a paper, the parts that test it, and how their data are read."""
+"""Studies: a claim of a paper, the jobs that test it, and the analysis of their data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from banditrank.experiments.part import Part
+from banditrank.experiments.job import Job
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
-"""The data of a study's parts, by name."""
+"""Data of a study's jobs, by job name."""
 
 CommitStatus = Literal["agrees", "partly", "disagrees", "not checked"]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A statement that the data bear out or not.
+    """Statement that the data confirm or contradict.
 
     Parameters
     ----------
     statement
-        What the paper says, or what follows from it, as a sentence that can be false.
+        A falsifiable sentence: a claim of the paper, or a consequence of one.
     holds
-        Whether it is so; None if the data do not tell.
+        Whether the data confirm it; None if they do not decide.
     evidence
-        The figures that decide it.
-    of
-        Whose statement it is. Only the paper's decide whether a study agrees with it.
+        The numbers that decide.
+    claimed_by
+        Source of the statement. Only checks of the paper's claims decide the verdict.
     """
 
     statement: str
     holds: bool | None
     evidence: str
-    of: Literal["paper", "implementation"] = "paper"
+    claimed_by: Literal["paper", "implementation"] = "paper"
 
     def __post_init__(self) -> None:
-        """Take NumPy's booleans too, which JSON does not."""
+        """Convert NumPy booleans, which JSON cannot encode."""
         object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Figures in rows and columns."""
+    """Table of formatted cells."""
 
     caption: str
     columns: Sequence[str]
@@ -52,19 +52,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A figure that can be drawn in any colours.
+class StudyFigure:
+    """Figure that is drawn once for each output format and colour theme.
 
     Parameters
     ----------
     name
-        Of its files.
+        Stem of its file names.
     caption
-        What is to be seen.
+        Text below the figure.
     draw
-        Draws on an empty figure.
+        Draws on an empty Matplotlib figure.
     width, height
-        In inches.
+        Size in inches.
     """
 
     name: str
@@ -75,29 +75,31 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What the data of a study say.
+class StudyResult:
+    """Result of a study's analysis.
 
     Parameters
     ----------
     findings
-        Two sentences.
+        Summary in two sentences.
     checks
-        What is compared with the paper; they decide the verdict.
-    figures
-        Plain values for the summary.
+        Statements that were tested.
+    figures, tables
+        Shown in the report.
+    metrics
+        Plain values for ``summary.json``.
     """
 
     findings: str
     checks: Sequence[Check]
-    pictures: Sequence[Picture] = ()
+    figures: Sequence[StudyFigure] = ()
     tables: Sequence[Table] = ()
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> CommitStatus:
-        """Agreement in a word."""
-        answers = {check.holds for check in self.checks if check.of == "paper"}
+        """Agreement with the paper, computed from the checks of its claims."""
+        answers = {check.holds for check in self.checks if check.claimed_by == "paper"}
         if answers <= {None}:
             return "not checked"
         if answers == {True}:
@@ -106,39 +108,41 @@ class Reading:
 
 
 class Sweep(Protocol):
-    """What is run."""
+    """Function that returns the jobs of a study."""
 
-    def __call__(self, seed: int, *, quick: bool) -> Sequence[Part]:
-        """Return the parts."""
+    def __call__(self, seed: int, *, quick: bool) -> Sequence[Job]:
+        """Return the jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study of the paper.
+    """Claim, jobs and analysis of one study.
 
     Parameters
     ----------
-    name, title
-        What to call it, in commands and for people.
+    name
+        Name in commands and file names.
+    title
+        Heading in the report.
     claim
-        What the paper says, in two sentences.
+        The tested claim, in two sentences.
     sweep
-        Returns the parts, given the seed and whether it is to be quick.
-    read
-        Returns what their data say.
-    cut
-        What a quick run leaves out, in words.
-    heading
-        What stands above the claim: whose it is.
-    judged
-        Whether what is found is held against the claim; if not, there is no verdict.
+        Returns the jobs for a seed, fewer or smaller ones for a quick run.
+    analyse
+        Returns the result, given the data of all jobs.
+    quick_scale
+        Size of a quick run relative to a full one, in words.
+    claim_heading
+        Heading above the claim.
+    has_verdict
+        Whether the checks are summarised as a verdict on the claim.
     """
 
     name: str
     title: str
     claim: str
     sweep: Sweep
-    read: Callable[[Frames], Reading]
-    cut: str
-    heading: str = "The paper says"
-    judged: bool = True
+    analyse: Callable[[Frames], StudyResult]
+    quick_scale: str
+    claim_heading: str = "The paper says"
+    has_verdict: bool = True

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from banditrank.checks import check_workers
 from banditrank.errors import BanditRankError, InvalidInputError
+from banditrank.extras import requires
 
 OnProgress: TypeAlias = Callable[[float], None]
 """Progress callback; takes the share of the work that is done, from 0 to 1."""
@@ -151,7 +152,7 @@ def open_session(
     ------
     InvalidInputError
         If a parameter is out of range, or the temporary directory is not writable.
-    BanditRankError
+    MissingDependencyError
         If DuckDB is not installed.
     """
     check_memory_limit(memory_limit)
@@ -182,13 +183,11 @@ def import_duckdb() -> Any:
 
     Raises
     ------
-    BanditRankError
+    MissingDependencyError
         If DuckDB is not installed.
     """
-    try:
-        return import_module("duckdb")  # an optional dependency
-    except ImportError:
-        raise BanditRankError("reading click logs needs duckdb: pip install banditrank[logs]") from None
+    with requires("logs", "reading click logs"):
+        return import_module("duckdb")
 
 
 def check_memory_limit(text: str) -> None:

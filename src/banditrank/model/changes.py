@@ -93,7 +93,7 @@ def make_timeline(problem: Problem, changes: str, horizon: int, seed: int = 0) -
     (1, 10001, 20001)
     """
     if not isinstance(problem, Problem):
-        raise InvalidInputError("problem", "must be a Problem", problem)
+        raise InvalidInputError("problem", "must be a stationary Problem", problem)
     if not isinstance(changes, str):
         raise InvalidInputError("changes", "must be a string such as item-jumps:3", changes)
     horizon = check_integer("horizon", horizon, 2, 10**12)

@@ -8,8 +8,7 @@ import numpy as np
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators.smoothing import Smoothing
-from banditrank.model.click_model_catalog import as_click_model
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, as_click_model
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline

@@ -30,7 +30,7 @@ def violated_assumptions(
     Examples
     --------
     >>> from banditrank import BernoulliRewards, UCBRank, kdd2012
-    >>> from banditrank.model.cascade import CASCADE
+    >>> from banditrank.model.click_models import CASCADE
     >>> print(*violated_assumptions(UCBRank(), kdd2012(), rewards=BernoulliRewards(), click_model=CASCADE))
     ucb-rank assumes single-look or position-based clicks, not cascade.
     """

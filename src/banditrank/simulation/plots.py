@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from banditrank.errors import InvalidInputError
+from banditrank.extras import requires
 from banditrank.figures import COLOURS, check_plot_path, escape_mathtext, style_axes, write_figure
 from banditrank.simulation.result import SimulationResult
 
@@ -33,7 +34,8 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
     InvalidInputError
         If there are no results.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
+    with requires("plots", "plotting"):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
 
     if not results:
         raise InvalidInputError("results", "must hold at least one result", results)
@@ -66,7 +68,8 @@ def plot_regret(results: Sequence[SimulationResult], axes: "Axes | None" = None)
 
 def plot_final_regret(results: Sequence[SimulationResult], axes: "Axes") -> None:
     """Plot the regret at the horizon: a dot for each replication and a bar at the median."""
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - Matplotlib is heavy
+    with requires("plots", "plotting"):
+        from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - heavy, and optional
 
     for row, result in enumerate(results):
         colour, _ = _style(row, result)
@@ -104,7 +107,8 @@ def save_plot(results: Sequence[SimulationResult], path: str | Path, changes: st
     InvalidInputError
         If there are no results, or the file cannot be written.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
+    with requires("plots", "plotting"):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
 
     path = Path(path)
     check_plot_path(path)

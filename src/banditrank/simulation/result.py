@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, one_line
+from banditrank.extras import requires
 from banditrank.files import atomic_write
 from banditrank.model.click_models import SINGLE_LOOK
 from banditrank.model.problem import Problem
@@ -164,7 +165,8 @@ class SimulationResult:
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each replication and checkpoint: replication, round, regret, optimal_rate."""
-        import pandas as pd  # noqa: PLC0415 - heavy, and only needed here
+        with requires("frames", "data frames"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         count = len(self.checkpoints)
         return pd.DataFrame(
@@ -190,8 +192,9 @@ class SimulationResult:
         InvalidInputError
             If the directory is not writable.
         """
-        import pyarrow as pa  # noqa: PLC0415 - heavy, and only needed here
-        from pyarrow import parquet  # noqa: PLC0415 - as above
+        with requires("frames", "data frames"):
+            import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
+            from pyarrow import parquet  # noqa: PLC0415 - heavy, and optional
 
         directory = Path(directory)
         table = pa.Table.from_pandas(self.to_frame(), preserve_index=False)
@@ -229,7 +232,8 @@ class SimulationResult:
         InvalidInputError
             If the directory does not hold a valid result.
         """
-        import pandas as pd  # noqa: PLC0415 - heavy, and only needed here
+        with requires("frames", "data frames"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         directory = Path(directory)
         try:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from banditrank.checks import check_integer
 from banditrank.errors import InvalidInputError
-from banditrank.model.click_model_catalog import as_click_model
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel, as_click_model
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model.timeline import Timeline, as_timeline

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from banditrank.errors import InvalidInputError
+from banditrank.extras import requires
 from banditrank.figures import (
     COLOURS,
     check_plot_path,
@@ -70,7 +71,8 @@ def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -
     InvalidInputError
         If all points are arbitrary.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
+    with requires("plots", "plotting"):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
 
     drawn = [point for point in points if not point.is_arbitrary]
     if not drawn:
@@ -111,7 +113,8 @@ def save_frontier_plot(problem: Problem, points: Sequence[FrontierPoint], path: 
     InvalidInputError
         If the file's suffix is another one, or the file cannot be written.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - Matplotlib is heavy
+    with requires("plots", "plotting"):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
 
     path = Path(path)
     check_plot_path(path)
@@ -160,8 +163,9 @@ def _add_price_scale(axes: "Axes", best: float) -> None:
 
 def _place_labels(axes: "Axes", markers: Sequence[_Marker], path: Sequence[tuple[float, float]]) -> None:
     """Place each label beside its marker: inside the axes, off other markers, labels and the line."""
-    from matplotlib.path import Path as Line  # noqa: PLC0415 - Matplotlib is heavy
-    from matplotlib.transforms import Bbox  # noqa: PLC0415 - Matplotlib is heavy
+    with requires("plots", "plotting"):
+        from matplotlib.path import Path as Line  # noqa: PLC0415 - heavy, and optional
+        from matplotlib.transforms import Bbox  # noqa: PLC0415 - heavy, and optional
 
     figure = axes.get_figure(root=True)
     if figure is None:  # the axes were removed from their figure

@@ -1,1 +1,1 @@
-"""Conformance suites: what every policy, solver and click model must satisfy."""
+"""Conformance suites for policies, solvers, stores and click models."""

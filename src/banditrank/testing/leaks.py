@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 BATCHES = 2
-SMALLEST_LEAK = 16  # bytes: no Python object and no allocation of Numba's runtime is smaller
+MIN_LEAK_BYTES = 16  # no Python object and no allocation of Numba's runtime is smaller
 
 
 def assert_no_leaks(call: Callable[[], object], *arguments: Any, calls: int = 100) -> None:
     """Assert that repeated calls leak neither references to their arguments nor memory.
 
     Memory is what Python, NumPy and Numba's runtime allocate. Other threads may allocate at the same time;
-    a leak adds to every batch of calls, so the batch that allocated least decides.
+    a leak adds to every batch of calls, so the batch with the lowest growth decides.
 
     Parameters
     ----------
@@ -38,15 +38,15 @@ def assert_no_leaks(call: Callable[[], object], *arguments: Any, calls: int = 10
     >>> rng = np.random.default_rng(0)
     >>> assert_no_leaks(rng.random, rng)
     """
-    call()  # compiles, and fills caches
-    gc.collect()  # what the call left in cycles may refer to arguments
+    call()  # compiles and fills caches
+    gc.collect()  # cycles left by the call may refer to arguments
     watched = list(_referenced("", arguments))
     before = [sys.getrefcount(value) for _, value in watched]
     growth = _traced_growth(call, calls)
     for (name, value), count in zip(watched, before, strict=True):
         change = sys.getrefcount(value) - count
         assert change == 0, f"references to argument {name} changed by {change}"
-    assert growth < SMALLEST_LEAK * calls, f"{calls} calls leaked {growth} bytes"
+    assert growth < MIN_LEAK_BYTES * calls, f"{calls} calls leaked {growth} bytes"
 
 
 def _referenced(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -65,7 +65,7 @@ def _referenced(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _traced_growth(call: Callable[[], object], calls: int) -> int:
-    """Return by how many bytes traced memory grew in the batch in which it grew least."""
+    """Return the lowest growth of traced memory in a batch, in bytes."""
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()
@@ -78,7 +78,7 @@ def _traced_growth(call: Callable[[], object], calls: int) -> int:
 
 
 def _traced_size(call: Callable[[], object], calls: int) -> int:
-    """Return the traced memory in bytes after a batch of calls, without what CPython merely caches."""
+    """Return the traced memory in bytes after a batch of calls, without CPython's caches."""
     for _ in range(calls):
         call()
     gc.collect()
@@ -86,5 +86,5 @@ def _traced_size(call: Callable[[], object], calls: int) -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-# It keeps the names of attributes that were looked up: up to 4,096, of which native code makes new ones.
+# It holds up to 4,096 names of looked-up attributes, and native code creates new ones.
 _clear_attribute_cache: Callable[[], None] = getattr(sys, "_clear_internal_caches", sys._clear_type_cache)  # noqa: SLF001 - documented

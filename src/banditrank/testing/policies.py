@@ -1,4 +1,4 @@
-"""What every policy must satisfy. A new policy proves itself by going through `POLICY_CHECKS`.
+"""Conformance suite for policies: every policy must pass all `POLICY_CHECKS`.
 
 >>> from banditrank import UCBRank
 >>> for check in POLICY_CHECKS:
@@ -20,23 +20,23 @@ from banditrank.policies.base import CompiledPolicy, Policy
 from banditrank.testing.leaks import assert_no_leaks
 
 MakePolicy: TypeAlias = Callable[[Problem], Policy]
-"""Makes the policy under test; only policies that know the world look at the problem."""
+"""Makes the policy under test for a problem, whose parameters only some policies need."""
 
 SIZES = ((3, 8, 3), (2, 4, 4), (1, 5, 2), (2, 3, 1), (1, 1, 1))  # N, M, K: also K = M, one type, one position
-DRAWS = 800
-TOLERANCE = 0.15  # two frequencies of so many draws differ by more with probability below 4e-8 (Hoeffding)
+N_DRAWS = 800
+TOLERANCE = 0.15  # two frequencies of N_DRAWS draws differ by more with probability below 4e-8 (Hoeffding)
 
 
 def problems() -> list[Problem]:
-    """Return small problems of all shapes."""
+    """Return small problems of different shapes."""
     return [
         make_problem("random", n_user_types=n, n_items=m, n_positions=k, seed=seed)
         for seed, (n, m, k) in enumerate(SIZES)
     ]
 
 
-def settled_counts(problem: Problem, seed: int = 0) -> Counts:
-    """Return counts with rewards in every cell, near their expectation, without ties."""
+def dense_counts(problem: Problem, seed: int = 0) -> Counts:
+    """Return counts with rewards in every cell, near their expectation and without ties."""
     rng = np.random.default_rng(seed)
     shape = (problem.n_user_types, problem.n_items, problem.n_positions)
     displays = rng.integers(200, 400, shape).astype(np.float64)
@@ -46,7 +46,7 @@ def settled_counts(problem: Problem, seed: int = 0) -> Counts:
     return Counts.from_arrays(displays, rewards, arrivals)
 
 
-def early_counts(problem: Problem, rounds: int = 7) -> Counts:
+def sparse_counts(problem: Problem, rounds: int = 7) -> Counts:
     """Return counts of a few rounds, most cells empty."""
     rng = np.random.default_rng(rounds)
     counts = Counts.empty_for(problem)
@@ -63,49 +63,49 @@ def check_rankings_are_valid(make_policy: MakePolicy) -> None:
     for problem in problems():
         policy = make_policy(problem)
         size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
-        for counts in (Counts.empty_for(problem), early_counts(problem), settled_counts(problem)):
+        for counts in (Counts.empty_for(problem), sparse_counts(problem), dense_counts(problem)):
             for user_type in range(problem.n_user_types):
                 for seed in range(10):
                     ranking = policy.rank(counts, user_type, rng=np.random.default_rng(seed))
                     as_ranking(ranking, **size)
 
 
-def check_ranking_is_repeatable(make_policy: MakePolicy) -> None:
+def check_rankings_are_reproducible(make_policy: MakePolicy) -> None:
     """The same counts, generator and scratch give the same ranking."""
     for problem in problems():
         policy = make_policy(problem)
-        for counts in (early_counts(problem), settled_counts(problem)):
-            for kept in (False, True):
+        for counts in (sparse_counts(problem), dense_counts(problem)):
+            for has_scratch in (False, True):
                 shown = [
                     policy.rank(
                         counts,
                         0,
                         rng=np.random.default_rng(5),
-                        scratch=policy.new_scratch() if kept else None,
+                        scratch=policy.new_scratch() if has_scratch else None,
                     )
                     for _ in range(2)
                 ]
                 assert np.array_equal(shown[0], shown[1]), (
-                    f"two rankings from the same counts and seed: {shown}"
+                    f"different rankings from the same counts and seed: {shown}"
                 )
 
 
-def check_counts_are_left_alone(make_policy: MakePolicy) -> None:
-    """Ranking changes no count."""
+def check_counts_are_unchanged(make_policy: MakePolicy) -> None:
+    """Ranking does not change the counts."""
     for problem in problems():
-        for counts in (early_counts(problem), settled_counts(problem)):
+        for counts in (sparse_counts(problem), dense_counts(problem)):
             before = counts.copy()
             make_policy(problem).rank(counts, 0, rng=np.random.default_rng(1))
             assert counts == before, "ranking changed the counts"
 
 
-def check_equal_treatment_ignores_the_type(make_policy: MakePolicy) -> None:
-    """Under equal treatment every type gets the same ranking."""
+def check_equal_treatment_ignores_user_types(make_policy: MakePolicy) -> None:
+    """Under equal treatment all types get the same ranking."""
     for problem in problems():
         policy = make_policy(problem)
         if policy.treatment != "equal":
             continue
-        for counts in (early_counts(problem), settled_counts(problem)):
+        for counts in (sparse_counts(problem), dense_counts(problem)):
             shown = {
                 tuple(policy.rank(counts, user_type, rng=np.random.default_rng(3)))
                 for user_type in range(problem.n_user_types)
@@ -118,48 +118,48 @@ def check_relabelling_items(make_policy: MakePolicy) -> None:
     problem = problems()[0]
     order = np.array([5, 2, 7, 0, 1, 6, 3, 4])  # new item j is old item order[j]
     relabelled = Problem(problem.arrival_rates, problem.position_preferences, problem.item_means[:, order])
-    counts = settled_counts(problem)
+    counts = dense_counts(problem)
     moved = Counts.from_arrays(
         counts.displays[:, order], counts.rewards[:, order], counts.arrivals, counts.rounds
     )
-    for user_type in _types_to_try(make_policy(problem), problem):
+    for user_type in _types_to_test(make_policy(problem), problem):
         before = _frequencies(make_policy(problem), counts, user_type)
         after = _frequencies(make_policy(relabelled), moved, user_type)
         _assert_alike(before[order], after, "items")
 
 
 def check_relabelling_user_types(make_policy: MakePolicy) -> None:
-    """Relabelling the user types changes nobody's rankings."""
+    """Relabelling the user types does not change their rankings."""
     problem = problems()[0]
     order = np.array([2, 0, 1])
     relabelled = Problem(
         problem.arrival_rates[order], problem.position_preferences[order], problem.item_means[order]
     )
-    counts = settled_counts(problem)
+    counts = dense_counts(problem)
     moved = Counts.from_arrays(
         counts.displays[order], counts.rewards[order], counts.arrivals[order], counts.rounds
     )
-    for user_type in _types_to_try(make_policy(problem), problem):
+    for user_type in _types_to_test(make_policy(problem), problem):
         before = _frequencies(make_policy(problem), counts, int(order[user_type]))
         after = _frequencies(make_policy(relabelled), moved, user_type)
         _assert_alike(before, after, "user types")
 
 
-def check_unknown_user_type_is_refused(make_policy: MakePolicy) -> None:
-    """A user type that does not exist is an error that names the rule."""
+def check_invalid_user_types_are_rejected(make_policy: MakePolicy) -> None:
+    """A user type that does not exist raises InvalidInputError."""
     problem = problems()[0]
     for user_type in (-1, problem.n_user_types):
         try:
-            make_policy(problem).rank(settled_counts(problem), user_type, rng=np.random.default_rng(0))
+            make_policy(problem).rank(dense_counts(problem), user_type, rng=np.random.default_rng(0))
         except InvalidInputError:
             continue
-        raise AssertionError(f"user type {user_type} was taken")
+        raise AssertionError(f"user type {user_type} was accepted")
 
 
-def check_calls_leak_nothing(make_policy: MakePolicy) -> None:
-    """Ranking, and each compiled formula, leaves references to its arguments and memory as they were."""
+def check_no_leaks(make_policy: MakePolicy) -> None:
+    """Ranking and the compiled functions leak neither references to their arguments nor memory."""
     problem, rng = problems()[0], np.random.default_rng(7)
-    policy, counts = make_policy(problem), settled_counts(problem)
+    policy, counts = make_policy(problem), dense_counts(problem)
     arrays = (counts.displays, counts.rewards, counts.arrivals)
     assert_no_leaks(lambda: policy.rank(counts, 0, rng=rng), rng, arrays)
     if not isinstance(policy, CompiledPolicy):
@@ -177,26 +177,26 @@ def check_calls_leak_nothing(make_policy: MakePolicy) -> None:
     assert_no_leaks(play, state, parameters, rng, ranking, rewards)
 
 
-def _types_to_try(policy: Policy, problem: Problem) -> range:
-    """Return the user types; under equal treatment one does, for all get the same."""
+def _types_to_test(policy: Policy, problem: Problem) -> range:
+    """Return the user types to test; under equal treatment one is enough."""
     return range(1 if policy.treatment == "equal" else problem.n_user_types)
 
 
 def _frequencies(policy: Policy, counts: Counts, user_type: int) -> NDArray[np.float64]:
-    """Return how often each item is shown at each position, shape (M, K)."""
+    """Return the frequency of each item at each position, shape (M, K)."""
     draw = _draws(policy, counts, user_type, np.random.default_rng(11))
     shown = np.zeros((counts.n_items, counts.n_positions))
-    for _ in range(DRAWS):
+    for _ in range(N_DRAWS):
         shown[draw(), np.arange(counts.n_positions)] += 1
-    return shown / DRAWS
+    return shown / N_DRAWS
 
 
 def _draws(
     policy: Policy, counts: Counts, user_type: int, rng: np.random.Generator
 ) -> Callable[[], NDArray[np.integer]]:
-    """Return what draws a ranking, apart from other draws.
+    """Return a function that draws independent rankings.
 
-    All of them may come from one state of a policy that remembers nothing: that saves making it anew.
+    The draws of a policy without scratch share one state, which is faster.
     """
     if not isinstance(policy, CompiledPolicy) or policy.new_scratch() is not None:
         return lambda: policy.rank(counts, user_type, rng=rng)
@@ -215,16 +215,16 @@ def _draws(
 
 def _assert_alike(before: NDArray[np.float64], after: NDArray[np.float64], what: str) -> None:
     difference = float(np.abs(before - after).max())
-    assert difference <= TOLERANCE, f"relabelling {what} changed how often an item is shown by {difference}"
+    assert difference <= TOLERANCE, f"relabelling {what} changed the frequency of an item by {difference}"
 
 
 POLICY_CHECKS: tuple[Callable[[MakePolicy], None], ...] = (
     check_rankings_are_valid,
-    check_ranking_is_repeatable,
-    check_counts_are_left_alone,
-    check_equal_treatment_ignores_the_type,
+    check_rankings_are_reproducible,
+    check_counts_are_unchanged,
+    check_equal_treatment_ignores_user_types,
     check_relabelling_items,
     check_relabelling_user_types,
-    check_unknown_user_type_is_refused,
-    check_calls_leak_nothing,
+    check_invalid_user_types_are_rejected,
+    check_no_leaks,
 )

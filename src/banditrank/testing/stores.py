@@ -19,13 +19,13 @@ from banditrank.storage.records import (
     Snapshot,
     Versions,
 )
-from banditrank.testing.store_counting import COUNTING_CHECKS
-from banditrank.testing.store_entries import CLICK, OpenStore, rounds_of, shown, totals_of
-from banditrank.testing.store_forgetting import FORGETTING_CHECKS
-from banditrank.testing.store_sharing import SHARING_CHECKS
+from banditrank.testing.store_commits import COMMIT_CHECKS
+from banditrank.testing.store_concurrency import CONCURRENCY_CHECKS
+from banditrank.testing.store_events import CLICK, OpenStore, read_rounds, read_totals, shown
+from banditrank.testing.store_retention import RETENTION_CHECKS
 
 
-def check_surfaces_are_kept(open_store: OpenStore) -> None:
+def check_surface_lifecycle(open_store: OpenStore) -> None:
     """What is created, changed and deleted is so for everybody; numbers are not used again."""
     store = open_store()
     first = store.create_surface("home", '{"a": "ä"}')
@@ -46,28 +46,28 @@ def check_surfaces_are_kept(open_store: OpenStore) -> None:
     assert again.surface_id not in (first.surface_id, other.surface_id)
 
 
-def check_a_surface_may_begin_with_counts(open_store: OpenStore) -> None:
+def check_surface_with_initial_counts(open_store: OpenStore) -> None:
     """Cells that a surface is created with are its first change; versions go on from there."""
     store = open_store()
     source = store.create_surface("source", "{}").surface_id
     store.commit([Event(shown(source, 1), CLICK), Event(shown(source, 2), NOT_CLICKED)])
-    cells = totals_of(store, source).cells()
+    cells = read_totals(store, source).cells()
     copy = store.create_surface("copy", "{}", cells=cells).surface_id
     assert open_store().versions()[copy] == Versions(1, 1)
     assert [(one.version, one.cells) for one in open_store().changes(copy, after=0)] == [(1, cells)]
     assert store.snapshot(copy) == EMPTY_SNAPSHOT
     assert store.commit([Event(shown(copy, 1), CLICK)]).changes[0].version == 2
-    counts = totals_of(open_store(), copy).counts(range(4))
+    counts = read_totals(open_store(), copy).counts(range(4))
     assert (counts.rounds, counts.rewards.sum()) == (3, 2)
     try:
         store.create_surface("copy", "{}", cells=cells)
     except AlreadyExistsError:
-        assert rounds_of(store, copy) == 3
+        assert read_rounds(store, copy) == 3
     else:
         raise AssertionError("a name was given twice")
 
 
-def check_names_are_taken_once(open_store: OpenStore) -> None:
+def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
     """A second surface of the same name is refused, and the first stays as it is."""
     store = open_store()
     first = store.create_surface("home", "{}")
@@ -79,7 +79,7 @@ def check_names_are_taken_once(open_store: OpenStore) -> None:
         raise AssertionError("a name was given twice")
 
 
-def check_only_the_latest_revision_is_changed(open_store: OpenStore) -> None:
+def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
     """Of two changes made from the same revision the second is refused, and so is one of another surface."""
     store = open_store()
     record = store.create_surface("home", "{}")
@@ -95,7 +95,7 @@ def check_only_the_latest_revision_is_changed(open_store: OpenStore) -> None:
     assert store.find_surface("home") == another
 
 
-def check_keys_are_kept(open_store: OpenStore) -> None:
+def check_api_keys_are_stored(open_store: OpenStore) -> None:
     """API keys are kept in the order of their making, and are revoked once."""
     store = open_store()
     one = KeyRecord("k1", "page", ("rank",), b"\x00\xff", 5)
@@ -110,7 +110,7 @@ def check_keys_are_kept(open_store: OpenStore) -> None:
     assert [key.revoked_at_ms for key in open_store().api_keys()] == [9, None]
 
 
-def check_expiry_and_surfaces_of_keys_are_kept(open_store: OpenStore) -> None:
+def check_key_expiry_and_surfaces_are_stored(open_store: OpenStore) -> None:
     """The expiry and the surfaces of an API key are stored, also after it is revoked."""
     store = open_store()
     scoped = KeyRecord(
@@ -127,7 +127,7 @@ def check_expiry_and_surfaces_of_keys_are_kept(open_store: OpenStore) -> None:
     assert open_store().api_keys()[0] == replace(scoped, revoked_at_ms=10)
 
 
-def check_text_that_no_store_can_hold_is_not_found(open_store: OpenStore) -> None:
+def check_unstorable_names_are_not_found(open_store: OpenStore) -> None:
     """A look-up by a string with NUL or a lone surrogate finds nothing, and does not raise."""
     store = open_store()
     store.create_surface("home", "{}")
@@ -141,14 +141,14 @@ def check_text_that_no_store_can_hold_is_not_found(open_store: OpenStore) -> Non
     assert [key.revoked_at_ms for key in store.api_keys()] == [None]
 
 
-def check_the_secret_is_shared(open_store: OpenStore) -> None:
+def check_secret_is_shared(open_store: OpenStore) -> None:
     """All who open a store have the same secret."""
     secret = open_store().secret()
     assert len(secret) == 32
     assert open_store().secret() == secret
 
 
-def check_a_store_at_work_is_well(open_store: OpenStore) -> None:
+def check_health_check_passes(open_store: OpenStore) -> None:
     """A store that can be written to says so, and nothing changes."""
     store = open_store()
     store.check()
@@ -184,18 +184,18 @@ def check_only_a_newer_time_series_replaces(open_store: OpenStore) -> None:
 
 
 STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
-    check_surfaces_are_kept,
-    check_a_surface_may_begin_with_counts,
-    check_names_are_taken_once,
-    check_only_the_latest_revision_is_changed,
-    check_keys_are_kept,
-    check_expiry_and_surfaces_of_keys_are_kept,
-    check_text_that_no_store_can_hold_is_not_found,
-    check_the_secret_is_shared,
-    check_a_store_at_work_is_well,
+    check_surface_lifecycle,
+    check_surface_with_initial_counts,
+    check_duplicate_names_are_rejected,
+    check_stale_updates_are_rejected,
+    check_api_keys_are_stored,
+    check_key_expiry_and_surfaces_are_stored,
+    check_unstorable_names_are_not_found,
+    check_secret_is_shared,
+    check_health_check_passes,
     check_time_series_is_stored,
     check_only_a_newer_time_series_replaces,
-    *COUNTING_CHECKS,
-    *FORGETTING_CHECKS,
-    *SHARING_CHECKS,
+    *COMMIT_CHECKS,
+    *RETENTION_CHECKS,
+    *CONCURRENCY_CHECKS,
 )

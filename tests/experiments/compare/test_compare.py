@@ -1,10 +1,10 @@
-"""A comparison goes on where it was stopped, grows by what is added, and is the same every time."""
+"""A comparison resumes where it was interrupted, runs only missing jobs, and is reproducible."""
 
 import json
 from pathlib import Path
 
 import pytest
-from small_comparison import POLICIES, shrink
+from helpers.small_comparison import POLICIES, shrink
 
 from banditrank import InvalidInputError, UnknownNameError
 from banditrank.experiments.compare.compare import SUITE_NAMES, compare
@@ -18,7 +18,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def data(directory: Path) -> dict[str, bytes]:
-    """Return all files of data by where they are; times are not among them."""
+    """Return the content of all data files by path, without timings."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in sorted((directory / "data").rglob("*.parquet"))
@@ -26,17 +26,17 @@ def data(directory: Path) -> dict[str, bytes]:
 
 
 def run(directory: Path, suites: list[str], policies: list[str], **options: object) -> list[str]:
-    """Return the parts that were run."""
-    parts: list[tuple[str, bool]] = []
+    """Run a comparison and return the ids of the jobs that ran."""
+    jobs: list[tuple[str, bool]] = []
     compare(
         suites,
         policies,
         directory,
         quick=True,
-        on_part=lambda name, there: parts.append((name, there)),
+        on_job=lambda name, existed: jobs.append((name, existed)),
         **options,
     )
-    return [name for name, was_there in parts if not was_there]
+    return [name for name, existed in jobs if not existed]
 
 
 def test_the_data_depend_on_the_seed_and_not_on_the_workers(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_data_depend_on_the_seed_and_not_on_the_workers(tmp_path: Path) -> N
     assert not {name for name, content in one.items() if other[name] == content}
 
 
-def test_a_comparison_grows_by_what_is_added(tmp_path: Path) -> None:
+def test_only_missing_jobs_run(tmp_path: Path) -> None:
     first = run(tmp_path, ["table1"], ["comb-ucb1"])
     assert first == ["table1/comb-ucb1", "table1/time-of-comb-ucb1"]
     more = run(tmp_path, ["table1", "cascade"], ["comb-ucb1", "random"])
@@ -60,10 +60,10 @@ def test_a_comparison_grows_by_what_is_added(tmp_path: Path) -> None:
     assert run(tmp_path, ["table1", "cascade"], ["comb-ucb1", "random"]) == []
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert list(summary["studies"]) == ["table1", "cascade"]
-    assert set(summary["overview"]["figures"]["scores"]) == {"comb-ucb1", "random"}
+    assert set(summary["overview"]["metrics"]["scores"]) == {"comb-ucb1", "random"}
 
 
-def test_a_comparison_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_comparison_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, policies = tmp_path / "whole", ["comb-ucb1", "random"]
     run(whole, ["table1"], policies)
     real = local.replicate
@@ -86,11 +86,11 @@ def test_times_are_kept_apart_from_data(tmp_path: Path) -> None:
     run(tmp_path, ["table1"], ["random"])
     files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")}
     assert files == {"data/table1/random.parquet", "timings/table1/time-of-random.parquet"}
-    figures = json.loads((tmp_path / "summary.json").read_text())["studies"]["table1"]["figures"]
-    assert figures["policies"]["random"]["microseconds"] > 0
+    metrics = json.loads((tmp_path / "summary.json").read_text())["studies"]["table1"]["metrics"]
+    assert metrics["policies"]["random"]["microseconds_per_round"] > 0
 
 
-def test_names_are_checked_before_anything_is_made(tmp_path: Path) -> None:
+def test_names_are_checked_before_anything_is_written(tmp_path: Path) -> None:
     for suites, policies in ((["tabel1"], []), ([], ["grap"]), (["table1", ""], [])):
         with pytest.raises(UnknownNameError):
             compare(suites, policies, tmp_path / "out")

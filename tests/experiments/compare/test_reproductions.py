@@ -1,4 +1,4 @@
-"""What papers report of their own policies: every check follows from the data, and can fail."""
+"""Reproductions of the policies' papers: every check follows from the data, and can fail."""
 
 import re
 from collections.abc import Callable
@@ -6,35 +6,38 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_regret import ending_at, made_up
+from helpers.made_up_regret import ending_at, made_up
 
-from banditrank.experiments.compare.reproductions import safety
-from banditrank.experiments.compare.reproductions.cascading import CASCADE_KL_UCB
+from banditrank.experiments.compare.reproductions import li2019
 from banditrank.experiments.compare.reproductions.catalog import REPRODUCTIONS
-from banditrank.experiments.compare.reproductions.diverse import RANKED_BANDITS, best_value, most_popular
-from banditrank.experiments.compare.reproductions.generic import BATCH_RANK, TOP_RANK, UNI_RANK
-from banditrank.experiments.compare.reproductions.lagree import PBM_PIE, PBM_TS, PBM_UCB, lower_bound
-from banditrank.experiments.compare.reproductions.trial import Trial
-from banditrank.experiments.compare.reproductions.unknown_positions import (
-    COMB_UCB1,
-    GRAB,
-    PB_MHB,
-    PMED,
-    comb_ucb1_bound,
+from banditrank.experiments.compare.reproductions.gauthier2021_grab import GRAB
+from banditrank.experiments.compare.reproductions.gauthier2021_pb_mhb import PB_MHB
+from banditrank.experiments.compare.reproductions.gauthier2022 import UNI_RANK
+from banditrank.experiments.compare.reproductions.komiyama2017 import PMED
+from banditrank.experiments.compare.reproductions.kveton2015_cascading import CASCADE_KL_UCB
+from banditrank.experiments.compare.reproductions.kveton2015_combinatorial import COMB_UCB1, comb_ucb1_bound
+from banditrank.experiments.compare.reproductions.lagree2016 import PBM_PIE, PBM_TS, PBM_UCB, lower_bound
+from banditrank.experiments.compare.reproductions.lattimore2018 import TOP_RANK
+from banditrank.experiments.compare.reproductions.problems import FIVE_ITEMS, FOUR_ITEMS
+from banditrank.experiments.compare.reproductions.radlinski2008 import (
+    RANKED_BANDITS,
+    best_value,
+    popularity_value,
 )
-from banditrank.experiments.compare.reproductions.worlds import FIVE, FOUR
-from banditrank.experiments.study import Frames, Reading, Study
+from banditrank.experiments.compare.reproductions.regret_reproduction import RegretReproduction
+from banditrank.experiments.compare.reproductions.zoghi2017 import BATCH_RANK
+from banditrank.experiments.study import Frames, Study, StudyResult
 from banditrank.model.click_models import PositionBased, compile_problem
 from banditrank.policies.catalog import BASELINES
 from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 
-TRIALS = (
+ALL = (
     *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
     *(PB_MHB, GRAB, COMB_UCB1, PMED),
 )
 
-# By policy: regrets at the end that bear out what its paper says.
-TRUE = {
+# Final regrets that confirm the paper's claims, by policy.
+CONFIRMING = {
     "pbm-ucb": {"pbm-ucb": 200, "pbm-ts": 50, "pbm-pie": 80},
     "pbm-ts": {"pbm-ts": 50, "pbm-ucb": 200},
     "pbm-pie": {"pbm-pie": 80, "pbm-ucb": 200},
@@ -73,17 +76,17 @@ TRUE = {
 }
 
 
-def read(trial: Trial, changed: dict[str, pd.DataFrame] | None = None) -> Reading:
-    frames = {name: ending_at(regret) for name, regret in TRUE[trial.policy].items()}
-    assert set(frames) == set(trial.runs)
-    return trial.read({**frames, **(changed or {})})
+def analyse(reproduction: RegretReproduction, changed: dict[str, pd.DataFrame] | None = None) -> StudyResult:
+    frames = {name: ending_at(regret) for name, regret in CONFIRMING[reproduction.policy].items()}
+    assert set(frames) == set(reproduction.runs)
+    return reproduction.analyse({**frames, **(changed or {})})
 
 
-def test_every_field_policy_has_one() -> None:
-    assert set(REPRODUCTIONS) == set(BASELINES) == {*TRUE, "bubble-rank"}
+def test_every_baseline_has_a_reproduction() -> None:
+    assert set(REPRODUCTIONS) == set(BASELINES) == {*CONFIRMING, "bubble-rank"}
     for policy, study in REPRODUCTIONS.items():
         assert study.name == f"paper-{policy}"
-        assert (study.heading, study.judged) == ("Its paper says", True)
+        assert (study.claim_heading, study.has_verdict) == ("Its paper says", True)
 
 
 @pytest.mark.parametrize("study", REPRODUCTIONS.values(), ids=lambda study: study.name)
@@ -92,18 +95,18 @@ def test_a_claim_is_two_sentences_that_name_the_paper(study: Study) -> None:
     assert re.search(r"\((?:[^()]*, )+(?:NIPS|NeurIPS|ICML|UAI|IDA|AISTATS) 20\d\d[^()]*\)\.$", study.claim)
 
 
-@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.policy)
-def test_data_that_bear_it_out_agree(trial: Trial) -> None:
-    reading = read(trial)
-    assert [check.evidence for check in reading.checks if not check.holds] == []
-    assert reading.verdict == "agrees"
-    assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", reading.findings)) == 2
-    assert trial.setting in reading.findings
+@pytest.mark.parametrize("reproduction", ALL, ids=lambda reproduction: reproduction.policy)
+def test_confirming_data_agree(reproduction: RegretReproduction) -> None:
+    result = analyse(reproduction)
+    assert [check.evidence for check in result.checks if not check.holds] == []
+    assert result.verdict == "agrees"
+    assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", result.findings)) == 2
+    assert reproduction.setting in result.findings
 
 
-@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.policy)
-def test_no_loop_is_compiled_for_it_alone(trial: Trial) -> None:
-    assert trial.horizon * trial.replications < MIN_UNROLL_ROUNDS
+@pytest.mark.parametrize("reproduction", ALL, ids=lambda reproduction: reproduction.policy)
+def test_no_loop_is_compiled_for_one_reproduction_alone(reproduction: RegretReproduction) -> None:
+    assert reproduction.horizon * reproduction.replications < MIN_UNROLL_ROUNDS
 
 
 LINEAR = made_up(lambda t: t / 50)
@@ -111,7 +114,7 @@ HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
 
 
 @pytest.mark.parametrize(
-    ("trial", "changed", "place"),
+    ("reproduction", "changed", "index"),
     [
         (PBM_UCB, {"pbm-ucb": made_up(lambda t: t / 50)}, 0),
         (PBM_UCB, {"pbm-ts": HIGH}, 1),
@@ -145,21 +148,27 @@ HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
         (PMED, {"pmed": made_up(lambda t: t / 100)}, 0),
         (PMED, {"comb-ucb1": LOW}, 1),
     ],
-    ids=lambda value: value.policy if isinstance(value, Trial) else "",
+    ids=lambda value: value.policy if isinstance(value, RegretReproduction) else "",
 )
-def test_each_check_fails_on_data_that_do_not_bear_it_out(trial: Trial, changed: Frames, place: int) -> None:
-    check = read(trial, dict(changed)).checks[place]
+def test_each_check_fails_on_contradicting_data(
+    reproduction: RegretReproduction, changed: Frames, index: int
+) -> None:
+    check = analyse(reproduction, dict(changed)).checks[index]
     assert check.holds is False, check.evidence
 
 
-def test_every_check_of_every_trial_is_tried_above() -> None:
-    tried = test_each_check_fails_on_data_that_do_not_bear_it_out.pytestmark[0].args[1]
-    places = {(trial.policy, place) for trial, _, place in tried}
-    assert places == {(trial.policy, place) for trial in TRIALS for place in range(len(read(trial).checks))}
+def test_every_check_is_covered_above() -> None:
+    covered = test_each_check_fails_on_contradicting_data.pytestmark[0].args[1]
+    indexs = {(reproduction.policy, index) for reproduction, _, index in covered}
+    assert indexs == {
+        (reproduction.policy, index)
+        for reproduction in ALL
+        for index in range(len(analyse(reproduction).checks))
+    }
 
 
 def test_runs_that_differ_by_chance_only_decide_nothing() -> None:
-    checks = read(PBM_TS, {"pbm-ucb": ending_at(50.5)}).checks
+    checks = analyse(PBM_TS, {"pbm-ucb": ending_at(50.5)}).checks
     assert checks[0].holds is None
 
 
@@ -171,18 +180,18 @@ def test_the_lower_bound_is_that_of_a_hand_calculation() -> None:
 def test_the_bound_of_combucb1_is_the_theorems() -> None:
     # The gap of the two best rankings is .3 · .2 = .06 (third position: .3 or .1), K = 3, L = 12 cells.
     expected = 3 * 12 * 534 / 0.06 * np.log(1000) + (np.pi**2 / 3 + 1) * 3 * 12
-    assert comb_ucb1_bound(FOUR, 1000) == pytest.approx(expected)
+    assert comb_ucb1_bound(FOUR_ITEMS, 1000) == pytest.approx(expected)
 
 
-def test_clicks_on_the_papers_world_are_as_probable_as_in_the_paper() -> None:
-    laid_out = compile_problem(FIVE, click_model=PositionBased())
+def test_click_probabilities_are_those_of_the_paper() -> None:
+    tables = compile_problem(FIVE_ITEMS, click_model=PositionBased())
     ranking = np.array([4, 0, 2], dtype=np.uintp)
     expected = 0.9 * 0.05 + 0.6 * 0.45 + 0.3 * 0.25
-    assert PositionBased().value(laid_out, 0, ranking) == pytest.approx(expected)
+    assert PositionBased().value(tables, 0, ranking) == pytest.approx(expected)
 
 
-def test_popular_items_please_the_same_users() -> None:
-    assert most_popular() < 0.65 * best_value()
+def test_popular_items_appeal_to_the_same_users() -> None:
+    assert popularity_value() < 0.65 * best_value()
 
 
 def safe_data(change: Callable[[pd.DataFrame, pd.DataFrame], None] = lambda *_: None) -> Frames:
@@ -190,7 +199,7 @@ def safe_data(change: Callable[[pd.DataFrame, pd.DataFrame], None] = lambda *_: 
     frames = [
         pd.DataFrame(
             [(n, t, wrong, unsafe * t, slope * t + n) for n in range(6) for t in rounds],
-            columns=["replication", "round", "most_wrong", "unsafe", "regret"],
+            columns=["replication", "round", "maximum_wrong_pairs", "unsafe_rounds", "regret"],
         )
         for wrong, unsafe, slope in ((10, 0, 0.1), (30, 1, 0.5))
     ]
@@ -198,37 +207,37 @@ def safe_data(change: Callable[[pd.DataFrame, pd.DataFrame], None] = lambda *_: 
     return dict(zip(("bubble-rank", "top-rank"), frames, strict=True))
 
 
-def test_safety_is_read_from_what_was_shown() -> None:
-    assert safety.read(safe_data()).verdict == "agrees"
+def test_safety_follows_from_the_shown_rankings() -> None:
+    assert li2019.analyse(safe_data()).verdict == "agrees"
 
     def slip(bubble: pd.DataFrame, _: pd.DataFrame) -> None:
-        bubble.loc[bubble.index[-1], "unsafe"] = 1
+        bubble.loc[bubble.index[-1], "unsafe_rounds"] = 1
 
     def spotless(_: pd.DataFrame, top: pd.DataFrame) -> None:
-        top["unsafe"] = 0
+        top["unsafe_rounds"] = 0
 
     def costly(bubble: pd.DataFrame, _: pd.DataFrame) -> None:
         bubble["regret"] += 1000.0
 
-    for place, change in enumerate((slip, spotless, costly)):
-        answers = [check.holds for check in safety.read(safe_data(change)).checks]
-        assert answers == [other != place for other in range(3)]
+    for index, change in enumerate((slip, spotless, costly)):
+        answers = [check.holds for check in li2019.analyse(safe_data(change)).checks]
+        assert answers == [other != index for other in range(3)]
 
 
 def test_pairs_are_counted_as_the_constraint_counts_them() -> None:
-    assert safety.wrong_pairs(np.array(safety.BASE)) == 5
-    assert safety.ALLOWED == 10
-    assert safety.wrong_pairs(np.arange(10)) == 0
-    assert safety.wrong_pairs(np.arange(10)[::-1]) == 45
+    assert li2019.wrong_pairs(np.array(li2019.BASE)) == 5
+    assert li2019.MAX_WRONG_PAIRS == 10
+    assert li2019.wrong_pairs(np.arange(10)) == 0
+    assert li2019.wrong_pairs(np.arange(10)[::-1]) == 45
 
 
-def test_a_safety_part_plays_what_it_says() -> None:
-    [bubble, _] = safety.sweep(3, quick=True)
-    small = safety.SafetyPart(name="a", policy=bubble.policy, rounds=500, replications=2, seed=3)
+def test_a_safety_job_is_reproducible() -> None:
+    [bubble, _] = li2019.sweep(3, quick=True)
+    small = li2019.SafetyJob(name="a", policy=bubble.policy, rounds=500, replications=2, seed=3)
     steps: list[int] = []
     first = small.run(workers=1, advance=steps.append)
     pd.testing.assert_frame_equal(first, small.run(workers=2, advance=steps.append))
     assert first["replication"].nunique() == 2
     assert first["round"].max() == 500
-    assert (first["most_wrong"] <= safety.ALLOWED).all()
+    assert (first["maximum_wrong_pairs"] <= li2019.MAX_WRONG_PAIRS).all()
     assert (first.groupby("replication")["regret"].diff().dropna() >= 0).all()

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from made_up_regret import ending_at
+from helpers.made_up_regret import ending_at
 
-from banditrank.experiments.compare.scores import better_of, final_regret, scores
+from banditrank.experiments.compare.scores import better_variant, final_regret, scores
 
 REGRETS = {
     "easy": {"a": np.array([10.0, 20.0, 90.0]), "b": np.array([40.0] * 3), "random": np.array([5.0])},
@@ -21,7 +21,7 @@ def test_the_score_is_the_average_of_medians_over_the_best() -> None:
 
 def test_the_worst_seed_is_over_the_best_median() -> None:
     score = {score.policy: score for score in scores(REGRETS, ["a", "b"])}["a"]
-    assert score.worst_seeds == {"easy": 4.5, "hard": 3.0}
+    assert score.worst_seed_ratios == {"easy": 4.5, "hard": 3.0}
     assert score.average_worst_seed == 3.75
 
 
@@ -44,14 +44,17 @@ def test_of_a_policy_with_and_without_a_window_the_better_counts() -> None:
         "a+window": np.array([3.0]),
         "b+window": np.array([9.0]),
     }
-    assert {name: float(values[0]) for name, values in better_of(results).items()} == {"a": 3.0, "b": 2.0}
+    assert {name: float(values[0]) for name, values in better_variant(results).items()} == {
+        "a": 3.0,
+        "b": 2.0,
+    }
 
 
 def test_regret_is_that_of_the_last_round() -> None:
     assert final_regret(ending_at(50.0, replications=3)) == pytest.approx([50.0, 50.5, 51.0])
 
 
-def test_who_was_left_out_of_a_suite_is_scored_by_the_others() -> None:
+def test_a_policy_missing_in_a_suite_is_scored_by_the_others() -> None:
     regrets = {"easy": {"a": np.array([1.0])}, "hard": {"a": np.array([9.0]), "b": np.array([3.0])}}
     found = {score.policy: score for score in scores(regrets, ["a", "b", "c"])}
     assert set(found) == {"a", "b"}

@@ -1,4 +1,4 @@
-"""Suites are what they say they are."""
+"""Suites match their descriptions."""
 
 import re
 
@@ -14,19 +14,19 @@ from banditrank.simulation.run import MIN_UNROLL_ROUNDS
 every_suite = pytest.mark.parametrize("suite", ALL_SUITES, ids=lambda suite: suite.name)
 
 
-def world(name: str) -> Problem:
-    made = SUITES[name].make(1000)
+def problem(name: str) -> Problem:
+    made = SUITES[name].make_problem(1000)
     assert isinstance(made, Problem)
     return made
 
 
 @every_suite
-def test_a_suite_says_in_two_sentences_what_it_is_and_cuts_a_quick_run(suite: Suite) -> None:
-    assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", suite.why)) == 2
-    assert suite.why.endswith(".")
+def test_a_description_has_two_sentences_and_a_quick_run_is_smaller(suite: Suite) -> None:
+    assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", suite.description)) == 2
+    assert suite.description.endswith(".")
     assert suite.quick_horizon < suite.horizon
     assert suite.quick_replications < suite.replications
-    assert f"{suite.quick_horizon:,} of {suite.horizon:,} rounds" in suite.cut
+    assert f"{suite.quick_horizon:,} of {suite.horizon:,} rounds" in suite.quick_scale
 
 
 @every_suite
@@ -35,11 +35,11 @@ def test_no_loop_is_compiled_for_one_suite_alone(suite: Suite) -> None:
 
 
 @every_suite
-def test_the_same_world_is_made_each_time(suite: Suite) -> None:
-    assert suite.make(2000).to_dict() == suite.make(2000).to_dict()
+def test_the_same_problem_is_made_each_time(suite: Suite) -> None:
+    assert suite.make_problem(2000).to_dict() == suite.make_problem(2000).to_dict()
 
 
-def test_the_issues_worlds_are_there() -> None:
+def test_all_suites_are_there() -> None:
     assert list(SUITES) == [
         "table1",
         "table1-equal",
@@ -64,32 +64,32 @@ def test_the_issues_worlds_are_there() -> None:
     }
 
 
-def test_worlds_are_as_described() -> None:
-    assert all(world(name) == kdd2012() for name in ("table1", "table1-equal", "table1-nash"))
+def test_problems_are_as_described() -> None:
+    assert all(problem(name) == kdd2012() for name in ("table1", "table1-equal", "table1-nash"))
     assert (kdd2012().position_preferences[:, 1] > kdd2012().position_preferences[:, 0]).all()
-    synthetic, rare = world("synthetic"), world("low-clicks")
+    synthetic, rare = problem("synthetic"), problem("low-clicks")
     assert (synthetic.n_user_types, synthetic.n_items, synthetic.n_positions) == (3, 20, 4)
     assert np.allclose(rare.item_means, synthetic.item_means / 20)
-    many = world("many-items")
+    many = problem("many-items")
     assert many.n_items == 200
     assert 0.008 < np.median(many.item_means) < 0.012
     assert 0.03 < many.item_means.max() < 0.08
-    conflict = world("conflict").item_means
+    conflict = problem("conflict").item_means
     assert ((conflict > 0.5).sum(axis=0) == 1).all()
     for name in ("position-based", "cascade"):
-        assert (np.diff(world(name).position_preferences, axis=1) < 0).all()
+        assert (np.diff(problem(name).position_preferences, axis=1) < 0).all()
     assert str(SUITES["graded"].rewards).startswith("beta")
 
 
 @pytest.mark.parametrize(("name", "count"), [("item-jumps", 4), ("item-drift", 200), ("turnover", 11)])
-def test_worlds_change_within_the_horizon(name: str, count: int) -> None:
+def test_problems_change_within_the_horizon(name: str, count: int) -> None:
     suite = SUITES[name]
-    assert suite.forgetting
-    made = suite.make(5000)
+    assert suite.is_changing
+    made = suite.make_problem(5000)
     assert isinstance(made, Timeline)
     assert len(made.problems) == count
     assert max(made.starts) <= 5000
-    assert {suite.name for suite in ALL_SUITES if suite.forgetting} == {
+    assert {suite.name for suite in ALL_SUITES if suite.is_changing} == {
         "item-jumps",
         "item-drift",
         "turnover",

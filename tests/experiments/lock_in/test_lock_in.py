@@ -1,12 +1,12 @@
-"""Lock-in: which runs are linear, how long the initial phase may last, and what others measured."""
+"""Lock-in: linear runs, the bound on the initial phase, and an independent measurement."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 import pytest
 
-from banditrank.experiments.lock_in.analysis import CURES, MEASURED_ROUNDS, _bounds, read
-from banditrank.experiments.lock_in.sweep import WORLDS
+from banditrank.experiments.lock_in.analysis import INDEPENDENT_ROUNDS, REMEDIES, _bounds, analyse
+from banditrank.experiments.lock_in.sweep import PROBLEMS
 from banditrank.experiments.paper_policies import COEFFICIENTS, LABELS
 from banditrank.experiments.study import Check
 
@@ -22,8 +22,8 @@ def runs(name: str, linear: int = 0, coefficient: float | None = None) -> pd.Dat
             "coefficient": COEFFICIENTS[name] if coefficient is None else coefficient,
             "regret_halfway": 100.0,
             "regret": [100.0 * factor for factor in growth],
-            "loss_believed": [0.2] * linear + [0.0] * (RUNS - linear),
-            **{f"loss_{cure}": 0.0 for cure in CURES},
+            "loss_estimated": [0.2] * linear + [0.0] * (RUNS - linear),
+            **{f"loss_{remedy}": 0.0 for remedy in REMEDIES},
         }
     )
 
@@ -38,24 +38,24 @@ def around(mean: float, error: float) -> list[float]:
 
 
 def checks(**other: pd.DataFrame) -> list[Check]:
-    """Return the checks of data that bear the paper out, but for some parts."""
+    """Return the checks of data that confirm the paper, with some jobs replaced."""
     data = {f"{name}-own": runs(name) for name in LABELS}
-    for world in WORLDS:
-        for rate, bound in zip(RATES, _bounds(world, RATES), strict=True):
-            data[f"initial-phase-{world}-{rate:g}"] = phases(rate, around(bound / 2, 0.01 * bound))
-    return list(read(data | other).checks)
+    for problem in PROBLEMS:
+        for rate, bound in zip(RATES, _bounds(problem, RATES), strict=True):
+            data[f"initial-phase-{problem}-{rate:g}"] = phases(rate, around(bound / 2, 0.01 * bound))
+    return list(analyse(data | other).checks)
 
 
 def answers(**other: pd.DataFrame) -> list[bool | None]:
-    """Return the paper's answers: of the four policies and of the two worlds."""
-    return [check.holds for check in checks(**other) if check.of == "paper"]
+    """Return the answers of the paper's checks: four policies and two problems."""
+    return [check.holds for check in checks(**other) if check.claimed_by == "paper"]
 
 
 def test_all_the_papers_checks_can_hold() -> None:
     assert answers() == [True] * 6
-    [measured] = [check for check in checks() if check.of == "implementation"]
-    assert "an independent implementation's figure (docs/fidelity.md)" in measured.statement
-    assert measured.holds is False  # what was measured is beyond the bound
+    [measured] = [check for check in checks() if check.claimed_by == "implementation"]
+    assert "an independent implementation (docs/fidelity.md)" in measured.statement
+    assert measured.holds is False  # the independent measurement is beyond the bound
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -74,13 +74,13 @@ def test_runs_with_another_coefficient_decide_nothing(name: str) -> None:
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("number", range(2))
 def test_a_phase_beyond_the_bound_at_any_click_rate_is_noticed(number: int, rate: float) -> None:
-    world = list(WORLDS)[number]
-    [bound] = _bounds(world, [rate])
-    part = f"initial-phase-{world}-{rate:g}"
+    problem = list(PROBLEMS)[number]
+    [bound] = _bounds(problem, [rate])
+    job = f"initial-phase-{problem}-{rate:g}"
     for ended in (True, False):  # a mean that is too small and yet beyond the bound is beyond it
-        found = answers(**{part: phases(rate, around(1.01 * bound, 1.0), ended=ended)})
+        found = answers(**{job: phases(rate, around(1.01 * bound, 1.0), ended=ended)})
         assert found[4:6] == [place != number for place in range(2)]
-    found = answers(**{part: phases(rate, around(0.99 * bound, 1.0), ended=False)})
+    found = answers(**{job: phases(rate, around(0.99 * bound, 1.0), ended=False)})
     assert found[4:6] == [None if place == number else True for place in range(2)]
 
 
@@ -94,21 +94,23 @@ def test_a_phase_beyond_the_bound_at_any_click_rate_is_noticed(number: int, rate
         (1.6, 0.03, False),
         (0.4, 0.03, False),
         (0.6, 0.03, True),
-        (1.0, 0.2, None),  # too few phases to tell
+        (1.0, 0.2, None),  # too few phases to decide
     ],
 )
-def test_the_measured_phase_is_compared_give_or_take_three_errors(
+def test_the_phase_is_compared_within_three_standard_errors(
     mean: float,
     error: float,
     holds: bool | None,  # noqa: FBT001
 ) -> None:
-    seen = phases(1.0, around(mean * MEASURED_ROUNDS, error * MEASURED_ROUNDS))
+    seen = phases(1.0, around(mean * INDEPENDENT_ROUNDS, error * INDEPENDENT_ROUNDS))
     assert checks(**{"initial-phase-synthetic-1": seen})[-1].holds is holds
 
 
-def test_reasons_are_given_of_linear_runs_only() -> None:
+def test_causes_are_given_of_linear_runs_only() -> None:
     data = {f"{name}-own": runs(name) for name in LABELS}
-    data |= {f"initial-phase-{world}-1": phases(1.0, [10.0, 20.0]) for world in WORLDS}
-    assert "believe in a wrong ranking" not in read(data).findings
+    data |= {f"initial-phase-{problem}-1": phases(1.0, [10.0, 20.0]) for problem in PROBLEMS}
+    assert "estimate a wrong ranking" not in analyse(data).findings
     data["ucb-equal-own"] = runs("ucb-equal", linear=2)
-    assert "100% believe in a wrong ranking, and of these 100% would not" in read(data).findings
+    assert (
+        "100% estimate a wrong ranking to be the best, and of these 100% would not" in analyse(data).findings
+    )

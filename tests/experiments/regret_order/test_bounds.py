@@ -1,4 +1,4 @@
-"""The theorems' right-hand sides, against values computed by hand and gaps found by trying all rankings."""
+"""The theorems' bounds, against values computed by hand and gaps from enumerating all rankings."""
 
 import math
 from itertools import permutations
@@ -20,14 +20,14 @@ INITIAL = 4 / (0.25 * 0.8) + 4 / (0.25 * 0.4) + 4 / (0.75 * 0.5) + 4 / (0.75 * 0
 
 def test_constants_of_a_small_problem() -> None:
     assert bounds.initial_phase(SMALL) == pytest.approx(INITIAL)
-    assert bounds.displays_per_look(SMALL) == 4
+    assert bounds.displays_per_examination(SMALL) == 4
     # Type 2 of the leaning problem: .6·.9 + .4·.5 = .74 and .6·.5 + .4·.9 = .66.
     assert bounds.personalized_gaps(LEANING) == pytest.approx([0.2, 0.08])
-    # Everybody: .25·.7 + .75·.66 = .67 and .25·.5 + .75·.74 = .68.
+    # All users: .25·.7 + .75·.66 = .67 and .25·.5 + .75·.74 = .68.
     assert bounds.equal_gap(LEANING) == pytest.approx(0.01)
 
 
-def test_right_hand_sides_of_a_small_problem() -> None:
+def test_bounds_of_a_small_problem() -> None:
     for t, first, second, third, fourth in zip(
         T.tolist(),
         bounds.theorem_1(LEANING, T),

@@ -1,11 +1,11 @@
-"""Theorems 1 to 4: regret below the bound, and of the order that is said."""
+"""Theorems 1 to 4: regret below the bound, and of the stated order."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from banditrank import kdd2012
-from banditrank.experiments.regret_order.analysis import ORDERS, THEOREMS, read
+from banditrank.experiments.regret_order.analysis import ORDERS, THEOREMS, analyse
 from banditrank.experiments.regret_order.sweep import SIZES
 
 ROUNDS = np.unique(np.geomspace(10, 100_000, 21).astype(np.int64))
@@ -32,7 +32,7 @@ def multiple(name: str, order: str = "ln t", share: float = 0.5) -> pd.DataFrame
 def sizes() -> dict[str, pd.DataFrame]:
     regrets = dict(zip(SIZES, (10.0, 20.0, 30.0, 40.0), strict=True))
     return {
-        f"{size}-{name}": pd.DataFrame({"world": [0], "round": [100], "regret": [regret]})
+        f"{size}-{name}": pd.DataFrame({"problem": [0], "round": [100], "regret": [regret]})
         for size, regret in regrets.items()
         for name in THEOREMS
     }
@@ -40,7 +40,7 @@ def sizes() -> dict[str, pd.DataFrame]:
 
 def answers(data: dict[str, pd.DataFrame]) -> list[bool | None]:
     """Return for each theorem whether the bound and whether the order holds."""
-    return [check.holds for check in read(data).checks]
+    return [check.holds for check in analyse(data).checks]
 
 
 def frames(sizes: dict[str, pd.DataFrame], **other: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -48,14 +48,12 @@ def frames(sizes: dict[str, pd.DataFrame], **other: pd.DataFrame) -> dict[str, p
 
 
 def test_all_checks_can_hold(sizes: dict[str, pd.DataFrame]) -> None:
-    reading = read(frames(sizes))
-    assert [check.holds for check in reading.checks] == [True] * 8
-    assert reading.verdict == "agrees"
-    assert reading.findings.startswith("All of the 4 bounds hold")
-    assert {figures["best_order"] for figures in reading.figures.values()} == {"ln t"}
-    assert all(
-        cell.startswith(("2.00", "3.00", "4.00")) for row in reading.tables[1].rows for cell in row[1:]
-    )
+    result = analyse(frames(sizes))
+    assert [check.holds for check in result.checks] == [True] * 8
+    assert result.verdict == "agrees"
+    assert result.findings.startswith("All of the 4 bounds hold")
+    assert {metrics["best_order"] for metrics in result.metrics.values()} == {"ln t"}
+    assert all(cell.startswith(("2.00", "3.00", "4.00")) for row in result.tables[1].rows for cell in row[1:])
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -87,12 +85,12 @@ def test_growth_that_chance_may_explain_is_not_decided(sizes: dict[str, pd.DataF
     last = data["round"] == ROUNDS[-1]
     data.loc[last & (data["replication"] == 0), "regret"] *= 1.6
     data.loc[last & (data["replication"] == 1), "regret"] *= 0.9
-    check = read(frames(sizes, **{name: data})).checks[1]
+    check = analyse(frames(sizes, **{name: data})).checks[1]
     assert check.holds is None
     assert "95% bootstrap interval" in check.statement
     assert check.evidence.endswith("changes by a factor of 1.07 (0.90 to 1.60, not decided)")
 
 
 def test_large_factors_are_written_without_an_exponent(sizes: dict[str, pd.DataFrame]) -> None:
-    reading = read(frames(sizes, **{"theorem-2": multiple("theorem-2", share=1 / 5000)}))
-    assert "e+" not in " ".join([reading.findings, *(check.evidence for check in reading.checks)])
+    result = analyse(frames(sizes, **{"theorem-2": multiple("theorem-2", share=1 / 5000)}))
+    assert "e+" not in " ".join([result.findings, *(check.evidence for check in result.checks)])

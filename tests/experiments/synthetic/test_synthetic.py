@@ -1,11 +1,11 @@
-"""Figure 2: what is sub-linear, and when one policy is taken to be better than another."""
+"""Figure 2: sub-linear regret, and significant differences between policies."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from banditrank.experiments.study import Check
-from banditrank.experiments.synthetic.analysis import LABELS, read
+from banditrank.experiments.synthetic.analysis import LABELS, analyse
 from banditrank.experiments.synthetic.sweep import EQUAL
 
 HORIZON, RUNS = 1000, 8
@@ -24,10 +24,12 @@ def frame(final: float, exponent: float = 0.5, spread: float = 0.1) -> pd.DataFr
 
 
 def checks(**other: pd.DataFrame) -> list[Check]:
-    """Return the checks of data that bear all of them out, but for some parts."""
+    """Return the checks of data that confirm all of them, with some jobs replaced."""
     data = {name: frame(FINAL.get(name, 100.0), 1.0 if name == "baseline" else 0.5) for name in LABELS}
-    data |= {f"worlds-{name}": pd.DataFrame({"regret": [FINAL.get(name, 100.0)] * 3}) for name in EQUAL}
-    return list(read(data | {name.replace("_", "-"): part for name, part in other.items()}).checks)
+    data |= {
+        f"other-problems-{name}": pd.DataFrame({"regret": [FINAL.get(name, 100.0)] * 3}) for name in EQUAL
+    }
+    return list(analyse(data | {name.replace("_", "-"): frame for name, frame in other.items()}).checks)
 
 
 def answers(**other: pd.DataFrame) -> list[bool | None]:
@@ -37,9 +39,9 @@ def answers(**other: pd.DataFrame) -> list[bool | None]:
 
 def test_all_checks_can_hold() -> None:
     assert answers() == [True, True, True, True]
-    assert [check.of for check in checks()] == ["paper", "implementation", "paper", "paper"]
-    assert "less in 3 of 3 other worlds" in checks()[2].evidence
-    assert "less in 0 of 3 other worlds" in checks()[3].evidence
+    assert [check.claimed_by for check in checks()] == ["paper", "implementation", "paper", "paper"]
+    assert "less in 3 of 3 other problems" in checks()[2].evidence
+    assert "less in 0 of 3 other problems" in checks()[3].evidence
 
 
 @pytest.mark.parametrize("name", PROPOSED)
@@ -66,7 +68,10 @@ def test_greedy_rank_is_better_by_one_criterion_and_worse_by_the_other() -> None
 
 
 def test_a_difference_that_may_be_chance_decides_nothing() -> None:
-    close = {"greedy_utilitarian": frame(95.0, spread=0.5), "greedy_nash": frame(55.0, spread=0.5)}
+    close = {
+        "greedy_utilitarian": frame(95.0, spread=0.5),
+        "greedy_nash": frame(55.0, spread=0.5),
+    }
     assert answers(**close) == [True, True, None, None]
     for check in checks(**close)[2:]:
         assert "at the 5% level" in check.statement

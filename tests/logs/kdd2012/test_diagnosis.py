@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handwritten_log import GOOD, row, write_log
+from helpers.handwritten_log import GOOD, row, write_log
 
 from banditrank import InvalidInputError, UnknownNameError, estimate, kdd2012
 from banditrank.logs.kdd2012.diagnosis import diagnose

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handwritten_log import row, write_log
+from helpers.handwritten_log import row, write_log
 
 from banditrank import InvalidInputError, kdd2012
 from banditrank.logs.duckdb_session import open_session

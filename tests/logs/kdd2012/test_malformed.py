@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from handwritten_log import GOOD, PROFILES, row, write_log
+from helpers.handwritten_log import GOOD, PROFILES, row, write_log
 
 from banditrank import BanditRankError, InvalidInputError
 from banditrank.logs.kdd2012.extraction import extract

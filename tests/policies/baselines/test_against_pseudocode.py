@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 import pytest
-from field_play import ByHand
+from helpers.field_play import ByHand
 
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.baselines.batch_rank import BatchRank

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from field_play import ByHand, play
+from helpers.field_play import ByHand, play
 
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.batch_rank import BatchRank

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from field_play import ByHand, play
+from helpers.field_play import ByHand, play
 
 from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError

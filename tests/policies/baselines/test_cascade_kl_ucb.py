@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from banditrank.model.cascade import CASCADE
-from field_play import ByHand, play
+from helpers.field_play import ByHand, play
 
 from banditrank.counts.counts import Counts
+from banditrank.model.click_models import CASCADE
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
 from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl

@@ -2,7 +2,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from field_play import EASY, play
+from helpers.field_play import EASY, play
 
 from banditrank.counts.counts import Counts
 from banditrank.model.generators import make_problem

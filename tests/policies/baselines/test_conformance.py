@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from field_play import play
+from helpers.field_play import play
 
 from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from banditrank.model.position_based import PositionBased
-from field_play import ByHand
+from helpers.field_play import ByHand
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
+from banditrank.model.click_models import PositionBased
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.policies.baselines.grab import GRAB

@@ -9,7 +9,7 @@ from banditrank.counts.counts import Counts
 from banditrank.errors import BanditRankError
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.baselines.pb_mhb import PBMHB, proposal_mass, propose, sweep
-from banditrank.testing.policies import problems, settled_counts
+from banditrank.testing.policies import dense_counts, problems
 
 
 def test_steps_stay_inside_with_the_mass_worked_out_by_hand() -> None:
@@ -52,7 +52,7 @@ def test_the_walk_visits_models_as_often_as_the_posterior_says() -> None:
 def test_a_cold_start_finds_what_a_warm_walk_knows() -> None:
     # Losing the sample costs a warm-up and nothing else: both show the best item first just as often.
     problem = problems()[0]
-    counts = settled_counts(problem)
+    counts = dense_counts(problem)
     policy, rng = PBMHB(width=1.0), np.random.default_rng(1)
     scratch = policy.new_scratch()
     cold = [policy.rank(counts, 0, rng=rng) for _ in range(1000)]

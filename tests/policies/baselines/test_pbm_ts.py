@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from field_play import EXAMINED
+from helpers.field_play import EXAMINED
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from banditrank.model.cascade import CASCADE
-from field_play import ByHand
+from helpers.field_play import ByHand
 
 from banditrank.counts.counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model.click_models import CASCADE
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.components.kl_ucb import kl_ucb
 from banditrank.policies.baselines.ranked_bandits import RankedBandits

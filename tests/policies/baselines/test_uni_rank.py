@@ -2,13 +2,11 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from banditrank.model.cascade import CASCADE
-from banditrank.model.position_based import PositionBased
-from field_play import ByHand, play
+from helpers.field_play import ByHand, play
 from numpy.typing import NDArray
 
 from banditrank.counts.counts import Counts
-from banditrank.model.click_models import ClickModel, compile_problem
+from banditrank.model.click_models import CASCADE, ClickModel, PositionBased, compile_problem
 from banditrank.model.problem import Problem
 from banditrank.policies.baselines.uni_rank import UniRank, init_comparisons, init_partition
 from banditrank.policies.uniform import UniformRandom

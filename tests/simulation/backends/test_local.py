@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, Policy, UCBRank, custom, kdd2012, simulate
+from banditrank import InvalidInputError, Policy, UCBRank, Utility, kdd2012, simulate
 from banditrank.simulation.backends import local
 
 
@@ -103,7 +103,9 @@ def test_what_fails_in_a_thread_stops_the_others() -> None:
             raise ZeroDivisionError("beyond")
         return value
 
-    policy = UCBRank(coefficient=0.5, treatment="equal", utility=custom(failing, shape="non-concave"))
+    policy = UCBRank(
+        coefficient=0.5, treatment="equal", utility=Utility.from_function(failing, shape="non-concave")
+    )
     made, note = counter()
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
         simulate(policy, kdd2012(), 100_000_000, 4, 5, workers=2, progress=note)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from banditrank.model.cascade import DependentClick
 
 from banditrank import (
     BanditRankError,
@@ -24,11 +23,12 @@ from banditrank import (
     Policy,
     Problem,
     UCBRank,
-    custom,
+    Utility,
     kdd2012,
     simulate,
 )
 from banditrank.compilation import inlined
+from banditrank.model.click_models import DependentClick
 from banditrank.model.timeline import Timeline
 from banditrank.simulation.backends import ray_cluster
 from banditrank.simulation.backends.ray_cluster import RayBackend
@@ -115,7 +115,7 @@ def uncompilable(value: float) -> float:
 def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
     problem = kdd2012()
     later = Problem(**{**problem.to_dict(), "item_means": problem.item_means[:, ::-1]})
-    odd = custom(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
+    odd = Utility.from_function(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
         (UCBRank(coefficient=0.25), {}),
         (UCBRank(schedule=lambda t: 1 / t), {"rewards": BetaRewards(2.0)}),
@@ -124,7 +124,7 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
             UCBRank(
                 coefficient=0.5,
                 treatment="equal",
-                utility=custom(lambda u: u / (u + 0.1), shape="non-concave"),
+                utility=Utility.from_function(lambda u: u / (u + 0.1), shape="non-concave"),
             ),
             {},
         ),

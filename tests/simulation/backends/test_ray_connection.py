@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import check_refusal
+from helpers.command_line import check_refusal
 
 from banditrank.simulation.backends import ray_connection
 
@@ -20,7 +20,7 @@ def test_without_ray_it_is_said_how_to_get_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
-    message = r"^banditrank: the backend ray needs Ray: pip install banditrank\[ray\]\n$"
+    message = r"^banditrank: the ray backend needs ray: pip install 'banditrank\[ray\]'\n$"
     check_refusal(capsys, ["simulate", "--backend", "ray", "--save", "runs"], message)
 
 

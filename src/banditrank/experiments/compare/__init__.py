@@ -1,1 +1,1 @@
-"""Policies side by side on suites of problems, and what their own papers report of them."""
+"""Comparison of policies on suites of problems, and reproductions of their own papers."""

@@ -1,22 +1,21 @@
-"""Compare policies on suites of problems, or go on with it, and write the report."""
+"""Comparison of policies on suites of problems."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.experiments.compare import leaderboard, suite_study
-from banditrank.experiments.compare.line_up import find_names
+from banditrank.experiments.compare.policy_variants import find_policy_names
 from banditrank.experiments.compare.reproductions.catalog import REPRODUCTIONS
 from banditrank.experiments.compare.suites import SUITES
-from banditrank.experiments.conduct import conduct
-from banditrank.experiments.publication import COMPARISON
-from banditrank.experiments.report import Report
+from banditrank.experiments.report import COMPARISON, Report
+from banditrank.experiments.run_studies import run_studies
 from banditrank.policies.catalog import ORDERED_SUFFIX
 
-OF_PAPERS = "reproductions"
-"""Stands among the suites for what the policies' own papers report."""
+REPRODUCTIONS_NAME = "reproductions"
+"""Name beside the suites for the reproductions of the policies' own papers."""
 
-SUITE_NAMES = (*SUITES, OF_PAPERS)
+SUITE_NAMES = (*SUITES, REPRODUCTIONS_NAME)
 
 
 def compare(
@@ -28,48 +27,59 @@ def compare(
     seed: int = 0,
     workers: int | None = None,
     progress: bool | None = None,
-    on_part: Callable[[str, bool], None] | None = None,
+    on_job: Callable[[str, bool], None] | None = None,
 ) -> Report:
-    """Run what is missing of a comparison and write data, figures, page and summary to a directory.
+    """Run the missing jobs of a comparison and write data, figures, an HTML page and a summary.
 
-    Ctrl-C or a kill loses the part that is being run; the same call goes on from there, and one of more
-    suites or policies runs no more than these.
+    Each finished job is stored, so an interrupted call loses only the running job; repeat the same call to
+    resume. A call with more suites or policies runs only the jobs that are missing.
 
     Parameters
     ----------
     suites
-        Names of suites, and ``reproductions`` for those of the policies' own papers; everything for none.
+        Names of suites, and ``reproductions`` for those of the policies' own papers; all if empty.
     policies
-        Names of policies; all of them for none.
+        Names of policies; all if empty.
     output
-        The directory.
+        Directory to write to.
     quick
-        Whether to run less of each suite, in about a minute and a half.
+        Whether to run a smaller version of each suite, in about a minute and a half.
     seed
-        Of all randomness: the same seed gives the same data, to the byte.
+        Seed of all randomness: the same seed gives the same data, byte for byte.
     workers
-        Threads, one a processor when left out; the data do not depend on it.
+        Number of threads, one per processor if None; the data do not depend on it.
     progress
-        Whether to show a progress bar; when left out, if standard error is a terminal.
-    on_part
-        Called with each part's id and whether it was there already.
+        Whether to show a progress bar; if None, only when standard error is a terminal.
+    on_job
+        Called after each job with its id and whether its data existed already.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no suite or policy of a name.
+    InvalidInputError
+        If a setting is invalid, the directory is not writable or holds something else, or none of the
+        policies has a reproduction and nothing else is asked for.
+    BanditRankError
+        If another process changed the data of a job during the run.
+    KeyboardInterrupt
+        On Ctrl-C; finished jobs are stored.
     """
     for name in suites:
         if name not in SUITE_NAMES:
             raise UnknownNameError("suite", name, SUITE_NAMES)
-    names = find_names(policies)
+    names = find_policy_names(policies)
     found = [suite for name, suite in SUITES.items() if name in suites or not suites]
-    own = (
-        {name.removesuffix(ORDERED_SUFFIX) for name in names} if OF_PAPERS in suites or not suites else set()
-    )
+    with_reproductions = REPRODUCTIONS_NAME in suites or not suites
+    reproduced = {name.removesuffix(ORDERED_SUFFIX) for name in names} if with_reproductions else set()
     studies = [
         *(suite_study.make_study(suite, names) for suite in found),
-        *(study for policy, study in REPRODUCTIONS.items() if policy in own),
+        *(study for policy, study in REPRODUCTIONS.items() if policy in reproduced),
     ]
     if not studies:
         rule = f"must name one that has a reproduction: {', '.join(REPRODUCTIONS)}"
         raise InvalidInputError("policies", rule, ", ".join(names))
-    return conduct(
+    return run_studies(
         studies,
         output,
         COMPARISON,
@@ -78,5 +88,5 @@ def compare(
         seed=seed,
         workers=workers,
         progress=progress,
-        on_part=on_part,
+        on_job=on_job,
     )

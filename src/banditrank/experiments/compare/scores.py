@@ -1,4 +1,4 @@
-"""How policies are scored: by median regret, against the best, on average over suites."""
+"""Scores of policies: median regret relative to the best policy, averaged over suites."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.experiments.compare.line_up import FOR_SCALE, WINDOWED
+from banditrank.experiments.compare.policy_variants import RANDOM_POLICY, WINDOW_SUFFIX
 from banditrank.experiments.curves import at_round
 
 if TYPE_CHECKING:
@@ -16,69 +16,71 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 Regrets: TypeAlias = Mapping[str, Mapping[str, Floats]]
-"""By suite and by policy, regret at the end, one a replication."""
+"""Final regrets by suite and policy, shape (R,) each."""
 
-_NOTHING = 1e-9  # regret below it is none: nothing is divided by less
+_MIN_REGRET = 1e-9  # in a denominator
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a policy did over all suites.
+    """Score of a policy over all suites.
 
     Parameters
     ----------
+    policy
+        Name of the policy.
     ratios
-        By suite: its median regret over the least of those it is compared with.
-    worst_seeds
-        By suite: its largest regret over the same.
+        Median regret over the lowest median regret of the compared policies, by suite.
+    worst_seed_ratios
+        Maximum regret over the same, by suite.
     """
 
     policy: str
     ratios: Mapping[str, float]
-    worst_seeds: Mapping[str, float]
+    worst_seed_ratios: Mapping[str, float]
 
     @property
     def average(self) -> float:
-        """Of the ratios: what policies are ranked by, the less the better."""
+        """Mean of the ratios; policies are ranked by it, lower is better."""
         return float(np.mean(list(self.ratios.values())))
 
     @property
     def average_worst_seed(self) -> float:
-        """Of the worst seeds' ratios."""
-        return float(np.mean(list(self.worst_seeds.values())))
+        """Mean of the worst seeds' ratios."""
+        return float(np.mean(list(self.worst_seed_ratios.values())))
 
     @property
     def worst_suite(self) -> str:
-        """Where its ratio is largest."""
+        """Suite with the highest ratio."""
         return max(self.ratios, key=lambda suite: self.ratios[suite])
 
 
 def final_regret(frame: "pd.DataFrame") -> Floats:
-    """Return regret at the horizon, one a replication."""
+    """Return the regret at the horizon, shape (R,)."""
     return at_round(frame, int(frame["round"].max()))
 
 
-def better_of(results: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return what counts for each policy: of what it gives with and without a window, the smaller median.
+def better_variant(results: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the regrets of each policy's better variant: with or without a window, by median.
 
     Examples
     --------
-    >>> better_of({"grab": np.array([5.0]), "grab+window": np.array([3.0]), "random": np.array([9.0])})
+    >>> better_variant({"grab": np.array([5.0]), "grab+window": np.array([3.0]), "random": np.array([9.0])})
     {'grab': array([3.]), 'random': array([9.])}
     """
-    counted: dict[str, Floats] = {}
+    better: dict[str, Floats] = {}
     for label, regrets in results.items():
-        name = label.removesuffix(WINDOWED)
-        if name not in counted or np.median(regrets) < np.median(counted[name]):
-            counted[name] = regrets
-    return counted
+        name = label.removesuffix(WINDOW_SUFFIX)
+        if name not in better or np.median(regrets) < np.median(better[name]):
+            better[name] = regrets
+    return better
 
 
 def scores(regrets: Regrets, among: Collection[str]) -> list[Score]:
-    """Return the scores of some policies, compared with each other, the best first.
+    """Return the scores of policies compared with each other, the best first.
 
-    The random policy is scored but never the one that others are compared with. Who was left out of a suite
-    is scored by the others.
+    The random policy is scored but is never the best of a suite. A policy that is missing in a suite is
+    scored by the others.
 
     Examples
     --------
@@ -90,7 +92,7 @@ def scores(regrets: Regrets, among: Collection[str]) -> list[Score]:
     [('b', 1.5, 'easy'), ('a', 2.0, 'hard')]
     """
     best = {
-        suite: max(min(_medians(by_policy, among), default=1.0), _NOTHING)
+        suite: max(min(_medians(by_policy, among), default=1.0), _MIN_REGRET)
         for suite, by_policy in regrets.items()
     }
     found = []
@@ -104,5 +106,7 @@ def scores(regrets: Regrets, among: Collection[str]) -> list[Score]:
 
 
 def _medians(by_policy: Mapping[str, Floats], among: Collection[str]) -> list[float]:
-    """Return the medians of those who may be the best."""
-    return [float(np.median(by_policy[name])) for name in among if name in by_policy and name != FOR_SCALE]
+    """Return the medians of all policies but the random one."""
+    return [
+        float(np.median(by_policy[name])) for name in among if name in by_policy and name != RANDOM_POLICY
+    ]

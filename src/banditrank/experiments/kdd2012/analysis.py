@@ -1,14 +1,22 @@
-"""How the data are read."""
+"""Analysis of the regret curves."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.experiments.curves import SPREAD, SUBLINEAR, at_round, between, draw_curves, growth, spread
+from banditrank.experiments.curves import (
+    QUANTILE_HEADINGS,
+    SUBLINEAR,
+    at_round,
+    draw_curves,
+    format_quantiles,
+    growth_exponents,
+    rate_between,
+)
+from banditrank.experiments.formatting import join_words
 from banditrank.experiments.paper_policies import LABELS, POLICIES
-from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
-from banditrank.experiments.words import listed
+from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
 from banditrank.model.catalog import kdd2012
 from banditrank.solvers.optimum import best_values
 
@@ -18,38 +26,43 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-OPTIMAL = 0.9  # of the rounds in the last half: then a replication has found the optimal rankings
-NEARLY = 0.01  # of the best value lost in the last half: then it has found them but for near ties
-MOST = 0.95  # of the replications: then a policy finds them
+MIN_OPTIMAL_RATE = 0.9  # in the last half: a replication at or above has found the optimal rankings
+MAX_LOSS = (
+    0.01  # share of the best value lost in the last half: a replication at or below has nearly found them
+)
+MIN_FOUND_RATE = 0.95  # of the replications: a policy at or above finds the optimal rankings
 
 
-def read(frames: Frames) -> Reading:
-    """Return what the curves say."""
+def analyse(frames: Frames) -> StudyResult:
+    """Return how many replications find the optimal rankings, and the order of regret."""
     horizon = int(frames["ucb-equal"]["round"].max())
-    found = {name: float((between(frames[name], horizon // 2, horizon) >= OPTIMAL).mean()) for name in LABELS}
-    near = {name: float((_loss(frames[name], name, horizon) <= NEARLY).mean()) for name in LABELS}
+    found = {
+        name: float((rate_between(frames[name], horizon // 2, horizon) >= MIN_OPTIMAL_RATE).mean())
+        for name in LABELS
+    }
+    near = {name: float((_loss(frames[name], name, horizon) <= MAX_LOSS).mean()) for name in LABELS}
     checks = [
         Check(
-            f"{label} finds the optimal rankings: {MOST:.0%} of the replications or more show them in "
-            f"{OPTIMAL:.0%} of the last half of rounds.",
-            found[name] >= MOST,
-            f"{found[name]:.0%} do; {near[name]:.0%} lose at most {NEARLY:.0%} of the best value there",
+            f"{label} finds the optimal rankings: at least {MIN_FOUND_RATE:.0%} of the replications show "
+            f"them in at least {MIN_OPTIMAL_RATE:.0%} of the second half of rounds.",
+            found[name] >= MIN_FOUND_RATE,
+            f"{found[name]:.0%} do; {near[name]:.0%} lose at most {MAX_LOSS:.0%} of the best value there",
         )
         for name, label in LABELS.items()
     ]
-    checks += [_slows_down(frames, name, label, horizon) for name, label in LABELS.items()]
-    shares = listed(f"{found[name]:.0%} of {label}'s" for name, label in LABELS.items())
-    nearly = listed(f"{near[name]:.0%}" for name in LABELS)
+    checks += [_sublinear_check(frames, name, label, horizon) for name, label in LABELS.items()]
+    shares = join_words(f"{found[name]:.0%} of {label}'s" for name, label in LABELS.items())
+    nearly = join_words(f"{near[name]:.0%}" for name in LABELS)
     findings = (
-        f"By {horizon:,} rounds {shares} replications have found the optimal rankings. Some rankings are "
-        f"nearly as good: within {NEARLY:.0%} of the best are what {nearly} of the replications show."
+        f"After {horizon:,} rounds {shares} replications have found the optimal rankings. Some rankings are "
+        f"nearly as good: {nearly} of the replications lose at most {MAX_LOSS:.0%} of the best value."
     )
     table = _table(frames, found, near, horizon)
-    return Reading(findings, checks, [_picture(frames)], [table], {"found": found, "nearly_found": near})
+    return StudyResult(findings, checks, [_figure(frames)], [table], {"found": found, "nearly_found": near})
 
 
 def _loss(frame: "pd.DataFrame", name: str, horizon: int) -> Floats:
-    """Return the share of the best value that each replication loses in the last half of rounds."""
+    """Return the share of the best value lost in the second half of rounds, shape (R,)."""
     policy, problem = POLICIES[name], kdd2012()
     equal = policy.treatment == "equal"
     values = best_values(problem, equal=equal, utility=policy.utility)
@@ -58,11 +71,11 @@ def _loss(frame: "pd.DataFrame", name: str, horizon: int) -> Floats:
     return (at_round(frame, horizon) - at_round(frame, half)) / (horizon - half) / best
 
 
-def _slows_down(frames: Frames, name: str, label: str, horizon: int) -> Check:
-    exponent = float(np.median(growth(frames[name], horizon // 2, horizon)))
+def _sublinear_check(frames: Frames, name: str, label: str, horizon: int) -> Check:
+    exponent = float(np.median(growth_exponents(frames[name], horizon // 2, horizon)))
     return Check(
-        f"{label}'s regret is sub-linear: over the last half of rounds it grows with an exponent whose "
-        f"median is below {SUBLINEAR}.",
+        f"{label}'s regret is sub-linear: over the second half of rounds the "
+        f"median growth exponent is below {SUBLINEAR}.",
         exponent < SUBLINEAR,
         f"{exponent:.2f}",
     )
@@ -73,15 +86,15 @@ def _table(frames: Frames, found: dict[str, float], near: dict[str, float], hori
     for name, label in LABELS.items():
         final = at_round(frames[name], horizon)
         extremes = [f"{final.mean():,.0f}", f"{final.max():,.0f}"]
-        rows.append([label, *spread(final), *extremes, f"{found[name]:.0%}", f"{near[name]:.0%}"])
+        rows.append([label, *format_quantiles(final), *extremes, f"{found[name]:.0%}", f"{near[name]:.0%}"])
     return Table(
-        f"Regret after {horizon:,} rounds, and how many replications found the optimal rankings",
-        ["policy", *SPREAD, "mean", "largest", "found", f"within {NEARLY:.0%}"],
+        f"Regret after {horizon:,} rounds, and the share of replications that found the optimal rankings",
+        ["policy", *QUANTILE_HEADINGS, "mean", "largest", "found", f"within {MAX_LOSS:.0%}"],
         rows,
     )
 
 
-def _picture(frames: Frames) -> Picture:
+def _figure(frames: Frames) -> StudyFigure:
     def draw(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2)
         named = {label: frames[name] for name, label in LABELS.items()}
@@ -98,4 +111,4 @@ def _picture(frames: Frames) -> Picture:
         "Average regret (left) and the share of rounds with an optimal ranking (right): medians, in bands "
         "from the 10% to the 90% quantile of the replications."
     )
-    return Picture("average-regret", caption, draw)
+    return StudyFigure("average-regret", caption, draw)

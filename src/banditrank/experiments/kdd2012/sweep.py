@@ -1,19 +1,21 @@
-"""What is run: the paper's policies with the coefficients of its section 5.2."""
+"""Jobs: the paper's policies with the coefficients of its section 5.2."""
 
 from banditrank.experiments.paper_policies import POLICIES
-from banditrank.experiments.simulation_part import SimulationPart, checkpoints_with
+from banditrank.experiments.simulation_job import SimulationJob, checkpoints_with
 from banditrank.model.catalog import kdd2012
 
 HORIZON, QUICK_HORIZON = 600_000, 100_000
 REPLICATIONS, QUICK_REPLICATIONS = 100, 20
-CUT = f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds"
+QUICK_SCALE = (
+    f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds"
+)
 
 
-def sweep(seed: int, *, quick: bool) -> list[SimulationPart]:
-    """Return the parts, one a policy."""
+def sweep(seed: int, *, quick: bool) -> list[SimulationJob]:
+    """Return one job per policy."""
     horizon = QUICK_HORIZON if quick else HORIZON
     return [
-        SimulationPart(
+        SimulationJob(
             name=name,
             policy=policy,
             problems=(kdd2012(),),

@@ -1,7 +1,7 @@
-"""Lemmas 1 to 3, the last in the appendix: how often estimates are off by more than is promised."""
+"""Lemmas 1 to 3 (3 is in the appendix): how often errors of estimates exceed the concentration bounds."""
 
-from banditrank.experiments.lemmas.analysis import read
-from banditrank.experiments.lemmas.sweep import CUT, sweep
+from banditrank.experiments.lemmas.analysis import analyse
+from banditrank.experiments.lemmas.sweep import QUICK_SCALE, sweep
 from banditrank.experiments.study import Study
 
 STUDY = Study(
@@ -11,6 +11,6 @@ STUDY = Study(
     "probability M K t^(−2ε), and the estimated item means with probability ε e^(1−ε) ln t. The share of a "
     "user type's arrivals times t is off by ε at most with probability exp(−2tε²).",
     sweep,
-    read,
-    CUT,
+    analyse,
+    QUICK_SCALE,
 )

@@ -1,11 +1,12 @@
-"""How the data are read."""
+"""Analysis of how often errors of estimates exceed the lemmas' bounds."""
 
 import math
 from typing import TYPE_CHECKING, Literal
 
-from banditrank.experiments.lemmas.sweep import PROMISES, WITHOUT_T
-from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
-from banditrank.experiments.words import listed
+from banditrank.experiments.formatting import join_words
+from banditrank.experiments.lemmas.sweep import MISS_RATES, WITHOUT_T
+from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.extras import requires
 from banditrank.figures import style_axes
 
 if TYPE_CHECKING:
@@ -17,98 +18,98 @@ LEMMAS = {
     2: "Lemma 2, item means",
     3: "Lemma 3 (appendix), arrival rates",
 }
-TYPICAL = 0.05  # the promise that the findings speak of
-ERROR_RATE = 1e-4  # of finding a promise broken by chance, for each quantity
+TYPICAL_MISS_RATE = 0.05  # the bound that the findings report on
+ERROR_RATE = 1e-4  # of a false violation, for each estimate
 
 
-def read(frames: Frames) -> Reading:
-    """Return which promises were kept."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+def analyse(frames: Frames) -> StudyResult:
+    """Return which lemmas' bounds hold."""
+    with requires("reports", "the study"):
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
-    data = pd.concat(frames, names=["part"]).reset_index(level="part")
-    data = data[data["runs"] > 0]  # where a lemma's condition never holds it promises nothing
+    data = pd.concat(frames, names=["job"]).reset_index(level="job")
+    data = data[data["runs"] > 0]  # a lemma whose condition never holds promises nothing
     data["rate"] = data["misses"] / data["runs"]
-    data["broken"] = [
-        _is_broken(misses, runs, promise)
-        for misses, runs, promise in zip(data["misses"], data["runs"], data["promise"], strict=True)
+    data["violated"] = [
+        _is_violated(misses, runs, miss_rate)
+        for misses, runs, miss_rate in zip(data["misses"], data["runs"], data["miss_rate"], strict=True)
     ]
     checks = [_check(data[data["lemma"] == lemma], label) for lemma, label in LEMMAS.items()]
-    checks.append(
-        _check(
-            data[data["lemma"] == WITHOUT_T],
-            "Lemma 3 without its factor t",
-            "implementation",
-        )
-    )
+    checks.append(_check(data[data["lemma"] == WITHOUT_T], "Lemma 3 without its factor t", "implementation"))
     answers = list(zip(LEMMAS, checks, strict=False))
-    kept = [f"Lemma {lemma}" for lemma, check in answers if check.holds]
-    broken = [f"Lemma {lemma}" for lemma, check in answers if not check.holds]
+    confirmed = [f"Lemma {lemma}" for lemma, check in answers if check.holds]
+    contradicted = [f"Lemma {lemma}" for lemma, check in answers if not check.holds]
     worst = {
-        (lemma, promise): float(
-            data.loc[(data["lemma"] == lemma) & (data["promise"] == promise), "rate"].max()
+        (lemma, miss_rate): float(
+            data.loc[(data["lemma"] == lemma) & (data["miss_rate"] == miss_rate), "rate"].max()
         )
         for lemma in LEMMAS
-        for promise in PROMISES
+        for miss_rate in MISS_RATES
     }
-    rates = listed(f"{worst[lemma, TYPICAL]:.1%} of the runs (Lemma {lemma})" for lemma in LEMMAS)
+    rates = join_words(
+        f"{worst[lemma, TYPICAL_MISS_RATE]:.1%} of the runs (Lemma {lemma})" for lemma in LEMMAS
+    )
     findings = (
-        f"The data bear out {listed(kept)}, and contradict {listed(broken)}. Where a lemma promises that an "
-        f"estimate is off by its radius in {TYPICAL:.0%} of the runs at most, the worst one is in {rates}."
+        f"The data confirm {join_words(confirmed)} and contradict {join_words(contradicted)}. Where a lemma "
+        f"bounds the rate of errors above its radius by {TYPICAL_MISS_RATE:.0%}, the worst estimate exceeds "
+        f"the radius in {rates}."
     )
-    figures = {f"lemma-{lemma}/{promise}": rate for (lemma, promise), rate in worst.items()}
-    return Reading(findings, checks, [_picture(worst)], [_table(data)], figures)
+    metrics = {f"lemma-{lemma}/{miss_rate}": rate for (lemma, miss_rate), rate in worst.items()}
+    return StudyResult(findings, checks, [_figure(worst)], [_table(data)], metrics)
 
 
-def _check(data: "pd.DataFrame", label: str, of: Literal["paper", "implementation"] = "paper") -> Check:
-    broken = int(data["broken"].sum())
+def _check(
+    data: "pd.DataFrame", label: str, claimed_by: Literal["paper", "implementation"] = "paper"
+) -> Check:
+    n_violated = int(data["violated"].sum())
     return Check(
-        f"{label}: no estimate is off by its radius more often than is promised.",
-        broken == 0 if len(data) else None,
-        f"{len(data) - broken:,} of {len(data):,} promises kept, one a policy, round, quantity and rate",
-        of=of,
+        f"{label}: no error exceeds its radius more often than the bound allows.",
+        n_violated == 0 if len(data) else None,
+        f"{len(data) - n_violated:,} of {len(data):,} bounds hold, one per policy, round, estimate and rate",
+        claimed_by=claimed_by,
     )
 
 
-def _is_broken(misses: int, runs: int, promise: float) -> bool:
-    """Return whether so many misses would be too rare by chance if the promise were kept.
+def _is_violated(misses: int, runs: int, miss_rate: float) -> bool:
+    """Return whether so many misses are too improbable under the bound.
 
     By Chernoff's bound: P(share of misses ≥ x) ≤ exp(−R·KL(x, p)) for x > p.
     """
     share = misses / max(runs, 1)
-    if share <= promise:
+    if share <= miss_rate:
         return False
-    divergence = share * math.log(share / promise)
+    divergence = share * math.log(share / miss_rate)
     if share < 1:
-        divergence += (1 - share) * math.log((1 - share) / (1 - promise))
+        divergence += (1 - share) * math.log((1 - share) / (1 - miss_rate))
     return bool(math.exp(-runs * divergence) < ERROR_RATE)
 
 
 def _table(data: "pd.DataFrame") -> Table:
-    worst = data.groupby(["lemma", "round", "promise"])["rate"].max()
+    worst = data.groupby(["lemma", "round", "miss_rate"])["rate"].max()
     rows = [
-        [label, f"{rounds:,}", *(f"{worst[lemma, rounds, promise]:.1%}" for promise in PROMISES)]
+        [label, f"{rounds:,}", *(f"{worst[lemma, rounds, miss_rate]:.1%}" for miss_rate in MISS_RATES)]
         for lemma, label in LEMMAS.items()
         for rounds in sorted(data["round"].unique())
     ]
-    columns = ["", "round", *(f"promised {promise:.0%}" for promise in PROMISES)]
-    caption = "How often the worst estimate, over all policies and quantities, is off by its radius"
+    columns = ["", "round", *(f"bound {miss_rate:.0%}" for miss_rate in MISS_RATES)]
+    caption = "Rate of errors above the radius, of the worst estimate over all policies"
     return Table(caption, columns, rows)
 
 
-def _picture(worst: dict[tuple[int, float], float]) -> Picture:
+def _figure(worst: dict[tuple[int, float], float]) -> StudyFigure:
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        for number, (lemma, label) in enumerate(LEMMAS.items()):
-            rates = [max(worst[lemma, promise], 1e-4) for promise in PROMISES]
-            axes.plot(PROMISES, rates, "o-", color=f"C{number}", label=label)
-        axes.plot([0.01, 0.5], [0.01, 0.5], "--", color="C6", linewidth=1, label="as promised")
+        for index, (lemma, label) in enumerate(LEMMAS.items()):
+            rates = [max(worst[lemma, miss_rate], 1e-4) for miss_rate in MISS_RATES]
+            axes.plot(MISS_RATES, rates, "o-", color=f"C{index}", label=label)
+        axes.plot([0.01, 0.5], [0.01, 0.5], "--", color="C6", linewidth=1, label="the bound")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_ylim(8e-5, 1.3)
-        axes.set_xlabel("promised rate")
-        axes.set_ylabel("rate of being off (never: 0.0001)")
+        axes.set_xlabel("bound on the rate")
+        axes.set_ylabel("rate of errors above the radius (none: 0.0001)")
         axes.legend(frameon=False, fontsize="small")
         style_axes(axes)
 
-    caption = "How often the worst estimate is off by more than the lemma's radius, against what it promises."
-    return Picture("coverage", caption, draw, width=6.5)
+    caption = "Rate of errors above the lemma's radius, of the worst estimate, against the lemma's bound."
+    return StudyFigure("coverage", caption, draw, width=6.5)

@@ -1,7 +1,7 @@
-"""Where the paper's policies are weak: runs that turn linear, and an initial phase that does not end."""
+"""Weak points of the paper's policies: runs with linear regret, and long initial phases."""
 
-from banditrank.experiments.lock_in.analysis import read
-from banditrank.experiments.lock_in.sweep import CUT, sweep
+from banditrank.experiments.lock_in.analysis import analyse
+from banditrank.experiments.lock_in.sweep import QUICK_SCALE, sweep
 from banditrank.experiments.study import Study
 
 STUDY = Study(
@@ -11,6 +11,6 @@ STUDY = Study(
     "over time. The initial phase lasts no more than Σ MK/(λμ) rounds on average and adds a constant to the "
     "regret.",
     sweep,
-    read,
-    CUT,
+    analyse,
+    QUICK_SCALE,
 )

@@ -1,14 +1,15 @@
-"""What is run: the paper's policies with many coefficients, and their initial phase at many click rates."""
+"""Jobs: the paper's policies with many coefficients, and their initial phase at many click rates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from banditrank.experiments.lock_in.beliefs import losses_of_beliefs
+from banditrank.experiments.job import Job
+from banditrank.experiments.lock_in.estimate_losses import losses_by_estimator
 from banditrank.experiments.paper_policies import COEFFICIENT_POLICIES
-from banditrank.experiments.part import Part
-from banditrank.experiments.simulation_part import SimulationPart
-from banditrank.experiments.synthetic.sweep import world as synthetic
+from banditrank.experiments.simulation_job import SimulationJob
+from banditrank.experiments.synthetic.sweep import synthetic_problem
+from banditrank.extras import requires
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
 from banditrank.model.timeline import as_timeline
@@ -25,43 +26,44 @@ QUICK_COEFFICIENTS = (0.25, 0.5, 2.0)
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05)
 QUICK_RATES = (1.0, 0.5)
 PHASES, QUICK_PHASES = 40, 8
-CUT = (
+QUICK_SCALE = (
     f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds, "
     f"{len(QUICK_COEFFICIENTS)} of {len(COEFFICIENTS)} coefficients, and {QUICK_PHASES} of {PHASES} initial "
     f"phases at {len(QUICK_RATES)} of {len(RATES)} click rates"
 )
 
 
-class World(NamedTuple):
-    """A world whose initial phase is looked at."""
+class InitialPhaseProblem(NamedTuple):
+    """Problem on which the initial phase is measured."""
 
     label: str
-    make: Callable[[], Problem]
-    horizon: int  # long enough for the phase to end, with the world's own click rates
+    make_problem: Callable[[], Problem]
+    horizon: int  # long enough for the phase to end with unscaled click rates
 
 
-WORLDS = {
-    "table1": World("Table 1", kdd2012, 5_000),
-    "synthetic": World("N = 3, M = 20, K = 4", synthetic, 300_000),
+PROBLEMS = {
+    "table1": InitialPhaseProblem("Table 1", kdd2012, 5_000),
+    "synthetic": InitialPhaseProblem("N = 3, M = 20, K = 4", synthetic_problem, 300_000),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class LockInPart(SimulationPart):
-    """Each replication's regret halfway and at the end, and what it would lose by acting on its beliefs."""
+class LockInJob(SimulationJob):
+    """Simulation that records regret halfway and at the end, and the losses of several estimators."""
 
     keeps_counts: ClassVar[bool] = True
 
     coefficient: float
 
-    def summarise(self, result: SimulationResult) -> "pd.DataFrame":
-        """Return one row for each replication."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+    def to_frame(self, result: SimulationResult) -> "pd.DataFrame":
+        """Return one row per replication."""
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         halfway, final = result.regret.T
         equal = self.policy.treatment == "equal"
         [problem] = as_timeline(result.problem).problems
-        losses = [losses_of_beliefs(problem, counts, equal=equal) for counts in result.counts]
+        losses = [losses_by_estimator(problem, counts, equal=equal) for counts in result.counts]
         return pd.DataFrame(
             {
                 "replication": result.replications,
@@ -75,14 +77,15 @@ class LockInPart(SimulationPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitialPhasePart(SimulationPart):
-    """How long the initial phase lasts, and what it costs."""
+class InitialPhaseJob(SimulationJob):
+    """Simulation that records the duration and regret of the initial phase."""
 
     rate: float
 
-    def summarise(self, result: SimulationResult) -> "pd.DataFrame":
-        """Return one row for each replication."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+    def to_frame(self, result: SimulationResult) -> "pd.DataFrame":
+        """Return one row per replication."""
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         return pd.DataFrame(
             {
@@ -96,15 +99,15 @@ class InitialPhasePart(SimulationPart):
 
 
 def scaled(problem: Problem, rate: float) -> Problem:
-    """Return a problem with all click rates multiplied."""
+    """Return a problem with all item means multiplied by a rate."""
     return replace(problem, item_means=rate * problem.item_means, name=f"{problem.name}-rate{rate:g}")
 
 
-def sweep(seed: int, *, quick: bool) -> list[Part]:
-    """Return the parts: each policy with each coefficient, and initial phases at each click rate."""
+def sweep(seed: int, *, quick: bool) -> list[Job]:
+    """Return one job per policy and coefficient, and per problem and click rate for the initial phase."""
     horizon = QUICK_HORIZON if quick else HORIZON
-    parts: list[Part] = [
-        LockInPart(
+    jobs: list[Job] = [
+        LockInJob(
             name=f"{name}-{coefficient:g}",
             policy=policy(coefficient),
             problems=(kdd2012(),),
@@ -118,19 +121,19 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
         for coefficient in (QUICK_COEFFICIENTS if quick else COEFFICIENTS)
     ]
     for rate in QUICK_RATES if quick else RATES:
-        for name, world in WORLDS.items():
-            horizon = round(world.horizon / rate)
-            parts.append(
-                InitialPhasePart(
+        for name, phase in PROBLEMS.items():
+            horizon = round(phase.horizon / rate)
+            jobs.append(
+                InitialPhaseJob(
                     name=f"initial-phase-{name}-{rate:g}",
                     policy=UCBRank(coefficient=0.25),
-                    problems=(scaled(world.make(), rate),),
+                    problems=(scaled(phase.make_problem(), rate),),
                     horizon=horizon,
                     replications=QUICK_PHASES if quick else PHASES,
                     seed=seed,
                     checkpoints=(horizon,),
-                    microseconds=0.1,
+                    microseconds_per_round=0.1,
                     rate=rate,
                 )
             )
-    return parts
+    return jobs

@@ -1,7 +1,7 @@
-"""The four theorems: how regret grows with the rounds and with the size of the problem."""
+"""Theorems 1 to 4: growth of regret with the number of rounds and the size of the problem."""
 
-from banditrank.experiments.regret_order.analysis import read
-from banditrank.experiments.regret_order.sweep import CUT, sweep
+from banditrank.experiments.regret_order.analysis import analyse
+from banditrank.experiments.regret_order.sweep import QUICK_SCALE, sweep
 from banditrank.experiments.study import Study
 
 STUDY = Study(
@@ -11,6 +11,6 @@ STUDY = Study(
     "constants that the theorems state. These bounds grow in proportion to the number of items and of "
     "positions, and with the number of user types at most as its square.",
     sweep,
-    read,
-    CUT,
+    analyse,
+    QUICK_SCALE,
 )

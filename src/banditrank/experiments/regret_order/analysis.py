@@ -1,4 +1,4 @@
-"""How the data are read."""
+"""Analysis of regret growth against the theorems."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.experiments.comparison import BY_BOOTSTRAP, Factor, factor_of_means
 from banditrank.experiments.curves import curve
+from banditrank.experiments.formatting import format_number, join_words
 from banditrank.experiments.paper_policies import LABELS
 from banditrank.experiments.regret_order import bounds
-from banditrank.experiments.regret_order.sweep import SIZES, worlds
-from banditrank.experiments.study import Check, Frames, Picture, Reading, Table
-from banditrank.experiments.words import listed, rounded
+from banditrank.experiments.regret_order.sweep import SIZES, random_problems
+from banditrank.experiments.significance import BY_BOOTSTRAP, MeanRatio, ratio_of_means
+from banditrank.experiments.study import Check, Frames, StudyFigure, StudyResult, Table
 from banditrank.figures import style_axes
 from banditrank.model.catalog import kdd2012
 from banditrank.model.problem import Problem
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Rounds = NDArray[np.int64]
-Factors = tuple[float, float, float]
+SizeRatios = tuple[float, float, float]
 
 
 def sqrt_t_ln_t(t: Floats) -> Floats:
@@ -44,7 +44,7 @@ ORDERS: dict[str, Callable[[Floats], Floats]] = {
 
 
 class Theorem(NamedTuple):
-    """What a theorem says, as far as it can be compared."""
+    """Policy, bound and order of a theorem."""
 
     label: str
     policy: str
@@ -60,15 +60,15 @@ THEOREMS = {
 }
 
 
-class Growth(NamedTuple):
-    """How the mean regret of a theorem's policy grows."""
+class RegretGrowth(NamedTuple):
+    """Growth of the mean regret of a theorem's policy."""
 
     rounds: Rounds
     mean: Floats
     bound: Floats
-    fits: dict[str, float]  # R² of a + b·order, from the end of the first tenth of rounds on
-    slowing: Factor  # regret over order at the end, over the same a tenth of the way
-    least_room: float  # bound over regret, where that is least
+    fits: dict[str, float]  # R² of a + b·order, after the first tenth of rounds
+    slowdown: MeanRatio  # of regret/order at the end to regret/order after a tenth of the rounds
+    min_bound_ratio: float  # minimum of bound over regret
 
     @property
     def is_bounded(self) -> bool:
@@ -76,11 +76,11 @@ class Growth(NamedTuple):
         return bool((self.mean <= self.bound).all())
 
 
-def read(frames: Frames) -> Reading:
-    """Return what the curves say."""
+def analyse(frames: Frames) -> StudyResult:
+    """Return whether the bounds hold, and which order fits regret best."""
     growths = {name: _growth(frames, name) for name in THEOREMS}
-    factors = {name: _factors(frames, name) for name in THEOREMS}
-    bound_factors = {name: _bound_factors(frames, name) for name in THEOREMS}
+    ratios = {name: _size_ratios(frames, name) for name in THEOREMS}
+    bound_ratios = {name: _bound_size_ratios(frames, name) for name in THEOREMS}
     checks = []
     for name, theorem in THEOREMS.items():
         growth = growths[name]
@@ -88,77 +88,79 @@ def read(frames: Frames) -> Reading:
             Check(
                 f"{theorem.label}: mean regret stays below the bound.",
                 growth.is_bounded,
-                f"the bound is never less than {rounded(growth.least_room)} times the regret",
+                f"the bound is at least {format_number(growth.min_bound_ratio)} times the regret",
             ),
             Check(
-                f"{theorem.label}: over the last tenfold of rounds mean regret grows no faster than "
-                f"{theorem.order}, {BY_BOOTSTRAP}.",
-                growth.slowing.at_most_1,
-                f"regret divided by {theorem.order} changes by a factor of {growth.slowing}",
+                f"{theorem.label}: over the last tenfold increase of rounds mean regret grows no faster "
+                f"than {theorem.order}, {BY_BOOTSTRAP}.",
+                growth.slowdown.at_most_1,
+                f"regret divided by {theorem.order} changes by a factor of {growth.slowdown}",
             ),
         ]
-    below = sum(growth.is_bounded for growth in growths.values())
-    room = min(growth.least_room for growth in growths.values())
+    n_bounded = sum(growth.is_bounded for growth in growths.values())
+    ratio = min(growth.min_bound_ratio for growth in growths.values())
     best = {name: max(growth.fits, key=lambda order: growth.fits[order]) for name, growth in growths.items()}
+    fitting = join_words(f"{order} for {THEOREMS[name].policy}" for name, order in best.items())
     findings = (
-        f"{'All' if below == len(THEOREMS) else below} of the {len(THEOREMS)} bounds hold on Table 1's "
-        f"world, and the closest is {rounded(room)} times the regret. Of {listed(ORDERS)} the order that "
-        f"fits best is {listed(f'{order} for {THEOREMS[name].policy}' for name, order in best.items())}."
+        f"{'All' if n_bounded == len(THEOREMS) else n_bounded} of the {len(THEOREMS)} bounds hold on Table "
+        f"1, and the tightest is {format_number(ratio)} times the regret. Of {join_words(ORDERS)} the "
+        f"order that fits best is {fitting}."
     )
-    tables = [_fits(growths), _sizes(factors, bound_factors)]
-    figures = {
-        name: {"least_room": growth.least_room, "best_order": best[name]} for name, growth in growths.items()
+    tables = [_fits_table(growths), _sizes_table(ratios, bound_ratios)]
+    metrics = {
+        name: {"minimum_bound_ratio": growth.min_bound_ratio, "best_order": best[name]}
+        for name, growth in growths.items()
     }
-    return Reading(findings, checks, [_picture(growths)], tables, figures)
+    return StudyResult(findings, checks, [_figure(growths)], tables, metrics)
 
 
-def _growth(frames: Frames, name: str) -> Growth:
+def _growth(frames: Frames, name: str) -> RegretGrowth:
     rounds, regrets = curve(frames[name])
     mean = regrets.mean(axis=0)
     theorem = THEOREMS[name]
     bound = theorem.bound(kdd2012(), rounds)
     late = rounds >= rounds[-1] / 10
-    t, settled = rounds[late].astype(np.float64), mean[late]
+    t, late_mean = rounds[late].astype(np.float64), mean[late]
     order = ORDERS[theorem.order](t)
-    fits = {label: _explained(formula(t), settled) for label, formula in ORDERS.items()}
+    fits = {label: _r_squared(formula(t), late_mean) for label, formula in ORDERS.items()}
     first, last = regrets[:, late][:, 0] / order[0], regrets[:, -1] / order[-1]
-    slowing = factor_of_means(np.maximum(first, 1e-12), last)
-    return Growth(rounds, mean, bound, fits, slowing, float((bound / np.maximum(mean, 1e-12)).min()))
+    slowdown = ratio_of_means(np.maximum(first, 1e-12), last)
+    return RegretGrowth(rounds, mean, bound, fits, slowdown, float((bound / np.maximum(mean, 1e-12)).min()))
 
 
-def _explained(order: Floats, regret: Floats) -> float:
+def _r_squared(order: Floats, regret: Floats) -> float:
     """Return R² of the least-squares fit of a + b·order."""
     design = np.column_stack([np.ones_like(order), order])
     residuals = regret - design @ np.linalg.lstsq(design, regret, rcond=None)[0]
-    spread = float(((regret - regret.mean()) ** 2).sum())
-    return 1.0 - float((residuals**2).sum()) / spread if spread > 0 else 1.0
+    variation = float(((regret - regret.mean()) ** 2).sum())
+    return 1.0 - float((residuals**2).sum()) / variation if variation > 0 else 1.0
 
 
-def _factors(frames: Frames, name: str) -> Factors:
-    """Return by how much the median regret over worlds grows when N, M, K double."""
+def _size_ratios(frames: Frames, name: str) -> SizeRatios:
+    """Return the ratio of median regret over problems when N, M or K doubles."""
     return _over_base([float(frames[f"{size}-{name}"]["regret"].median()) for size in SIZES])
 
 
-def _bound_factors(frames: Frames, name: str) -> Factors:
-    """Return by how much the median bound over the same worlds does."""
+def _bound_size_ratios(frames: Frames, name: str) -> SizeRatios:
+    """Return the ratio of the median bound over the same problems when N, M or K doubles."""
     medians = []
     for size in SIZES:
         frame = frames[f"{size}-{name}"]
         rounds = np.array([frame["round"].max()])
         values = [
             THEOREMS[name].bound(problem, rounds)[0]
-            for problem in worlds(size, int(frame["world"].max()) + 1)
+            for problem in random_problems(size, int(frame["problem"].max()) + 1)
         ]
         medians.append(float(np.median(values)))
     return _over_base(medians)
 
 
-def _over_base(medians: list[float]) -> Factors:
+def _over_base(medians: list[float]) -> SizeRatios:
     base, types, items, positions = medians
     return types / base, items / base, positions / base
 
 
-def _fits(growths: dict[str, Growth]) -> Table:
+def _fits_table(growths: dict[str, RegretGrowth]) -> Table:
     rows = [
         [
             f"{theorem.label}: {theorem.policy}",
@@ -167,30 +169,30 @@ def _fits(growths: dict[str, Growth]) -> Table:
         ]
         for name, theorem in THEOREMS.items()
     ]
-    caption = "R² of a + b·order, fitted to mean regret over the last tenfold of rounds, by order"
+    caption = "R² of a + b·order, fitted to mean regret over the last tenfold increase of rounds"
     return Table(caption, ["", "the theorem's order", *ORDERS], rows)
 
 
-def _sizes(factors: dict[str, Factors], bound_factors: dict[str, Factors]) -> Table:
+def _sizes_table(ratios: dict[str, SizeRatios], bound_ratios: dict[str, SizeRatios]) -> Table:
     rows = [
         [
             theorem.policy,
             *(
-                f"{here:.2f} ({rounded(said)})"
-                for here, said in zip(factors[name], bound_factors[name], strict=True)
+                f"{measured:.2f} ({format_number(bound)})"
+                for measured, bound in zip(ratios[name], bound_ratios[name], strict=True)
             ),
         ]
         for name, theorem in THEOREMS.items()
     ]
     n, m, k = SIZES["base"]
     caption = (
-        f"How many times as large median regret is when one number doubles, from N = {n}, M = {m}, K = {k}; "
-        "in brackets, how many times as large the median bound is"
+        f"Ratio of median regret when one number doubles, from N = {n}, M = {m}, K = {k}; in parentheses, "
+        "the ratio of the median bound"
     )
     return Table(caption, ["policy", "N doubled", "M doubled", "K doubled"], rows)
 
 
-def _picture(growths: dict[str, Growth]) -> Picture:
+def _figure(growths: dict[str, RegretGrowth]) -> StudyFigure:
     def draw(figure: "Figure") -> None:
         for axes, (name, growth) in zip(figure.subplots(2, 2).ravel(), growths.items(), strict=True):
             theorem = THEOREMS[name]
@@ -209,7 +211,5 @@ def _picture(growths: dict[str, Growth]) -> Picture:
             style_axes(axes)
         figure.axes[0].legend(frameon=False, fontsize="small")
 
-    caption = (
-        "Mean regret with the theorems' own schedules on Table 1's world, and what the theorems bound it by."
-    )
-    return Picture("theorems", caption, draw, height=7.0)
+    caption = "Mean regret with the theorems' own schedules on Table 1, and the theorems' bounds."
+    return StudyFigure("theorems", caption, draw, height=7.0)

@@ -1,15 +1,15 @@
-"""The right-hand sides of the four theorems, with their constants computed from a problem.
+"""Regret bounds of the four theorems, with constants computed from a problem.
 
-The theorems leave O(1) open; their proofs end with the regret of the initial phase in its place,
-Σ_i Σ_j MK / (λ_i μ_ij), which is used here. What else they leave open is settled as follows.
+The theorems leave O(1) open; it is replaced by the regret of the initial phase in their proofs,
+Σ_i Σ_j MK / (λ_i μ_ij). Other open constants:
 
 C > 1
-    The constant with ε_t ≥ C t^(−1/2). Theorem 1 sets ε_t = t^(−1/2), for which there is none and the bound
+    The constant with ε_t ≥ C t^(−1/2). Theorem 1 sets ε_t = t^(−1/2), for which no C exists and the bound
     is infinite; its proof sets ε_t = N t^(−1/2), so C = N.
 C_ρ
-    ‖T_ij‖₁ = C_ρ N_ij: how many displays make a look. At most 1 / min ρ.
+    ‖T_ij‖₁ = C_ρ N_ij: displays per examination. At most 1 / min ρ.
 min_j Δ_ij
-    Never defined; the proof needs it to be at most the distance from a type's best value to its next best.
+    Never defined; the proof needs it to be at most the gap between a type's best and second-best value.
 f(1)
     1 for the utilitarian criterion.
 """
@@ -29,7 +29,9 @@ def theorem_1(problem: Problem, rounds: Rounds) -> Floats:
     """Return the bound on personalized GreedyRank's regret, shape (C,)."""
     n, m, k = problem.n_user_types, problem.n_items, problem.n_positions
     t = rounds.astype(np.float64)
-    scale = 8 * displays_per_look(problem) * m * k / (1 - 1 / n) / problem.item_means.min(axis=1)  # (N,)
+    scale = (
+        8 * displays_per_examination(problem) * m * k / (1 - 1 / n) / problem.item_means.min(axis=1)
+    )  # (N,)
     order = np.sqrt(problem.arrival_rates[:, None] * t) * np.log(t)  # (N, C)
     return np.asarray(2 * n * np.sqrt(t) + scale @ order + initial_phase(problem))
 
@@ -38,7 +40,7 @@ def theorem_2(problem: Problem, rounds: Rounds) -> Floats:
     """Return the bound on personalized UCBRank's regret, shape (C,)."""
     t = rounds.astype(np.float64)
     m, k = problem.n_items, problem.n_positions
-    scale = 2 * displays_per_look(problem) * m * k / personalized_gaps(problem)  # (N,)
+    scale = 2 * displays_per_examination(problem) * m * k / personalized_gaps(problem)  # (N,)
     return np.asarray(
         scale @ np.sqrt(problem.arrival_rates[:, None] * t * np.log(t)) + initial_phase(problem)
     )
@@ -48,7 +50,7 @@ def theorem_3(problem: Problem, rounds: Rounds) -> Floats:
     """Return the bound on equal GreedyRank's regret by the utilitarian criterion, L_f = 1, solved exactly."""
     n, m, k = problem.n_user_types, problem.n_items, problem.n_positions
     t = rounds.astype(np.float64)
-    scale = 8 * displays_per_look(problem) * n * m * k / (1 - 1 / n) / problem.item_means.min()
+    scale = 8 * displays_per_examination(problem) * n * m * k / (1 - 1 / n) / problem.item_means.min()
     return np.asarray(2 * n * np.sqrt(t) + scale * np.sqrt(t) * np.log(t) + initial_phase(problem))
 
 
@@ -56,7 +58,7 @@ def theorem_4(problem: Problem, rounds: Rounds) -> Floats:
     """Return the bound on equal UCBRank's regret by the utilitarian criterion, with its proof's constant."""
     n, m, k = problem.n_user_types, problem.n_items, problem.n_positions
     t = rounds.astype(np.float64)
-    scale = 2 * displays_per_look(problem) * n**2 * m * k / equal_gap(problem)
+    scale = 2 * displays_per_examination(problem) * n**2 * m * k / equal_gap(problem)
     return np.asarray(scale * np.sqrt(t * np.log(t)) + initial_phase(problem) + n * np.log(t))
 
 
@@ -66,13 +68,13 @@ def initial_phase(problem: Problem) -> float:
     return float((problem.n_items * problem.n_positions / chances).sum())
 
 
-def displays_per_look(problem: Problem) -> float:
-    """Return C_ρ at its largest."""
+def displays_per_examination(problem: Problem) -> float:
+    """Return the maximum of C_ρ."""
     return float(1 / problem.position_preferences.min())
 
 
 def personalized_gaps(problem: Problem) -> Floats:
-    """Return by how much each type's best value exceeds its next best, shape (N,)."""
+    """Return the gap between the best and second-best value of each type, shape (N,)."""
     return np.array([_gap(values) for values in _all_values(problem).T])
 
 
@@ -87,7 +89,7 @@ def _gap(values: Floats) -> float:
 
 
 def _all_values(problem: Problem) -> Floats:
-    """Return what each ranking is worth to each type, shape (rankings, N)."""
+    """Return the value of each ranking to each type, shape (rankings, N)."""
     rankings = np.array(list(permutations(range(problem.n_items), problem.n_positions)))
     means = problem.item_means[:, rankings]  # (N, R, K)
     return np.asarray((means * problem.position_preferences[:, None, :]).sum(axis=2).T)

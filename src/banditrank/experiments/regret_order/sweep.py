@@ -1,9 +1,9 @@
-"""What is run: the theorems' own schedules on Table 1's world, and worlds of doubled size."""
+"""Jobs: the theorems' own schedules on Table 1, and problems of doubled size."""
 
 import numpy as np
 
-from banditrank.experiments.part import Part
-from banditrank.experiments.simulation_part import SimulationPart
+from banditrank.experiments.job import Job
+from banditrank.experiments.simulation_job import SimulationJob
 from banditrank.model.catalog import kdd2012
 from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
@@ -15,14 +15,15 @@ from banditrank.policies.ucb_rank import UCBRank
 
 HORIZON, QUICK_HORIZON = 1_000_000, 100_000
 REPLICATIONS, QUICK_REPLICATIONS = 40, 8
-WORLDS, QUICK_WORLDS = 40, 6
+PROBLEMS, QUICK_PROBLEMS = 40, 6
 SIZES_HORIZON, QUICK_SIZES_HORIZON = 200_000, 20_000
-CUT = (
+QUICK_SCALE = (
     f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds, and "
-    f"{QUICK_WORLDS} of {WORLDS} worlds of each size for {QUICK_SIZES_HORIZON:,} of {SIZES_HORIZON:,} rounds"
+    f"{QUICK_PROBLEMS} of {PROBLEMS} problems of each size for {QUICK_SIZES_HORIZON:,} of "
+    f"{SIZES_HORIZON:,} rounds"
 )
 SIZES = {"base": (2, 8, 2), "types": (4, 8, 2), "items": (2, 16, 2), "positions": (2, 8, 4)}  # N, M, K
-"""One number doubled at a time."""
+"""Base size, and each of N, M and K doubled."""
 
 SAME_FOR_ALL_SIZES: dict[str, CompiledPolicy] = {
     "theorem-1": GreedyRank(coefficient=1.0),
@@ -30,11 +31,11 @@ SAME_FOR_ALL_SIZES: dict[str, CompiledPolicy] = {
     "theorem-3": GreedyRank(coefficient=1.0, treatment="equal"),
     "theorem-4": UCBRank(coefficient=1.0, treatment="equal"),
 }
-"""With schedules that do not change with the size themselves."""
+"""Policies whose schedules do not depend on the size."""
 
 
 def policies(problem: Problem) -> dict[str, CompiledPolicy]:
-    """Return each theorem's policy with the theorem's schedule; for Theorems 1 and 4 that of its proof."""
+    """Return each theorem's policy with its schedule; for Theorems 1 and 4 with the schedule of the proof."""
     return {
         "theorem-1": GreedyRank(schedule=schedules.theorem_1(problem, reading="proof")),
         "theorem-2": UCBRank(schedule=schedules.theorem_2(problem)),
@@ -45,21 +46,21 @@ def policies(problem: Problem) -> dict[str, CompiledPolicy]:
     }
 
 
-def worlds(size: str, count: int) -> tuple[Problem, ...]:
-    """Return random worlds of one of the sizes."""
+def random_problems(size: str, count: int) -> tuple[Problem, ...]:
+    """Return random problems of one of the sizes."""
     n, m, k = SIZES[size]
     return tuple(
-        make_problem("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=number)
-        for number in range(count)
+        make_problem("synthetic", n_user_types=n, n_items=m, n_positions=k, seed=seed)
+        for seed in range(count)
     )
 
 
-def sweep(seed: int, *, quick: bool) -> list[Part]:
-    """Return the parts: each theorem on Table 1's world, and the paper's policies on each size."""
+def sweep(seed: int, *, quick: bool) -> list[Job]:
+    """Return one job per theorem on Table 1, and per policy and size."""
     horizon = QUICK_HORIZON if quick else HORIZON
     checkpoints = tuple(np.unique(np.geomspace(10, horizon, 61).astype(np.int64)).tolist())
-    parts: list[Part] = [
-        SimulationPart(
+    jobs: list[Job] = [
+        SimulationJob(
             name=name,
             policy=policy,
             problems=(kdd2012(),),
@@ -72,18 +73,18 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
     ]
     horizon = QUICK_SIZES_HORIZON if quick else SIZES_HORIZON
     for size in SIZES:
-        parts += [
-            SimulationPart(
+        jobs += [
+            SimulationJob(
                 name=f"{size}-{name}",
                 policy=policy,
-                problems=worlds(size, QUICK_WORLDS if quick else WORLDS),
+                problems=random_problems(size, QUICK_PROBLEMS if quick else PROBLEMS),
                 horizon=horizon,
                 replications=2,
                 seed=seed,
-                rewards=BetaRewards(),  # as in the paper's synthetic world: the initial phase is short
+                rewards=BetaRewards(),  # as in the paper's synthetic problem: the initial phase is short
                 checkpoints=(horizon,),
-                microseconds=0.5,
+                microseconds_per_round=0.5,
             )
             for name, policy in SAME_FOR_ALL_SIZES.items()
         ]
-    return parts
+    return jobs

@@ -1,16 +1,16 @@
-"""Figure 2 of the paper: all policies on a world drawn at random, with graded rewards."""
+"""Figure 2 of the paper: all policies on a randomly drawn problem with graded rewards."""
 
 from banditrank.experiments.study import Study
-from banditrank.experiments.synthetic.analysis import read
-from banditrank.experiments.synthetic.sweep import CUT, sweep
+from banditrank.experiments.synthetic.analysis import analyse
+from banditrank.experiments.synthetic.sweep import QUICK_SCALE, sweep
 
 STUDY = Study(
     "synthetic",
-    "Figure 2: a synthetic world",
-    "On a random world with 3 user types, 20 items and 4 positions the regret of all proposed policies is "
+    "Figure 2: a synthetic problem",
+    "On a random problem with 3 user types, 20 items and 4 positions the regret of all proposed policies is "
     "sub-linear. How good each is depends on the parameters: under equal treatment GreedyRank is the best by "
     "the utilitarian criterion, but not by Nash's.",
     sweep,
-    read,
-    CUT,
+    analyse,
+    QUICK_SCALE,
 )

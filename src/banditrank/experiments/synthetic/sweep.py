@@ -1,6 +1,6 @@
-"""What is run: the paper's policies and its baseline, with the coefficients of its section 5.1."""
+"""Jobs: the paper's policies and its baseline, with the coefficients of its section 5.1."""
 
-from banditrank.experiments.simulation_part import SimulationPart, checkpoints_with
+from banditrank.experiments.simulation_job import SimulationJob, checkpoints_with
 from banditrank.model.generators import make_problem
 from banditrank.model.problem import Problem
 from banditrank.model.rewards import BetaRewards
@@ -9,16 +9,16 @@ from banditrank.policies.greedy_rank import GreedyRank
 from banditrank.policies.type_blind import TypeBlindUCB
 from banditrank.policies.ucb_rank import UCBRank
 
-WORLD_SEED = 0
+PROBLEM_SEED = 0
 REWARDS = BetaRewards()
 HORIZON, QUICK_HORIZON = 300_000, 100_000
 REPLICATIONS, QUICK_REPLICATIONS = 20, 4
-OTHER_WORLDS, QUICK_OTHER_WORLDS = 20, 4
-WORLDS_HORIZON, QUICK_WORLDS_HORIZON = 200_000, 20_000
-CUT = (
+OTHER_PROBLEMS, QUICK_OTHER_PROBLEMS = 20, 4
+OTHER_HORIZON, QUICK_OTHER_HORIZON = 200_000, 20_000
+QUICK_SCALE = (
     f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_HORIZON:,} of {HORIZON:,} rounds, and "
-    f"{QUICK_OTHER_WORLDS} of {OTHER_WORLDS} other worlds for {QUICK_WORLDS_HORIZON:,} of "
-    f"{WORLDS_HORIZON:,} rounds"
+    f"{QUICK_OTHER_PROBLEMS} of {OTHER_PROBLEMS} other problems for {QUICK_OTHER_HORIZON:,} of "
+    f"{OTHER_HORIZON:,} rounds"
 )
 
 PERSONALIZED: dict[str, CompiledPolicy] = {
@@ -34,34 +34,34 @@ EQUAL: dict[str, CompiledPolicy] = {
 MICROSECONDS = {"greedy-nash": 1.5, "ucb-nash": 4.0, "ucb-utilitarian": 1.0}
 
 
-def world(seed: int = WORLD_SEED) -> Problem:
-    """Return a world of the paper's size."""
+def synthetic_problem(seed: int = PROBLEM_SEED) -> Problem:
+    """Return a random problem of the paper's size."""
     return make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=seed)
 
 
-def sweep(seed: int, *, quick: bool) -> list[SimulationPart]:
-    """Return the parts: each policy on one world many times, and equal ones on other worlds once each."""
+def sweep(seed: int, *, quick: bool) -> list[SimulationJob]:
+    """Return one job per policy on one problem, and per equal policy on other problems, once each."""
     horizon = QUICK_HORIZON if quick else HORIZON
-    parts = [
-        SimulationPart(
+    jobs = [
+        SimulationJob(
             name=name,
             policy=policy,
-            problems=(world(),),
+            problems=(synthetic_problem(),),
             horizon=horizon,
             replications=QUICK_REPLICATIONS if quick else REPLICATIONS,
             seed=seed,
             rewards=REWARDS,
             checkpoints=checkpoints_with(horizon, horizon // 10),
-            microseconds=MICROSECONDS.get(name, 0.3),
+            microseconds_per_round=MICROSECONDS.get(name, 0.3),
         )
         for name, policy in {**PERSONALIZED, **EQUAL}.items()
     ]
-    count = QUICK_OTHER_WORLDS if quick else OTHER_WORLDS
-    horizon = QUICK_WORLDS_HORIZON if quick else WORLDS_HORIZON
-    others = tuple(world(WORLD_SEED + number) for number in range(1, count + 1))
-    return parts + [
-        SimulationPart(
-            name=f"worlds-{name}",
+    count = QUICK_OTHER_PROBLEMS if quick else OTHER_PROBLEMS
+    horizon = QUICK_OTHER_HORIZON if quick else OTHER_HORIZON
+    others = tuple(synthetic_problem(PROBLEM_SEED + offset) for offset in range(1, count + 1))
+    return jobs + [
+        SimulationJob(
+            name=f"other-problems-{name}",
             policy=policy,
             problems=others,
             horizon=horizon,
@@ -69,7 +69,7 @@ def sweep(seed: int, *, quick: bool) -> list[SimulationPart]:
             seed=seed,
             rewards=REWARDS,
             checkpoints=(horizon,),
-            microseconds=MICROSECONDS.get(name, 0.3),
+            microseconds_per_round=MICROSECONDS.get(name, 0.3),
         )
         for name, policy in EQUAL.items()
     ]

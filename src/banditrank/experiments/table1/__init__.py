@@ -1,25 +1,24 @@
-"""Table 1 of the paper: the statistics of KDD Cup 2012 track 2, and how they are extracted."""
+"""Table 1 of the paper: statistics of KDD Cup 2012 track 2, extracted from click logs."""
 
 from functools import partial
 from pathlib import Path
 
 from banditrank.experiments.study import Study
-from banditrank.experiments.table1.analysis import read
-from banditrank.experiments.table1.sweep import CUT, RawFiles, sweep
+from banditrank.experiments.table1.analysis import analyse
+from banditrank.experiments.table1.sweep import QUICK_SCALE, RawFiles, sweep
 
 
 def make_study(training: Path | None = None, profiles: Path | None = None) -> Study:
-    """Return the study, of the raw files too if there are any."""
+    """Return the study, which includes the raw files if both are given."""
     files = None if training is None or profiles is None else RawFiles(training, profiles)
     return Study(
         "table1",
         "Table 1: statistics of KDD Cup 2012 track 2",
-        "Of the five most frequent ads in positions 1 and 2 it gives the means for men and women, how often "
-        "either looks at a position, and how many there are of each. Both look at position 2 more often than "
-        "at position 1.",
+        "For the five most frequent ads in positions 1 and 2 it lists the item means, position preferences "
+        "and arrival rates of men and women. Both examine position 2 more often than position 1.",
         partial(sweep, files=files),
-        read,
-        CUT,
+        analyse,
+        QUICK_SCALE,
     )
 
 

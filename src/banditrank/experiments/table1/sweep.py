@@ -1,4 +1,4 @@
-"""What is run: the extraction, on a log drawn from Table 1 itself and on the raw files if there are any."""
+"""Jobs: extraction from a log drawn from Table 1 itself, and from the raw files if given."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from banditrank.errors import InvalidInputError
-from banditrank.experiments.part import Part
+from banditrank.experiments.job import Job
+from banditrank.extras import requires
 from banditrank.logs.duckdb_session import import_duckdb
 from banditrank.logs.kdd2012.estimation import ESTIMATORS, estimated_problem
 from banditrank.logs.kdd2012.extraction import Extraction, extract
@@ -20,30 +21,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROWS, QUICK_ROWS = 1_000_000, 50_000
-CUT = f"{QUICK_ROWS:,} of {ROWS:,} rows of the log that is drawn from the table"
+QUICK_SCALE = f"{QUICK_ROWS:,} of {ROWS:,} rows of the log drawn from the table"
 
 
 class RawFiles(NamedTuple):
-    """The user's own copies of the two files."""
+    """Paths of the two raw files."""
 
     training: Path
     profiles: Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleLogPart(Part):
-    """A log in the format of the raw files, drawn from Table 1, and what is extracted from it."""
+class SampleLogJob(Job):
+    """Extraction from a log in the raw files' format that is drawn from Table 1."""
 
     rows: int
     seed: int
 
     @property
-    def work(self) -> float:
-        """Seconds, about."""
+    def estimated_seconds(self) -> float:
+        """Approximate running time."""
         return self.rows * 6e-6
 
     def settings(self) -> dict[str, Any]:
-        """Return what the log depends on."""
+        """Return the plain values that the log depends on."""
         return {"rows": self.rows, "seed": self.seed, "problem": kdd2012().to_dict()}
 
     def run(
@@ -53,29 +54,29 @@ class SampleLogPart(Part):
         advance: Advance,  # noqa: ARG002 - one step
         backend: Backend | None = None,  # noqa: ARG002 - no replications
     ) -> "pd.DataFrame":
-        """Return the estimates."""
+        """Return the estimates, one row per value of Table 1 and estimator."""
         try:
             with TemporaryDirectory() as directory:
                 log = write_sample_log(kdd2012(), directory, n_rows=self.rows, seed=self.seed)
                 return _estimates(extract(log.training, log.profiles, threads=workers))
         except OSError as error:
-            place = error.filename or "none"
-            raise InvalidInputError.from_os("temporary files", "must be writable", place, error) from None
+            path = error.filename or "none"
+            raise InvalidInputError.from_os("temporary files", "must be writable", path, error) from None
 
 
 @dataclass(frozen=True, kw_only=True)
-class RawFilesPart(Part):
-    """What is extracted from the raw files."""
+class RawFilesJob(Job):
+    """Extraction from the raw files."""
 
     files: RawFiles
 
     @property
-    def work(self) -> float:
-        """Seconds, about."""
+    def estimated_seconds(self) -> float:
+        """Approximate running time."""
         return sum(path.stat().st_size for path in self.files) * 3e-8
 
     def settings(self) -> dict[str, Any]:
-        """Return what tells the files from others, without reading them."""
+        """Return path, size and modification time of each file, which identify it without reading it."""
         return {
             field: [str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns]
             for field, path in self.files._asdict().items()
@@ -88,13 +89,14 @@ class RawFilesPart(Part):
         advance: Advance,  # noqa: ARG002 - one step
         backend: Backend | None = None,  # noqa: ARG002 - no replications
     ) -> "pd.DataFrame":
-        """Return the estimates."""
+        """Return the estimates, one row per value of Table 1 and estimator."""
         return _estimates(extract(*self.files, threads=workers))
 
 
 def _estimates(extraction: Extraction) -> "pd.DataFrame":
-    """Return one row for each figure of Table 1, by either estimator, and how many displays it rests on."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    """Return one row per value of Table 1 and estimator, with the number of displays behind it."""
+    with requires("reports", "the study"):
+        import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
     displays = extraction.counts.displays  # (N, M, K)
     rows: list[tuple[Any, ...]] = []
@@ -107,18 +109,24 @@ def _estimates(extraction: Extraction) -> "pd.DataFrame":
                 rows.append((name, "item mean", user_type, j, problem.items[j], mean, displays[i, j].min()))
             for k, preference in enumerate(problem.position_preferences[i]):
                 label = f"position {extraction.positions[k]}"
-                least = displays[i, :, k].min()
-                rows.append((name, "position preference", user_type, k, label, preference, least))
-    columns = ["estimator", "figure", "user_type", "number", "label", "estimate", "displays"]
+                n_displays = displays[i, :, k].min()
+                rows.append((name, "position preference", user_type, k, label, preference, n_displays))
+    columns = ["estimator", "quantity", "user_type", "index", "label", "estimate", "displays"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def sweep(seed: int, *, quick: bool, files: RawFiles | None = None) -> list[Part]:
-    """Return the parts."""
-    import_duckdb()  # say now if it is missing, not after everything else has been run
-    parts: list[Part] = [SampleLogPart(name="sample-log", rows=QUICK_ROWS if quick else ROWS, seed=seed)]
+def sweep(seed: int, *, quick: bool, files: RawFiles | None = None) -> list[Job]:
+    """Return the extraction jobs.
+
+    Raises
+    ------
+    InvalidInputError
+        If DuckDB is not installed or a raw file is not readable.
+    """
+    import_duckdb()  # raise before other jobs run if it is missing
+    jobs: list[Job] = [SampleLogJob(name="sample-log", rows=QUICK_ROWS if quick else ROWS, seed=seed)]
     if files is None:
-        return parts
+        return jobs
     training_file(files.training).check()
     profile_file(files.profiles).check()
-    return [*parts, RawFilesPart(name="raw-files", files=files)]
+    return [*jobs, RawFilesJob(name="raw-files", files=files)]

@@ -1,12 +1,13 @@
-"""What is run: the rows of the table, for their regret and, one run at a time, for their running time."""
+"""Jobs: each row of the table for its regret, and timed runs on one core."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from banditrank.experiments.machine import machine
-from banditrank.experiments.part import Part
-from banditrank.experiments.simulation_part import SimulationPart
+from banditrank.experiments.job import Job
+from banditrank.experiments.machine_info import describe_machine
+from banditrank.experiments.simulation_job import SimulationJob
+from banditrank.extras import requires
 from banditrank.model.catalog import kdd2012
 from banditrank.policies.base import CompiledPolicy
 from banditrank.policies.greedy_rank import GreedyRank
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 ROUNDS = (300_000, 600_000)
 REPLICATIONS, QUICK_REPLICATIONS = 100, 12
-TIMED_RUNS, QUICK_TIMED_RUNS = 7, 4  # fewer than 4 of each decide nothing at the 5% level
-CUT = (
+TIMED_RUNS, QUICK_TIMED_RUNS = 7, 4  # with fewer than 4 of each, no difference is significant at the 5% level
+QUICK_SCALE = (
     f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications, and {QUICK_TIMED_RUNS} of {TIMED_RUNS} runs for "
     "the running time"
 )
@@ -34,41 +35,42 @@ ROWS: dict[str, CompiledPolicy] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimingPart(Part):
-    """How long one run of each row takes on one core; the rows take turns, because machines are noisy."""
+class RunningTimeJob(Job):
+    """Running time of each row on one core; rows alternate, because machines are noisy."""
 
     rows: Sequence[str]
     runs: int
     seed: int
 
     @property
-    def steps(self) -> int:
-        """Rounds, in all."""
+    def n_steps(self) -> int:
+        """Total number of rounds."""
         return self.runs * len(self.rows) * sum(ROUNDS)
 
     @property
-    def work(self) -> float:
-        """Seconds, about."""
-        return self.steps * 1e-6
+    def estimated_seconds(self) -> float:
+        """Approximate running time."""
+        return self.n_steps * 1e-6
 
     @property
-    def measures_time(self) -> bool:
-        """It does."""
+    def is_timing(self) -> bool:
+        """True."""
         return True
 
     def settings(self) -> dict[str, Any]:
-        """Return what is timed."""
+        """Return the plain values that the runs depend on."""
         return {"rows": list(self.rows), "runs": self.runs, "seed": self.seed}
 
     def run(
         self,
         *,
-        workers: int | None,  # noqa: ARG002 - one core, as the paper
+        workers: int | None,  # noqa: ARG002 - one core, as in the paper
         advance: Advance,
         backend: Backend | None = None,  # noqa: ARG002 - as above
     ) -> "pd.DataFrame":
-        """Return one row for each run: policy, rounds and seconds."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        """Return one row per run: policy, rounds, seconds and machine."""
+        with requires("reports", "the study"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         records = []
         for run in range(self.runs):
@@ -84,14 +86,14 @@ class TimingPart(Part):
                         workers=1,
                         progress=advance,
                     )
-                    records.append((name, run, rounds, result.seconds, machine()))
+                    records.append((name, run, rounds, result.seconds, describe_machine()))
         return pd.DataFrame(records, columns=["row", "run", "rounds", "seconds", "machine"])
 
 
-def sweep(seed: int, *, quick: bool) -> list[Part]:
-    """Return the parts: the regret of each row, and the times of all."""
-    parts: list[Part] = [
-        SimulationPart(
+def sweep(seed: int, *, quick: bool) -> list[Job]:
+    """Return one job per row for its regret, and one for the running times of all."""
+    jobs: list[Job] = [
+        SimulationJob(
             name=name,
             policy=policy,
             problems=(kdd2012(),),
@@ -99,9 +101,9 @@ def sweep(seed: int, *, quick: bool) -> list[Part]:
             replications=QUICK_REPLICATIONS if quick else REPLICATIONS,
             seed=seed,
             checkpoints=ROUNDS,
-            microseconds=0.6 if name.endswith("sampled") else 0.3,
+            microseconds_per_round=0.6 if name.endswith("sampled") else 0.3,
         )
         for name, policy in ROWS.items()
     ]
     runs = QUICK_TIMED_RUNS if quick else TIMED_RUNS
-    return [*parts, TimingPart(name="running-time", rows=tuple(ROWS), runs=runs, seed=seed)]
+    return [*jobs, RunningTimeJob(name="running-time", rows=tuple(ROWS), runs=runs, seed=seed)]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from banditrank.errors import BanditRankError, InvalidInputError, describe_error
+from banditrank.extras import requires
 from banditrank.simulation.backends.local import available_cpus
 
 LOOPBACK = "127.0.0.1"
@@ -70,10 +71,8 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def _import_ray() -> Any:
-    try:
-        return import_module("ray")  # an optional dependency
-    except ImportError:
-        raise BanditRankError("the backend ray needs Ray: pip install banditrank[ray]") from None
+    with requires("ray", "the ray backend"):
+        return import_module("ray")
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""What the field's papers report of their own policies: a small reproduction of each."""
+"""Small reproductions of what papers report of their own policies, one module per paper."""

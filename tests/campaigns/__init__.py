@@ -1,0 +1,1 @@
+"""Long-running campaigns against a service: crashes, soak and disk use."""

@@ -1,0 +1,120 @@
+"""What a surface tells of what it learned: estimates with intervals, and what equality costs."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from helpers.live import ITEMS, a_ranker, a_surface, play
+
+from banditrank import InvalidInputError, confidence_intervals, estimate
+from banditrank.dashboard.estimates_report import EstimatesReport
+from banditrank.dashboard.treatment_report import TreatmentReport
+from banditrank.ranker import Ranker
+
+
+def plain(report: EstimatesReport | TreatmentReport) -> dict:
+    return json.loads(json.dumps(asdict(report), allow_nan=False))
+
+
+def test_estimates_are_the_likelihoods_over_all_items_there_ever_were() -> None:
+    with a_ranker() as ranker:
+        play(ranker, 80, seed=1)
+        counts = ranker.counts()
+        ranker.retire_items(["b"])
+        report = ranker.estimates(level=0.9)
+    assert (report.surface, report.version, report.rounds, report.level) == ("home", 80, 80, 0.9)
+    estimates, intervals = estimate(counts, method="likelihood"), confidence_intervals(counts, level=0.9)
+    for i, told in enumerate(report.user_types):
+        assert told.arrivals == counts.arrivals[i]
+        assert told.share == pytest.approx(counts.arrivals[i] / 80)
+        assert [one.position for one in told.positions] == [1, 2]
+        assert [one.estimate for one in told.positions] == estimates.position_preferences[i].tolist()
+        ends = [[one.low, one.high] for one in told.positions]
+        assert np.array(ends) == pytest.approx(intervals.position_preferences[i])
+        assert [one.item for one in told.items] == list(ITEMS)
+        assert [one.retired for one in told.items] == [False, True, False, False, False]
+        assert [one.estimate for one in told.items] == estimates.item_means[i].clip(0, 1).tolist()
+        assert [one.displays for one in told.items] == counts.displays[i].sum(axis=1).tolist()
+        assert [one.rewards for one in told.items] == counts.rewards[i].sum(axis=1).tolist()
+        assert all(one.low <= one.estimate <= one.high for one in [*told.positions, *told.items])
+
+
+def test_without_data_estimates_say_that_nothing_is_known() -> None:
+    with a_ranker() as ranker:
+        report = plain(ranker.estimates())
+    for told in report["user_types"]:
+        assert (told["arrivals"], told["share"]) == (0, 0.5)
+        assert [one["estimate"] for one in told["positions"]] == [0.5, 0.5]
+        assert {(one["low"], one["high"]) for one in told["positions"] + told["items"]} == {(0.0, 1.0)}
+
+
+def test_a_level_that_is_none_is_refused() -> None:
+    with a_ranker() as ranker, pytest.raises(InvalidInputError, match="level must be a number"):
+        ranker.estimates(level=95)
+
+
+def told(ranker: Ranker, user_type: str, liked: str, rounds: int) -> None:
+    """Let users of a type click one item wherever it stands, and no other."""
+    for _ in range(rounds):
+        shown = ranker.rank(user_type)
+        ranker.feedback(shown.id, clicked=liked if liked in shown.items else None)
+
+
+def test_equality_costs_types_that_want_different_things() -> None:
+    with a_ranker(a_surface(treatment="equal", utility="nash", n_positions=1, policy="random")) as ranker:
+        told(ranker, "new", "a", 60)
+        told(ranker, "old", "b", 60)
+        report = ranker.equality()
+    new, old = report.user_types
+    assert (new.personalized_ranking, old.personalized_ranking) == (["a"], ["b"])
+    assert new.personalized_value == old.personalized_value == 1.0
+    assert report.personalized_total == 1.0
+    assert report.price_of_equality == pytest.approx(1 - report.equal_total)
+    assert sorted([new.share_lost, old.share_lost]) == [0.0, 1.0]
+    assert report.equal_ranking in (["a"], ["b"])
+    assert (report.utility, report.treatment) == ("nash", "equal")
+
+
+def test_exposures_are_shares_of_displays_and_of_looks() -> None:
+    with a_ranker() as ranker:
+        play(ranker, 60, seed=3)
+        ranker.retire_items(["a"])
+        counts = ranker.counts()
+        report = ranker.equality()
+        displays = sum(one.items[0].displays for one in ranker.estimates().user_types)
+    assert report.utility == "utilitarian"
+    assert report.certified
+    assert report.gap == pytest.approx(0, abs=1e-9)
+    assert [one.item for one in report.items] == list(ITEMS)
+    for kind in ("so_far", "personalized", "equal"):
+        for share in ("displays", "looks"):
+            assert sum(getattr(getattr(one, kind), share) for one in report.items) == pytest.approx(1)
+    retired = report.items[0]
+    assert retired.retired
+    assert retired.so_far.displays == pytest.approx(displays / 120)
+    assert (retired.personalized.looks, retired.equal.displays) == (0.0, 0.0)
+    assert [one.item for one in report.items if one.equal.displays > 0] == sorted(report.equal_ranking)
+    assert {one.equal.displays for one in report.items} == {0.0, 0.5}
+    rates = {one.user_type: one.arrival_rate for one in report.user_types}
+    expected = (counts.arrivals + 1) / (counts.arrivals.sum() + 2)
+    assert list(rates.values()) == pytest.approx(expected)
+    for one in report.items:
+        given = sum(
+            rates[kind.user_type] * (one.item in kind.personalized_ranking) for kind in report.user_types
+        )
+        assert one.personalized.displays == pytest.approx(given / 2)
+
+
+@pytest.mark.parametrize("utility", ["utilitarian", "nash", "maximin", "alpha:2"])
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_equality_is_well_defined_with_next_to_no_data(utility: str, rounds: int) -> None:
+    with a_ranker(a_surface(treatment="equal", utility=utility)) as ranker:
+        play(ranker, rounds, seed=rounds)
+        report = plain(ranker.equality())
+    assert (report["rounds"], report["version"]) == (rounds, rounds)
+    assert 0 <= report["price_of_equality"] <= 1
+    assert len(report["equal_ranking"]) == 2
+    if not rounds:
+        assert report["personalized_total"] == report["equal_total"] == 0
+        assert {share for one in report["items"] for share in one["so_far"].values()} == {0.0}

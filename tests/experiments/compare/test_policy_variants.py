@@ -1,0 +1,80 @@
+"""Policies of a comparison: all but the oracle, each with only the parameters that it needs to know."""
+
+import pytest
+
+from banditrank import UnknownNameError
+from banditrank.experiments.compare.policy_variants import (
+    ALL_POLICIES,
+    DEFAULT_POLICY,
+    PolicyVariant,
+    find_policy_names,
+    policy_variants,
+    position_knowledge,
+)
+from banditrank.experiments.compare.suites import SUITES
+from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
+
+
+def test_all_policies_but_the_oracle_are_compared() -> None:
+    assert set(POLICY_NAMES) - set(ALL_POLICIES) == {"auto", "oracle"}
+    assert set(BASELINES) | set(ORDERED_POLICY_NAMES) | {"thompson-rank", "random"} <= set(ALL_POLICIES)
+    assert find_policy_names() == list(ALL_POLICIES)
+
+
+def test_an_alias_and_its_policy_are_compared_once() -> None:
+    assert find_policy_names(["auto"]) == find_policy_names(["auto", "thompson-rank"]) == ["thompson-rank"]
+
+
+def test_names_come_once_and_in_the_catalogs_order() -> None:
+    assert find_policy_names(["random", "grab", "ucb-rank", "grab"]) == ["ucb-rank", "grab", "random"]
+
+
+@pytest.mark.parametrize("name", ["oracle", "grap", "", "all"])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"^policies must be one of "):
+        find_policy_names(["grab", name])
+
+
+def test_position_knowledge_of_all_policies() -> None:
+    known = {name: position_knowledge(name) for name in ALL_POLICIES}
+    assert {name for name in known if known[name] == "order given"} == set(ORDERED_POLICY_NAMES)
+    assert {name for name in known if known[name] == "examination known"} == {"pbm-ucb", "pbm-ts", "pbm-pie"}
+    assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(
+        ORDERED_POLICY_NAMES
+    )
+    assert known["ucb-rank"] == known["grab"] == known["random"] == "nothing"
+
+
+def test_where_the_problem_changes_each_policy_also_runs_with_a_window() -> None:
+    names = ["ucb-rank", "grab", "random"]
+    assert [each.label for each in policy_variants(SUITES["table1"], names, 5000)] == names
+    changing = policy_variants(SUITES["item-jumps"], names, 5000)
+    assert [each.label for each in changing] == [*names, "ucb-rank+window", "grab+window"]
+    assert changing[-1].memory == "window:500"
+
+
+def test_a_quick_run_skips_slow_policies_unless_there_are_no_others() -> None:
+    suite = SUITES["many-items"]
+    names = ["grab", "pmed"]
+    assert [each.name for each in policy_variants(suite, names, suite.horizon)] == names
+    assert [each.name for each in policy_variants(suite, names, suite.quick_horizon)] == ["grab"]
+    assert [each.name for each in policy_variants(suite, ["pmed"], suite.quick_horizon)] == ["pmed"]
+    assert suite.quick_scale.endswith("rounds, without pmed")
+
+
+def test_policies_receive_the_parameters_that_they_need_to_know() -> None:
+    suite = SUITES["table1"]
+    problem = suite.make_problem(1000)
+    ordered = PolicyVariant("top-rank-ordered").make_policy(suite, problem, 1000)
+    assert (ordered.order, ordered.horizon) == (((1, 0), (1, 0)), 1000)
+    assert PolicyVariant("top-rank").make_policy(suite, problem, 1000).order is None
+    windowed = PolicyVariant("pbm-ucb", "window:100").make_policy(suite, problem, 1000)
+    assert str(windowed.memory) == "window:100"
+    equal = SUITES["table1-nash"]
+    policy = PolicyVariant("pbm-ucb").make_policy(equal, problem, 1000)
+    assert (policy.treatment, str(policy.utility)) == ("equal", "nash")
+
+
+def test_auto_is_an_alias_of_the_default_policy() -> None:
+    assert make_policy("auto", SUITES["table1"].make_problem(1000)).name == DEFAULT_POLICY
+    assert position_knowledge(DEFAULT_POLICY) == "nothing"

@@ -1,0 +1,1 @@
+"""Code that tests share: servers, a browser, clients and made-up data."""

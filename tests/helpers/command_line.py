@@ -1,0 +1,33 @@
+"""Runs the command line within a test."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from banditrank.cli.main import main
+
+
+def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
+    """Run a command; return its exit status, standard output and standard error."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    streams = capsys.readouterr()
+    return stopped.value.code, streams.out, streams.err
+
+
+def check_refusal(capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:
+    """Assert that a command fails with status 2 and one line, and changes no file."""
+    before = contents()
+    status, output, complaint = run(capsys, *arguments)
+    assert status == 2
+    assert output == ""
+    assert complaint.count("\n") == 1
+    assert complaint.startswith("banditrank: ")
+    assert re.search(message, complaint)
+    assert contents() == before, "bad input must change nothing"
+
+
+def contents() -> dict[Path, bytes | None]:
+    """Return all files and directories below the current one, with the content of files."""
+    return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}

@@ -1,0 +1,84 @@
+"""Runs baselines in the simulator or round by round, with access to their state."""
+
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditrank.counts.counts import Counts
+from banditrank.model.click_models import SINGLE_LOOK, ClickModel
+from banditrank.model.problem import Problem
+from banditrank.policies.base import CompiledPolicy
+from banditrank.simulation.simulate import simulate
+
+# The synthetic experiment of Lagrée, Vernade and Cappé (2016), κ = (.9, .6, .3) scaled to the single-look
+# model, with positions in another order than they are examined.
+EXAMINED = Problem([1.0], [[1 / 6, 1 / 2, 1 / 3]], [[0.15, 0.45, 0.05, 0.35, 0.25]])
+
+EASY = Problem([1.0], [[0.2, 0.8]], [[0.05, 0.95, 0.5]])  # large gaps: regret is soon logarithmic
+
+
+class Played(NamedTuple):
+    """Final state and counts of a policy."""
+
+    state: Any
+    counts: Counts
+
+
+def play(
+    policy: CompiledPolicy,
+    problem: Problem,
+    rounds: int,
+    *,
+    click_model: ClickModel = SINGLE_LOOK,
+    seed: int = 0,
+) -> Played:
+    """Simulate one replication of a policy and return its final state."""
+    observed, made = copy(policy), []
+
+    def start(counts: Counts, scratch: Any) -> Any:
+        made.append(Played(policy.start(counts, scratch), counts))
+        return made[-1].state
+
+    vars(observed)["start"] = start
+    simulate(observed, problem, rounds, replications=1, workers=1, seed=seed, click_model=click_model)
+    return made[-1]
+
+
+class ByHand:
+    """Policy with one user type that a test runs round by round."""
+
+    def __init__(
+        self,
+        policy: CompiledPolicy,
+        n_items: int,
+        n_positions: int,
+        *,
+        counts: Counts | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.counts = counts or Counts.empty(n_user_types=1, n_items=n_items, n_positions=n_positions)
+        self.policy = policy
+        self.state: Any = policy.start(self.counts, policy.new_scratch())
+        self.kernel = policy.kernel(n_items=n_items, n_positions=n_positions)
+        self.rng = np.random.default_rng(seed)
+        self.ranking = np.zeros(n_positions, dtype=np.uintp)
+        self.t = 1
+
+    def rank(self) -> NDArray[np.uintp]:
+        """Return the next ranking."""
+        parameters = self.policy.parameters(np.array([self.t]))[0]
+        self.kernel.rank(self.state, 0, self.t, parameters, self.rng, self.ranking)
+        return self.ranking.copy()
+
+    def observe(self, rewards: ArrayLike, ranking: ArrayLike | None = None) -> None:
+        """Observe the rewards of the last ranking, or of another one."""
+        if ranking is not None:
+            self.ranking[:] = ranking
+        self.kernel.observe(self.state, 0, self.t, self.ranking, np.asarray(rewards, dtype=np.float64))
+        self.t += 1
+
+    def shown(self, draws: int = 60) -> set[tuple[int, ...]]:
+        """Return the possible rankings; one of probability p is missed with probability (1 − p)^draws."""
+        return {tuple(self.rank().tolist()) for _ in range(draws)}

@@ -1,0 +1,84 @@
+"""Measurements of a page in a browser: contrasts, overflow, images."""
+
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from matplotlib.image import imread
+from playwright.sync_api import Locator, Page
+
+# Contrast of every element with text of its own to its background, as defined by WCAG 2.
+_CONTRASTS = r"""() => {
+  const numbers = colour => colour.match(/[\d.]+/g).map(Number);
+  const brightness = colour => numbers(colour).slice(0, 3)
+    .map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = element => {
+    const colour = getComputedStyle(element).backgroundColor;
+    return numbers(colour)[3] === 0 ? behind(element.parentElement) : colour;
+  };
+  return [...document.body.querySelectorAll("*")]
+    .filter(element => [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+    .map(element => {
+      const [a, b] = [brightness(getComputedStyle(element).color), brightness(behind(element))];
+      return [element.outerHTML.slice(0, 100), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
+    });
+}"""
+
+_IMAGES = """() => [...document.images].filter(image => image.checkVisibility()).map(image => {
+  const place = element => {
+    const box = element.getBoundingClientRect();
+    return [box.left, box.right, box.height];
+  };
+  return {
+    loaded: image.complete && image.naturalWidth > 0, kind: image.className, alt: image.alt,
+    place: place(image), box: place(image.parentElement),
+    scrolls: getComputedStyle(image.parentElement).overflowX === "auto",
+  };
+})"""
+
+_OVERHANGING = """() => [...document.body.querySelectorAll("*")]
+  .filter(element => element.checkVisibility())
+  .filter(element => {
+    for (let outer = element.parentElement; outer; outer = outer.parentElement)
+      if (getComputedStyle(outer).overflowX === "auto") return false;
+    return element.getBoundingClientRect().right > innerWidth + 0.5;
+  })
+  .map(element => element.outerHTML.slice(0, 100))"""
+
+
+def contrasts(page: Page) -> dict[str, float]:
+    """Return the contrast of each element with text of its own to its background, by its HTML."""
+    return dict(sorted(page.evaluate(_CONTRASTS), key=lambda pair: -pair[1]))
+
+
+def heading_levels(page: Page) -> list[int]:
+    """Return the levels of the headings, in document order."""
+    return [
+        int(name[1])
+        for name in page.locator("h1, h2, h3, h4, h5, h6").evaluate_all("all => all.map(h => h.tagName)")
+    ]
+
+
+def overhanging(page: Page) -> list[str]:
+    """Return elements that overflow the page on the right, without those in a scrolling box."""
+    return page.evaluate(_OVERHANGING)
+
+
+def images(page: Page) -> list[dict[str, Any]]:
+    """Return the visible images; ``place`` is left, right and height."""
+    return page.evaluate(_IMAGES)
+
+
+def scrolls_sideways(page: Page) -> bool:
+    """Return whether the page as a whole scrolls horizontally."""
+    return page.evaluate(
+        "() => { scrollTo(10000, 0); const moved = scrollX > 0; scrollTo(0, 0);"
+        " return moved || document.documentElement.scrollWidth > innerWidth }"
+    )
+
+
+def right_edge(element: Locator) -> float:
+    """Return the brightness of an element inside its right edge, from 0 to 255."""
+    pixels = imread(BytesIO(element.screenshot()))
+    return round(255 * float(np.median(pixels[:, -6:-2, :3])), 1)

@@ -1,0 +1,55 @@
+"""Service that runs for a test, in a thread, at a free port of the loopback address."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import uvicorn
+
+from banditrank.service.application import Application
+from banditrank.service.server import bind, server_config
+from banditrank.service.settings import Settings
+
+
+@dataclass
+class Running:
+    """Running service with its address and application."""
+
+    address: str
+    application: Application
+    _client: httpx.Client
+    _server: uvicorn.Server
+
+    @property
+    def connections(self) -> list[Any]:
+        """The protocols of the open connections."""
+        return list(self._server.server_state.connections)
+
+    def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        """Send one request."""
+        return self._client.request(method, self.address + path, json=body, **options)
+
+
+@contextmanager
+def running(**settings: Any) -> Iterator[Running]:
+    """Run a service until the block ends."""
+    chosen = Settings(**{"port": 0, "store": "memory:", **settings})
+    application = Application(chosen)
+    bound = bind(chosen)
+    server = uvicorn.Server(server_config(application, chosen))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the service did not start"
+            thread.join(0.01)
+        with httpx.Client(timeout=30, verify=False) as client:  # noqa: S501 - no TLS
+            yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application, client, server)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        bound.close()
+        assert not thread.is_alive(), "the service did not stop"
