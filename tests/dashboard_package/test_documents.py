@@ -150,7 +150,7 @@ def test_a_surface_may_have_one_user_type_and_one_item(treatment: str) -> None:
     with a_monitored_ranker(surface) as ranker:
         play(ranker, 5, seed=1)
         (now,) = document_of(ranker)["best_rankings"]
-    assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "of": 5})
+    assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "n_rankings": 5})
     assert now["probability_best"] == {"m": 1.0, "lo": 1.0, "hi": 1.0}  # there is no other ranking
 
 
@@ -244,7 +244,7 @@ def test_an_impression_is_compared_with_the_best_ranking_of_its_time() -> None:
         )
         assert one["explored_items"] == [item for item in one["ranking"] if item not in best]
         reasons[one["reason"]] += 1
-    assert reasons["clicked"]
+    assert reasons["item"]
 
 
 def test_shares_are_of_the_impressions_of_a_user_type() -> None:
