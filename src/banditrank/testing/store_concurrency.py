@@ -1,4 +1,4 @@
-"""What every store must satisfy while several write and read at once."""
+"""Conformance checks of concurrent reads and commits."""
 
 import threading
 from collections import Counter
@@ -14,7 +14,7 @@ _ROUNDS = 25
 
 
 def run_in_threads(*jobs: Callable[[], None]) -> None:
-    """Run jobs in threads, and raise what any of them raised."""
+    """Call functions in parallel threads, and raise the first error of any of them."""
     failures: list[BaseException] = []
 
     def run(job: Callable[[], None]) -> None:
@@ -33,7 +33,7 @@ def run_in_threads(*jobs: Callable[[], None]) -> None:
 
 
 def check_concurrent_commits(open_store: OpenStore) -> None:
-    """Threads, and others that opened the store, lose nothing and count nothing twice."""
+    """Commits of parallel threads and processes are neither lost nor counted twice."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     numbers = count()
@@ -53,7 +53,7 @@ def check_concurrent_commits(open_store: OpenStore) -> None:
 
 
 def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
-    """Of several who report the same rankings at once one is counted, and the others are told so."""
+    """Of parallel feedback for the same impression exactly one counts."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     statuses: list[list[CommitStatus]] = []
@@ -82,7 +82,7 @@ def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
 
 
 def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
-    """Whoever reads changes while others write sees them without a gap, and in the end all."""
+    """A reader that runs in parallel to commits sees all changes without gaps."""
     store, reader = open_store(), open_store()
     surface = store.create_surface("home", "{}").surface_id
     seen: list[int] = []
@@ -114,7 +114,7 @@ def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
 
 
 def check_no_deadlocks(open_store: OpenStore) -> None:
-    """Groups of the same surfaces in different orders, forgetting and new definitions get along."""
+    """Groups of the same surfaces in different orders, pruning and updates do not deadlock."""
     store = open_store()
     surfaces = [store.create_surface(name, "{}").surface_id for name in ("one", "two")]
 

@@ -1,4 +1,4 @@
-"""What checks of stores are made of: rankings that are told from others by a number, and what was counted."""
+"""Test data for store checks: numbered impressions, and the stored counts."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -16,7 +16,7 @@ CLICK = Outcome(0, REWARD_UNITS)
 def shown(
     surface: int, number: int, *, expires_at_ms: int = 1000, items: tuple[int, ...] = (3, 1)
 ) -> Impression:
-    """Return a ranking that is told from others by a number."""
+    """Return an impression identified by a number."""
     return Impression(surface, min_key(expires_at_ms)[:6] + number.to_bytes(8, "big"), pack_ranking(1, items))
 
 

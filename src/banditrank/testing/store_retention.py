@@ -1,4 +1,4 @@
-"""What every store must satisfy when it sums up, forgets and deletes."""
+"""Conformance checks of snapshots, pruning and purging."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from banditrank.testing.store_events import CLICK, OpenStore, read_rounds, read_
 
 
 def check_snapshots_replace_changes(open_store: OpenStore) -> None:
-    """What a snapshot sums up can be forgotten; versions go on."""
+    """Changes up to a snapshot can be pruned; versions continue."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     assert store.snapshot(surface) == EMPTY_SNAPSHOT
@@ -40,7 +40,7 @@ def check_snapshots_replace_changes(open_store: OpenStore) -> None:
 
 
 def check_snapshots_are_written_once(open_store: OpenStore) -> None:
-    """The first snapshot of a version stays; an older one may come later."""
+    """The first snapshot of a version stays; one of an older version may be saved later."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     store.save_snapshot(surface, Snapshot(5, b"five", 50))
@@ -52,7 +52,7 @@ def check_snapshots_are_written_once(open_store: OpenStore) -> None:
 
 
 def check_pruned_changes_leave_a_gap(open_store: OpenStore) -> None:
-    """Whoever asks for changes that were forgotten is given later ones, also if nothing came since."""
+    """Reading from a pruned version returns later changes, also if there were none since."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     for number in range(3):
@@ -67,7 +67,7 @@ def check_pruned_changes_leave_a_gap(open_store: OpenStore) -> None:
 
 
 def check_pruning_of_many_impressions(open_store: OpenStore) -> None:
-    """However much there is that is old, all of it goes, and nothing that is not."""
+    """All old impressions are pruned, however many, and no others."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     entries = [
@@ -85,7 +85,7 @@ def check_pruning_of_many_impressions(open_store: OpenStore) -> None:
 
 
 def check_pruned_impressions_are_not_counted_again(open_store: OpenStore) -> None:
-    """Feedback for a ranking that is forgotten counts for nothing, whoever brings it, beside what counts."""
+    """Feedback for a pruned impression does not count, whichever process commits it."""
     store, other = open_store(), open_store()
     surface = store.create_surface("home", "{}").surface_id
     old, new = shown(surface, 1, expires_at_ms=1000), shown(surface, 2, expires_at_ms=3000)
@@ -104,7 +104,7 @@ def check_pruned_impressions_are_not_counted_again(open_store: OpenStore) -> Non
 
 
 def check_deleted_surfaces_are_purged(open_store: OpenStore) -> None:
-    """What was known of a surface goes with it, whoever writes to it later."""
+    """All data of a deleted surface are purged, also those that are written after the deletion."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     store.commit([Event(shown(surface, 1), CLICK), Event(shown(surface, 2), None)])
@@ -123,7 +123,7 @@ def check_deleted_surfaces_are_purged(open_store: OpenStore) -> None:
 
 
 def check_large_surfaces_are_purged_in_steps(open_store: OpenStore) -> None:
-    """However much was learned of a surface, all of it goes, whoever tidies, and nothing of another does."""
+    """All data of a large deleted surface are purged by any process, and none of another surface."""
     store, other = open_store(), open_store()
     large, small = (
         store.create_surface("large", "{}").surface_id,
@@ -157,7 +157,7 @@ def purge_all(*stores: Store) -> None:
 
 
 def assert_nothing_is_left(store: Store, surface: int) -> None:
-    """Check that nothing is known of a surface any more."""
+    """Assert that no data of a surface are left."""
     assert store.snapshot(surface) == EMPTY_SNAPSHOT
     assert store.time_series(surface) is None
     assert store.changes(surface, after=0) == []

@@ -1,4 +1,4 @@
-"""What every store must satisfy. A new store proves itself by going through `STORE_CHECKS`.
+"""Conformance suite for stores: every store must pass all `STORE_CHECKS`.
 
 >>> from banditrank.storage.memory import MemoryStore
 >>> for check in STORE_CHECKS:
@@ -26,7 +26,7 @@ from banditrank.testing.store_retention import RETENTION_CHECKS
 
 
 def check_surface_lifecycle(open_store: OpenStore) -> None:
-    """What is created, changed and deleted is so for everybody; numbers are not used again."""
+    """All processes see creations, updates and deletions; surface ids are not reused."""
     store = open_store()
     first = store.create_surface("home", '{"a": "ä"}')
     other = store.create_surface("about", "{}")
@@ -47,7 +47,7 @@ def check_surface_lifecycle(open_store: OpenStore) -> None:
 
 
 def check_surface_with_initial_counts(open_store: OpenStore) -> None:
-    """Cells that a surface is created with are its first change; versions go on from there."""
+    """Initial counts of a surface are its first change; versions continue from there."""
     store = open_store()
     source = store.create_surface("source", "{}").surface_id
     store.commit([Event(shown(source, 1), CLICK), Event(shown(source, 2), NOT_CLICKED)])
@@ -68,7 +68,7 @@ def check_surface_with_initial_counts(open_store: OpenStore) -> None:
 
 
 def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
-    """A second surface of the same name is refused, and the first stays as it is."""
+    """A second surface of the same name is rejected, and the first is unchanged."""
     store = open_store()
     first = store.create_surface("home", "{}")
     try:
@@ -80,7 +80,7 @@ def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
 
 
 def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
-    """Of two changes made from the same revision the second is refused, and so is one of another surface."""
+    """An update of an old revision or of a deleted surface is rejected."""
     store = open_store()
     record = store.create_surface("home", "{}")
     assert store.update_surface(record, "1") is not None
@@ -96,7 +96,7 @@ def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
 
 
 def check_api_keys_are_stored(open_store: OpenStore) -> None:
-    """API keys are kept in the order of their making, and are revoked once."""
+    """API keys are stored in order of creation, and are revoked once."""
     store = open_store()
     one = KeyRecord("k1", "page", ("rank",), b"\x00\xff", 5)
     two = KeyRecord("k2", "ops", ("read", "administer"), b"\x01", 6)
@@ -111,7 +111,7 @@ def check_api_keys_are_stored(open_store: OpenStore) -> None:
 
 
 def check_key_expiry_and_surfaces_are_stored(open_store: OpenStore) -> None:
-    """The expiry and the surfaces of an API key are stored, also after it is revoked."""
+    """Expiry and surfaces of an API key are stored, also after it is revoked."""
     store = open_store()
     scoped = KeyRecord(
         "k1", "page", ("rank",), b"\x00", 5, expires_at_ms=(1 << 41) + 1, surfaces=("home", "a.b-c_d")
@@ -128,7 +128,7 @@ def check_key_expiry_and_surfaces_are_stored(open_store: OpenStore) -> None:
 
 
 def check_unstorable_names_are_not_found(open_store: OpenStore) -> None:
-    """A look-up by a string with NUL or a lone surrogate finds nothing, and does not raise."""
+    """A look-up by a string with NUL or a lone surrogate finds nothing and does not raise."""
     store = open_store()
     store.create_surface("home", "{}")
     store.add_key(KeyRecord("k1", "page", ("rank",), b"\x00", 5))
@@ -142,14 +142,14 @@ def check_unstorable_names_are_not_found(open_store: OpenStore) -> None:
 
 
 def check_secret_is_shared(open_store: OpenStore) -> None:
-    """All who open a store have the same secret."""
+    """All processes that open a store read the same secret."""
     secret = open_store().secret()
     assert len(secret) == 32
     assert open_store().secret() == secret
 
 
 def check_health_check_passes(open_store: OpenStore) -> None:
-    """A store that can be written to says so, and nothing changes."""
+    """The health check of a working store passes and changes nothing."""
     store = open_store()
     store.check()
     assert store.surfaces() == []
