@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from banditrank.cli.main import main
+from banditrank._cli.main import main
 
 
 def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
