@@ -44,17 +44,14 @@ def test_every_public_name_can_be_imported(package: str) -> None:
 def test_type_checkers_see_the_names_that_users_get(package: str) -> None:
     module = import_module(package)
     tree = ast.parse(Path(module.__file__).read_text())
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    block, runtime = (node for node in tree.body if isinstance(node, ast.If))
     declared = {
         (alias.name, node.module.removeprefix(f"{package}."))
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    (call,) = (
-        node.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-    )
-    exports = ast.literal_eval(call.args[1])
+    exports = ast.literal_eval(runtime.body[0].value.args[1])
     assert declared == {(name, source) for source, names in exports.items() for name in names}
     assert {name for name, _ in declared} == set(module.__all__) - {"__version__"}
 

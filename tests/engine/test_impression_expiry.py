@@ -11,14 +11,7 @@ from banditrank.engine._impression_expiry import ImpressionExpirer
 from banditrank.engine._ranking_ids import new_key
 from banditrank.errors import ExpiredRankingError, StoreUnavailableError
 from banditrank.storage._memory import MemoryStore
-from banditrank.storage._records import (
-    NOT_CLICKED,
-    CommitStatus,
-    Event,
-    Impression,
-    min_key,
-    pack_ranking,
-)
+from banditrank.storage._records import NOT_CLICKED, CommitStatus, Event, Impression, min_key, pack_ranking
 
 
 def test_old_impressions_and_changes_are_pruned_and_the_counts_are_kept() -> None:

@@ -7,15 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from banditrank import (
-    MAXIMIN,
-    NASH,
-    UTILITARIAN,
-    InvalidInputError,
-    UnsolvableError,
-    Utility,
-    alpha_fair,
-)
+from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, UnsolvableError, Utility, alpha_fair
 from banditrank.model._generators import FAMILIES
 from banditrank.solvers import _enumeration as enumeration
 from banditrank.solvers._highs import outer_approximation, permutation_lp

@@ -22,12 +22,13 @@ __all__ = [
     "ServiceError",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_asynchronous": ("AsyncClient",),
-        "_retries": ("ServiceError",),
-        "_synchronous": ("Client",),
-    },
-    extra="client",
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_asynchronous": ("AsyncClient",),
+            "_retries": ("ServiceError",),
+            "_synchronous": ("Client",),
+        },
+        extra="client",
+    )

@@ -16,15 +16,16 @@ __all__ = [
     "sliding_window",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_counts": ("Counts",),
-        "_forgetting": (
-            "Forgetting",
-            "as_forgetting",
-            "discount",
-            "sliding_window",
-        ),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_counts": ("Counts",),
+            "_forgetting": (
+                "Forgetting",
+                "as_forgetting",
+                "discount",
+                "sliding_window",
+            ),
+        },
+    )

@@ -26,20 +26,21 @@ __all__ = [
     "UserTypeEstimates",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_estimates_report": (
-            "EstimatesReport",
-            "ItemEstimate",
-            "PositionEstimate",
-            "UserTypeEstimates",
-        ),
-        "_explain": ("Explanation",),
-        "_surface_monitor": (
-            "SurfaceMonitor",
-            "SurfaceMonitors",
-        ),
-        "_treatment_report": ("TreatmentReport",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_estimates_report": (
+                "EstimatesReport",
+                "ItemEstimate",
+                "PositionEstimate",
+                "UserTypeEstimates",
+            ),
+            "_explain": ("Explanation",),
+            "_surface_monitor": (
+                "SurfaceMonitor",
+                "SurfaceMonitors",
+            ),
+            "_treatment_report": ("TreatmentReport",),
+        },
+    )

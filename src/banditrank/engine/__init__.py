@@ -21,19 +21,20 @@ __all__ = [
     "import_surface",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_api_keys": ("create_key",),
-        "_engine": ("Engine",),
-        "_import_export": (
-            "export_surface",
-            "import_surface",
-        ),
-        "_observers": (
-            "IssuedImpression",
-            "SurfaceObserver",
-        ),
-        "_surface": ("Surface",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_api_keys": ("create_key",),
+            "_engine": ("Engine",),
+            "_import_export": (
+                "export_surface",
+                "import_surface",
+            ),
+            "_observers": (
+                "IssuedImpression",
+                "SurfaceObserver",
+            ),
+            "_surface": ("Surface",),
+        },
+    )

@@ -17,12 +17,7 @@ from banditrank.engine._surface import Surface
 from banditrank.engine._surface_registry import SurfaceRegistry
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.engine._sync_loop import SyncLoop
-from banditrank.errors import (
-    InvalidInputError,
-    StoreError,
-    StoreUnavailableError,
-    UnknownRankingError,
-)
+from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError, UnknownRankingError
 from banditrank.storage._base import Store
 from banditrank.storage._records import Change, CommitStatus, Event, SurfaceRecord
 

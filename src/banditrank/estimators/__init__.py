@@ -27,23 +27,24 @@ __all__ = [
     "position_preference_radius",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_confidence_radii": (
-            "item_mean_error_rate",
-            "item_mean_radius",
-            "position_preference_error_rate",
-            "position_preference_radius",
-        ),
-        "_estimates": (
-            "Estimates",
-            "estimate",
-        ),
-        "_intervals": (
-            "ConfidenceIntervals",
-            "confidence_intervals",
-        ),
-        "_smoothing": ("Smoothing",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_confidence_radii": (
+                "item_mean_error_rate",
+                "item_mean_radius",
+                "position_preference_error_rate",
+                "position_preference_radius",
+            ),
+            "_estimates": (
+                "Estimates",
+                "estimate",
+            ),
+            "_intervals": (
+                "ConfidenceIntervals",
+                "confidence_intervals",
+            ),
+            "_smoothing": ("Smoothing",),
+        },
+    )

@@ -13,10 +13,11 @@ __all__ = [
     "reproduce",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_compare.compare": ("compare",),
-        "_reproduce": ("reproduce",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_compare.compare": ("compare",),
+            "_reproduce": ("reproduce",),
+        },
+    )

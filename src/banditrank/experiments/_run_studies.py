@@ -10,14 +10,7 @@ from banditrank._checks import check_integer
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.experiments._job import Job
 from banditrank.experiments._machine_info import describe_machine
-from banditrank.experiments._report import (
-    FIGURES,
-    HTML_FILE,
-    SUMMARY_FILE,
-    Report,
-    ReportKind,
-    StudyReport,
-)
+from banditrank.experiments._report import FIGURES, HTML_FILE, SUMMARY_FILE, Report, ReportKind, StudyReport
 from banditrank.experiments._results_directory import ResultsDirectory, data_directory
 from banditrank.experiments._study import Frames, Study
 from banditrank.simulation._backends.base import Backend

@@ -49,36 +49,37 @@ __all__ = [
     "user_type_values",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_catalog": (
-            "kdd2012",
-            "load_problem",
-        ),
-        "_changes": ("make_timeline",),
-        "_click_models": (
-            "CLICK_MODEL_NAMES",
-            "Cascade",
-            "ClickModel",
-            "DependentClick",
-            "PositionBased",
-            "SingleLook",
-            "as_click_model",
-        ),
-        "_generators": ("make_problem",),
-        "_problem": ("Problem",),
-        "_rewards": (
-            "BernoulliRewards",
-            "BetaRewards",
-            "Rewards",
-            "as_rewards",
-        ),
-        "_timeline": ("Timeline",),
-        "_values": (
-            "best_personalized_rankings",
-            "best_personalized_values",
-            "user_type_values",
-        ),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_catalog": (
+                "kdd2012",
+                "load_problem",
+            ),
+            "_changes": ("make_timeline",),
+            "_click_models": (
+                "CLICK_MODEL_NAMES",
+                "Cascade",
+                "ClickModel",
+                "DependentClick",
+                "PositionBased",
+                "SingleLook",
+                "as_click_model",
+            ),
+            "_generators": ("make_problem",),
+            "_problem": ("Problem",),
+            "_rewards": (
+                "BernoulliRewards",
+                "BetaRewards",
+                "Rewards",
+                "as_rewards",
+            ),
+            "_timeline": ("Timeline",),
+            "_values": (
+                "best_personalized_rankings",
+                "best_personalized_values",
+                "user_type_values",
+            ),
+        },
+    )

@@ -61,40 +61,41 @@ __all__ = [
     "make_policy",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_base": (
-            "CompiledPolicy",
-            "Policy",
-        ),
-        "_catalog": (
-            "POLICY_NAMES",
-            "make_policy",
-        ),
-        "_forgetful": ("Forgetful",),
-        "_greedy_rank": ("GreedyRank",),
-        "_learner": ("Learner",),
-        "_oracle": ("Oracle",),
-        "_schedules": ("Schedule",),
-        "_thompson_rank": ("ThompsonRank",),
-        "_type_blind": ("TypeBlindUCB",),
-        "_ucb_rank": ("UCBRank",),
-        "_uniform": ("UniformRandom",),
-        "baselines": (
-            "BatchRank",
-            "BubbleRank",
-            "CascadeKLUCB",
-            "CombUCB1",
-            "GRAB",
-            "PBMHB",
-            "PBMPIE",
-            "PBMTS",
-            "PBMUCB",
-            "PMED",
-            "RankedBandits",
-            "TopRank",
-            "UniRank",
-        ),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_base": (
+                "CompiledPolicy",
+                "Policy",
+            ),
+            "_catalog": (
+                "POLICY_NAMES",
+                "make_policy",
+            ),
+            "_forgetful": ("Forgetful",),
+            "_greedy_rank": ("GreedyRank",),
+            "_learner": ("Learner",),
+            "_oracle": ("Oracle",),
+            "_schedules": ("Schedule",),
+            "_thompson_rank": ("ThompsonRank",),
+            "_type_blind": ("TypeBlindUCB",),
+            "_ucb_rank": ("UCBRank",),
+            "_uniform": ("UniformRandom",),
+            "baselines": (
+                "BatchRank",
+                "BubbleRank",
+                "CascadeKLUCB",
+                "CombUCB1",
+                "GRAB",
+                "PBMHB",
+                "PBMPIE",
+                "PBMTS",
+                "PBMUCB",
+                "PMED",
+                "RankedBandits",
+                "TopRank",
+                "UniRank",
+            ),
+        },
+    )

@@ -15,12 +15,13 @@ __all__ = [
     "serve",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_application": ("Application",),
-        "_server": ("serve",),
-        "_settings": ("Settings",),
-    },
-    extra="service",
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_application": ("Application",),
+            "_server": ("serve",),
+            "_settings": ("Settings",),
+        },
+        extra="service",
+    )

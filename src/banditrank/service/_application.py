@@ -22,16 +22,14 @@ from banditrank.engine._surface import SURFACE_NAME
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model._problem import Problem
-from banditrank.service import (
-    auth,
-    dashboard_routes,
-    health_routes,
-    openapi,
-    ranking_routes,
-    report_routes,
-    static_files,
-    surface_routes,
-)
+from banditrank.service import _auth as auth
+from banditrank.service import _dashboard_routes as dashboard_routes
+from banditrank.service import _health_routes as health_routes
+from banditrank.service import _openapi as openapi
+from banditrank.service import _ranking_routes as ranking_routes
+from banditrank.service import _report_routes as report_routes
+from banditrank.service import _static_files as static_files
+from banditrank.service import _surface_routes as surface_routes
 from banditrank.service._auth import ANONYMOUS, KEY_REFRESH_SECONDS, Authenticator, Principal
 from banditrank.service._cors import cors_middleware
 from banditrank.service._dashboard_cache import DashboardCache

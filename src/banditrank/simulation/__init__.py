@@ -20,19 +20,20 @@ __all__ = [
     "simulate",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_plots": (
-            "plot_final_regret",
-            "plot_regret",
-            "save_plot",
-        ),
-        "_regret": (
-            "equal_regret",
-            "personalized_regret",
-        ),
-        "_result": ("SimulationResult",),
-        "_simulate": ("simulate",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_plots": (
+                "plot_final_regret",
+                "plot_regret",
+                "save_plot",
+            ),
+            "_regret": (
+                "equal_regret",
+                "personalized_regret",
+            ),
+            "_result": ("SimulationResult",),
+            "_simulate": ("simulate",),
+        },
+    )

@@ -25,27 +25,28 @@ __all__ = [
     "solve",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_equality": (
-            "EqualityReport",
-            "equality_report",
-        ),
-        "_frontier": (
-            "FrontierPoint",
-            "pareto_frontier",
-        ),
-        "_frontier_plot": (
-            "plot_frontier",
-            "save_frontier_plot",
-        ),
-        "_solution": ("Solution",),
-        "_solve": (
-            "SOLVERS",
-            "best_equal_ranking",
-            "equal_value",
-            "solve",
-        ),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_equality": (
+                "EqualityReport",
+                "equality_report",
+            ),
+            "_frontier": (
+                "FrontierPoint",
+                "pareto_frontier",
+            ),
+            "_frontier_plot": (
+                "plot_frontier",
+                "save_frontier_plot",
+            ),
+            "_solution": ("Solution",),
+            "_solve": (
+                "SOLVERS",
+                "best_equal_ranking",
+                "equal_value",
+                "solve",
+            ),
+        },
+    )

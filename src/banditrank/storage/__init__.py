@@ -21,14 +21,15 @@ __all__ = [
     "open_store",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_base": ("Store",),
-        "_factory": ("open_store",),
-        "_memory": ("MemoryStore",),
-        "_postgresql": ("PostgresStore",),
-        "_redis": ("RedisStore",),
-        "_sqlite": ("SqliteStore",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_base": ("Store",),
+            "_factory": ("open_store",),
+            "_memory": ("MemoryStore",),
+            "_postgresql": ("PostgresStore",),
+            "_redis": ("RedisStore",),
+            "_sqlite": ("SqliteStore",),
+        },
+    )

@@ -22,17 +22,18 @@ __all__ = [
     "find_certificate_error",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_certificates": ("find_certificate_error",),
-        "_click_models": ("CLICK_MODEL_CHECKS",),
-        "_leaks": ("assert_no_leaks",),
-        "_policies": ("POLICY_CHECKS",),
-        "_solvers": (
-            "SOLVER_CHECKS",
-            "SolverUnderTest",
-        ),
-        "_stores": ("STORE_CHECKS",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_certificates": ("find_certificate_error",),
+            "_click_models": ("CLICK_MODEL_CHECKS",),
+            "_leaks": ("assert_no_leaks",),
+            "_policies": ("POLICY_CHECKS",),
+            "_solvers": (
+                "SOLVER_CHECKS",
+                "SolverUnderTest",
+            ),
+            "_stores": ("STORE_CHECKS",),
+        },
+    )

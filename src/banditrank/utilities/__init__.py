@@ -27,18 +27,19 @@ __all__ = [
     "sigmoid",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_utility": (
-            "MAXIMIN",
-            "NASH",
-            "UTILITARIAN",
-            "Utility",
-            "alpha_fair",
-            "as_utility",
-            "ramp",
-            "sigmoid",
-        ),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_utility": (
+                "MAXIMIN",
+                "NASH",
+                "UTILITARIAN",
+                "Utility",
+                "alpha_fair",
+                "as_utility",
+                "ramp",
+                "sigmoid",
+            ),
+        },
+    )

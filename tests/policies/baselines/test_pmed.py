@@ -16,12 +16,7 @@ from banditrank.policies.baselines._components.pmed.alternatives import (
     set_beliefs,
 )
 from banditrank.policies.baselines._components.pmed.plan import scoring_step
-from banditrank.policies.baselines._components.pmed.program import (
-    SLACK,
-    Program,
-    init_program,
-    solve_program,
-)
+from banditrank.policies.baselines._components.pmed.program import SLACK, Program, init_program, solve_program
 from banditrank.policies.baselines._pmed import PMED
 
 Floats = NDArray[np.float64]

@@ -13,11 +13,7 @@ from banditrank.estimators._estimates import Estimates, arrival_rates, estimate
 from banditrank.estimators._item_means import exposure, item_means
 from banditrank.estimators._position_preferences import position_preferences
 from banditrank.model._problem import Problem
-from banditrank.model._values import (
-    best_personalized_rankings,
-    best_personalized_values,
-    user_type_values,
-)
+from banditrank.model._values import best_personalized_rankings, best_personalized_values, user_type_values
 from banditrank.solvers._solve import best_equal_ranking, equal_value
 
 Floats = NDArray[np.float64]

@@ -21,24 +21,25 @@ __all__ = [
     "write_sample_log",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_diagnosis": (
-            "Diagnosis",
-            "diagnose",
-        ),
-        "_estimation": (
-            "EstimatedProblem",
-            "estimated_problem",
-        ),
-        "_extraction": (
-            "Extraction",
-            "extract",
-        ),
-        "_sample_log": (
-            "SampleLog",
-            "write_sample_log",
-        ),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_diagnosis": (
+                "Diagnosis",
+                "diagnose",
+            ),
+            "_estimation": (
+                "EstimatedProblem",
+                "estimated_problem",
+            ),
+            "_extraction": (
+                "Extraction",
+                "extract",
+            ),
+            "_sample_log": (
+                "SampleLog",
+                "write_sample_log",
+            ),
+        },
+    )

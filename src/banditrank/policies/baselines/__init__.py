@@ -35,21 +35,22 @@ __all__ = [
     "UniRank",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_batch_rank": ("BatchRank",),
-        "_bubble_rank": ("BubbleRank",),
-        "_cascade_kl_ucb": ("CascadeKLUCB",),
-        "_comb_ucb1": ("CombUCB1",),
-        "_grab": ("GRAB",),
-        "_pb_mhb": ("PBMHB",),
-        "_pbm_pie": ("PBMPIE",),
-        "_pbm_ts": ("PBMTS",),
-        "_pbm_ucb": ("PBMUCB",),
-        "_pmed": ("PMED",),
-        "_ranked_bandits": ("RankedBandits",),
-        "_top_rank": ("TopRank",),
-        "_uni_rank": ("UniRank",),
-    },
-)
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_batch_rank": ("BatchRank",),
+            "_bubble_rank": ("BubbleRank",),
+            "_cascade_kl_ucb": ("CascadeKLUCB",),
+            "_comb_ucb1": ("CombUCB1",),
+            "_grab": ("GRAB",),
+            "_pb_mhb": ("PBMHB",),
+            "_pbm_pie": ("PBMPIE",),
+            "_pbm_ts": ("PBMTS",),
+            "_pbm_ucb": ("PBMUCB",),
+            "_pmed": ("PMED",),
+            "_ranked_bandits": ("RankedBandits",),
+            "_top_rank": ("TopRank",),
+            "_uni_rank": ("UniRank",),
+        },
+    )

@@ -1,10 +1,6 @@
 """Gauthier, Gaudel and Fromont (2022), "UniRank": unimodal bandits for several click models."""
 
-from banditrank.experiments._compare.reproductions.problems import (
-    CLICK_MODELS,
-    TEN_ITEMS,
-    TEN_ITEMS_SETTING,
-)
+from banditrank.experiments._compare.reproductions.problems import CLICK_MODELS, TEN_ITEMS, TEN_ITEMS_SETTING
 from banditrank.experiments._compare.reproductions.regret_reproduction import (
     RegretReproduction,
     RunResults,

@@ -1,10 +1,6 @@
 """Lattimore, Kveton, Li and Szepesvári (2018), "TopRank": one algorithm for several click models."""
 
-from banditrank.experiments._compare.reproductions.problems import (
-    CLICK_MODELS,
-    TEN_ITEMS,
-    TEN_ITEMS_SETTING,
-)
+from banditrank.experiments._compare.reproductions.problems import CLICK_MODELS, TEN_ITEMS, TEN_ITEMS_SETTING
 from banditrank.experiments._compare.reproductions.regret_reproduction import (
     RegretReproduction,
     RunResults,

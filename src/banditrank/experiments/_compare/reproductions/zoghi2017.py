@@ -1,10 +1,6 @@
 """Zoghi et al. (2017), "Online learning to rank in stochastic click models": BatchRank."""
 
-from banditrank.experiments._compare.reproductions.problems import (
-    CLICK_MODELS,
-    TEN_ITEMS,
-    TEN_ITEMS_SETTING,
-)
+from banditrank.experiments._compare.reproductions.problems import CLICK_MODELS, TEN_ITEMS, TEN_ITEMS_SETTING
 from banditrank.experiments._compare.reproductions.regret_reproduction import (
     PolicyRun,
     RegretReproduction,
