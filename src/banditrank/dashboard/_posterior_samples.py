@@ -1,8 +1,8 @@
 """Samples from the posterior of a surface's problem, and intervals of them.
 
 The posterior is that of `ThompsonRank` (`banditrank.policies._posterior`), whichever policy ranks: a normal
-approximation for the logits of position preferences, and gamma distributions of item means given these. Unlike
-the samples of `ThompsonRank`, these are not inflated for exploration, so that their shares estimate
+approximation for the logits of position preferences, and gamma distributions of item means given these.
+Unlike the samples of `ThompsonRank`, they are not inflated for exploration: their shares estimate
 probabilities, and their quantiles bound credible intervals.
 """
 
