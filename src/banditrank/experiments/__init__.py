@@ -6,10 +6,11 @@ from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from banditrank.experiments._compare.compare import compare
-    from banditrank.experiments._reproduce import reproduce
+    from banditrank.experiments._reproduce import find_studies, reproduce
 
 __all__ = [
     "compare",
+    "find_studies",
     "reproduce",
 ]
 
@@ -18,6 +19,6 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         __name__,
         {
             "_compare.compare": ("compare",),
-            "_reproduce": ("reproduce",),
+            "_reproduce": ("find_studies", "reproduce"),
         },
     )

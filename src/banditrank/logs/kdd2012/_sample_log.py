@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from banditrank._checks import check_integer
+from banditrank._extras import requires
 from banditrank.errors import InvalidInputError
 from banditrank.logs.kdd2012._files import PROFILE_COLUMNS, TRAINING_COLUMNS
 from banditrank.model._problem import Problem
@@ -145,6 +144,10 @@ def _ad_numbers(problem: Problem) -> NDArray[np.uint64]:
 
 
 def _write(path: Path, columns: tuple[str, ...], tables: Iterator[list[NDArray[Any]]]) -> None:
+    with requires("logs", "writing a sample log"):
+        import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
+        import pyarrow.csv as pa_csv  # noqa: PLC0415 - heavy, and optional
+
     options = pa_csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     try:
         with path.open("wb") as file:
