@@ -14,8 +14,8 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 
 from banditrank.service.application import Application
-from banditrank.service.messages import Request
-from banditrank.service.problems import response_to
+from banditrank.service.http import Request
+from banditrank.service.http_errors import error_response
 from banditrank.service.settings import Settings
 
 
@@ -37,18 +37,18 @@ class RsgiService:
         request_id = application._request_ids.for_request(headers)
         try:
             application._check_host(headers)
-            operation, parameters = application.router.find(scope.method, scope.path)
-            name = operation.name
-            principal = application._authorize(operation, parameters, headers)
+            route, parameters = application.router.find(scope.method, scope.path)
+            name = route.operation_id
+            principal = application._authorize(route, parameters, headers)
             body = None
-            if operation.body is not None:
+            if route.request_schema is not None:
                 async with asyncio.timeout(10):
-                    body = application.bodies.decode(operation, await protocol())
+                    body = application.body_reader.decode(route, await protocol())
             request = Request(request_id, parameters, {}, body, headers, principal)
-            response = await operation.handler(application, request)
+            response = await route.handler(application, request)
         except Exception as error:  # noqa: BLE001 - every error is answered
-            failure, response = error, response_to(error, request_id)
-        told = (*response.headers, *response.handling, (b"content-type", response.content_type))
+            failure, response = error, error_response(error, request_id)
+        told = (*response.headers, *response.caching, (b"content-type", response.content_type))
         lines = [("x-request-id", request_id), *((key.decode(), value.decode()) for key, value in told)]
         protocol.response_bytes(response.status, lines, response.body)
         application._record(request_id, name, response.status, start, failure)

@@ -12,7 +12,7 @@ from banditrank.service.http_protocol import HttpProtocol
 
 ANSWER = (
     b'{"id":"' + b"A" * 76 + b'","items":["item-1","item-2","item-3","item-4"],'
-    b'"expires":"2026-01-01T00:00:00.000000Z"}'
+    b'"expires_at":"2026-01-01T00:00:00.000000Z"}'
 )
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(ANSWER))]
 
@@ -33,7 +33,7 @@ def fastapi() -> Any:
     class Ranking(BaseModel):
         id: str
         items: list[str]
-        expires: str
+        expires_at: str
 
     application = FastAPI()
     ranking = Ranking.model_validate_json(ANSWER)

@@ -131,7 +131,7 @@ def test_save_resumes(capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch
         made.append(number)
         return replicate(experiment, number, advance)
 
-    monkeypatch.setattr("banditrank.simulation.backends.threads.replicate", recording)
+    monkeypatch.setattr("banditrank.simulation.backends.local.replicate", recording)
     for count in ("2", "4"):
         settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
         status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))
@@ -207,7 +207,7 @@ BAD = [
     (["problem", "validate", "rates.toml"], r"arrival_rates must sum to 1, got 0\.9"),
     (["problem", "validate", "means.toml"], r"item_means\[0\]\[1\] must lie in \[0, 1\], got 1\.5"),
     (["problem", "validate", "nan.toml"], r"item_means\[0\]\[0\] must lie in \[0, 1\], got nan"),
-    (["problem", "validate", "empty-type.toml"], r"user_types\[0\] must be a printable text.*got ''"),
+    (["problem", "validate", "empty-type.toml"], r"user_types\[0\] must be a non-empty printable string, got ''"),
     (["problem", "validate", "malformed.toml"], "problem file must be TOML"),
     (["problem", "show", "missing.toml"], "must be readable.*got 'missing.toml'"),
     (["problem", "generate", "randon"], r"did you mean random\?"),

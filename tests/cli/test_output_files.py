@@ -119,6 +119,6 @@ def test_ctrl_c_at_any_time_is_one_line(
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("banditrank.experiments.reproduce.find_studies", interrupt)
-    monkeypatch.setattr("banditrank.model.catalog.find_problem", interrupt)
+    monkeypatch.setattr("banditrank.model.catalog.load_problem", interrupt)
     for command in (["reproduce"], ["solve", "kdd2012"], ["problem", "show", "kdd2012"]):
         assert run(capsys, *command) == (130, "", "banditrank: interrupted\n")

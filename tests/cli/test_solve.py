@@ -169,7 +169,7 @@ BAD = [
     ),
     (["solve", "kdd2012", "--solver", "magic"], "--solver must be one of .*got 'magic'"),
     (["solve", "kdd2012", "--solver", "assignment", "--utility", "nash"], "needs a linear utility, got nash"),
-    (["solve", "big.toml", "--solver", "enumeration"], "tries at most 1,000,000 rankings, got 100 items"),
+    (["solve", "big.toml", "--solver", "enumeration"], "supports at most 1,000,000 rankings, got 100 items"),
     (["solve", "kdd2012", "--time-limit", "-1"], r"--time-limit must be a number from 0 to .*got -1\.0"),
     (["solve", "kdd2012", "--time-limit", "nan"], "--time-limit must be a number from 0 to .*got nan"),
     (["solve", "kdd2012", "--time-limit", "soon"], "--time-limit must be a number, got 'soon'"),

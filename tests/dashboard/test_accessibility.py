@@ -1,4 +1,4 @@
-"""The dashboard can be used by everyone: with a keyboard, with a screen reader, in light and dark."""
+"""Accessibility of the dashboard: keyboard, screen reader, contrast and themes."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,8 +22,7 @@ MADE = (
 )
 in_schemes = pytest.mark.parametrize("scheme", ["light", "dark"])
 
-# Of elements: the contrast of their text, or of their fill, to what is behind; a canvas knows any colour's
-# numbers.
+# Returns the contrast of text or fill to the background; a canvas converts colours to RGB.
 _CONTRASTS = """elements => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const brightness = colour => {
@@ -42,7 +41,7 @@ _CONTRASTS = """elements => {
   });
 }"""
 
-# What an element looks like that has the focus: its outline, or that of its label if it is not seen itself.
+# Returns whether the focused element, or its label if it is hidden, has an outline.
 _OUTLINE = """() => {
   const element = document.activeElement;
   const shown = +getComputedStyle(element).opacity ? element : element.closest("label");
@@ -58,7 +57,7 @@ def server() -> Iterator[Fixture]:
 
 
 def findings(page: Page) -> list[str]:
-    """Return what axe-core finds wrong, whether it is serious or not."""
+    """Return all violations that axe-core finds."""
     page.evaluate(AXE_SCRIPT)
     found = page.evaluate("() => axe.run()")
     return [
@@ -97,7 +96,7 @@ def test_axe_finds_nothing_on_a_surface(
 def test_axe_finds_nothing_in_other_views(
     view: str, width: int, scheme: Scheme, server: Fixture, open_page: OpenPage
 ) -> None:
-    ranking = server.made["three"].dashboard["recent"][0]["id"]
+    ranking = server.made["three"].dashboard["latest_rankings"][0]["id"]
     path = f"/surfaces/three#ranking={ranking}" if view == "ranking" else view
     page = open_page(server.address + path, width=width, scheme=scheme)
     expect(page.locator("h1")).to_be_visible()
@@ -117,13 +116,13 @@ def test_numbers_have_contrast_on_the_darkest_cell_of_each_type(
 
 
 @in_schemes
-def test_marks_of_types_have_contrast(scheme: Scheme, server: Fixture, open_page: OpenPage) -> None:
+def test_markers_have_contrast(scheme: Scheme, server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("six"), scheme=scheme))
     lowest = min(page.locator("#learned .key .mk").evaluate_all(_CONTRASTS))
     assert lowest >= 4.5
 
 
-def test_a_theme_can_be_chosen_and_stays(server: Fixture, open_page: OpenPage) -> None:
+def test_the_theme_is_stored(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two"), scheme="light"))
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
@@ -137,7 +136,7 @@ def test_a_theme_can_be_chosen_and_stays(server: Fixture, open_page: OpenPage) -
 
 
 def tab_stops(page: Page) -> list[tuple[float, str]]:
-    """Return what Tab reaches, in order: how far down it is, and what it is called."""
+    """Return the vertical position and the name of each element that Tab reaches, in order."""
     stops = []
     page.evaluate("document.body.focus(); getSelection().removeAllRanges()")
     for _ in range(200):
@@ -159,7 +158,7 @@ def tab_stops(page: Page) -> list[tuple[float, str]]:
     pytest.fail("Tab never reaches the end")
 
 
-def test_tab_goes_down_the_page_and_its_place_is_seen(server: Fixture, open_page: OpenPage) -> None:
+def test_tab_order_follows_the_page_and_focus_is_visible(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two"), width=390))
     stops = tab_stops(page)
     names = [name for _, name in stops]
@@ -171,7 +170,7 @@ def test_tab_goes_down_the_page_and_its_place_is_seen(server: Fixture, open_page
     assert names[-1] == "Download JSON"
 
 
-def test_skipping_leads_to_the_content(server: Fixture, open_page: OpenPage) -> None:
+def test_the_skip_link_leads_to_the_content(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two")))
     page.keyboard.press("Tab")
     assert page.locator(".skip").evaluate("link => link.getBoundingClientRect().left >= 0")
@@ -216,15 +215,15 @@ def test_the_pointer_moves_the_same_cursor(server: Fixture, open_page: OpenPage)
 
 
 @pytest.mark.parametrize("made", MADE[:3], ids=lambda made: made.name)
-def test_shape_alone_tells_types_apart(made: object, server: Fixture, open_page: OpenPage) -> None:
+def test_shapes_distinguish_user_types(made: object, server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page(made.name)))
     shapes = page.locator("#learned .key li svg .mk").evaluate_all(
         "marks => marks.map(m => m.tagName + (m.getAttribute('points') ?? ''))"
     )
-    assert len(shapes) == len(set(shapes)) == len(made.dashboard["surface"]["types"])
+    assert len(shapes) == len(set(shapes)) == len(made.dashboard["surface"]["user_types"])
 
 
-def test_nothing_is_styled_or_scripted_in_place(server: Fixture, open_page: OpenPage) -> None:
+def test_there_are_no_inline_styles_or_scripts(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("six")))
     assert page.locator("[style]").count() == 0
     assert page.locator("script:not([src]), style, [onclick], [onload]").count() == 0

@@ -1,6 +1,6 @@
-"""The page says when the service is silent, goes on when it is back, and asks no more than it must.
+"""Connection of the page: outages, restarts, polling and pausing.
 
-The page's clock is the test's: time passes when the test says so.
+The clock of the page is controlled by the test.
 """
 
 from collections.abc import Iterator
@@ -31,21 +31,21 @@ def asked(server: Fixture, path: str) -> int:
     return sum(1 for request in server.asked if request == f"GET /v1/surfaces/ads/{path}")
 
 
-def test_silence_is_shown_and_ends(page: Page, server: Fixture) -> None:
+def test_a_silent_service_is_shown_until_it_responds(page: Page, server: Fixture) -> None:
     settled(page)
     value = page.locator("#shown tfoot b").first.inner_text()
     server.stop()
     expect(page.locator("#updated")).to_contain_text("Live")
     pass_time(page, 12)
     expect(page.locator("#updated")).to_contain_text("no answer for")
-    expect(page.locator("#healthy .a")).to_contain_text("Not known: the service has not answered")
+    expect(page.locator("#healthy .a")).to_contain_text("Unknown: the service has not responded")
     expect(page.locator(".sum .v").last).to_have_text("Unknown")
     assert set(page.locator("#healthy .st").all_inner_texts()) == {"Unknown"}
     expect(page.locator(".banner")).to_have_count(0)
     pass_time(page, 25)
     expect(page.locator(".banner")).to_contain_text("The service does not answer.")
-    expect(page.locator(".banner")).to_contain_text("Showing the state of 14:30:07")
-    expect(page.locator(".banner")).to_contain_text("Trying again")
+    expect(page.locator(".banner")).to_contain_text("Showing data from 14:30:07")
+    expect(page.locator(".banner")).to_contain_text("Retrying")
     expect(page.locator("#announcement")).to_have_text("The service does not answer.")
     assert page.locator("#shown tfoot b").first.inner_text() == value  # figures stay
     server.start()
@@ -53,10 +53,10 @@ def test_silence_is_shown_and_ends(page: Page, server: Fixture) -> None:
     expect(page.locator(".banner")).to_have_count(0)
     expect(page.locator("#updated")).to_contain_text("Live")
     expect(page.locator("#announcement")).to_have_text("")
-    expect(page.locator("#healthy .a")).not_to_contain_text("Not known")
+    expect(page.locator("#healthy .a")).not_to_contain_text("Unknown:")
 
 
-def test_a_short_restart_is_not_worth_a_banner(page: Page, server: Fixture) -> None:
+def test_a_short_outage_shows_no_banner(page: Page, server: Fixture) -> None:
     settled(page)
     server.stop()
     pass_time(page, 1)
@@ -67,15 +67,15 @@ def test_a_short_restart_is_not_worth_a_banner(page: Page, server: Fixture) -> N
     expect(page.locator(".banner")).to_have_count(0)
 
 
-def test_a_restart_is_told_for_some_minutes(page: Page, server: Fixture) -> None:
+def test_a_restart_shows_a_banner_for_some_minutes(page: Page, server: Fixture) -> None:
     settled(page)
     expect(page.locator(".banner")).to_have_count(0)  # the last restart was hours ago
-    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "t": "service started"})
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "text": "service started"})
     server.stop()
     pass_time(page, 1)
     server.start()
     pass_time(page, 4)
-    words = "The service restarted at 14:29:50. All acknowledged feedback is here."
+    words = "The service restarted at 14:29:50. No acknowledged feedback was lost."
     expect(page.locator(".banner")).to_contain_text(words)
     expect(page.locator("#announcement")).to_have_text("The service restarted.")
     server.change("ads", as_of="2026-03-03T14:34:49Z")
@@ -85,8 +85,8 @@ def test_a_restart_is_told_for_some_minutes(page: Page, server: Fixture) -> None
     expect(page.locator(".banner")).to_have_count(0)
 
 
-def test_a_restart_that_was_read_of_is_told_no_more(page: Page, server: Fixture) -> None:
-    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "t": "service started"})
+def test_a_dismissed_restart_banner_does_not_return(page: Page, server: Fixture) -> None:
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:29:50Z", "text": "service started"})
     page.goto(server.page("ads") + "?again")
     page.get_by_role("button", name="Dismiss").click()
     expect(page.locator(".banner")).to_have_count(0)
@@ -94,12 +94,12 @@ def test_a_restart_that_was_read_of_is_told_no_more(page: Page, server: Fixture)
     server.change("ads", rounds=60_000)
     expect(page.locator(".facts")).to_contain_text("60,000 visits")
     expect(page.locator(".banner")).to_have_count(0)
-    server.made["ads"].series["events"].append({"at": "2026-03-03T14:30:01Z", "t": "service started"})
+    server.made["ads"].series["events"].append({"at": "2026-03-03T14:30:01Z", "text": "service started"})
     server.close_bucket("ads")
     expect(page.locator(".banner")).to_contain_text("14:30:01")  # another one
 
 
-def test_pausing_stops_everything(page: Page, server: Fixture) -> None:
+def test_pausing_stops_all_requests(page: Page, server: Fixture) -> None:
     settled(page)
     button = page.get_by_role("button", name="Pause")
     button.click()
@@ -126,7 +126,7 @@ def set_hidden(page: Page, state: str) -> None:
     )
 
 
-def test_a_hidden_tab_asks_nothing(page: Page, server: Fixture) -> None:
+def test_a_hidden_tab_sends_no_requests(page: Page, server: Fixture) -> None:
     settled(page)
     set_hidden(page, "hidden")
     before = len(server.asked)
@@ -138,7 +138,7 @@ def test_a_hidden_tab_asks_nothing(page: Page, server: Fixture) -> None:
     expect(page.locator(".banner")).to_have_count(0)
 
 
-# The page's waits as it asks for them: what passes until an answer is there is not among them.
+# Records the waits that the page requests, without the time of responses.
 _NOTE_WAITS = """
   const wait = window.setTimeout;
   window.waits = [];
@@ -149,9 +149,7 @@ _NOTE_WAITS = """
 """
 
 
-def test_without_a_stream_it_asks_ever_less_often_while_nothing_changes(
-    browser: Browser, server: Fixture
-) -> None:
+def test_polling_backs_off_while_nothing_changes(browser: Browser, server: Fixture) -> None:
     server.streams = False
     with browser.new_context() as context:
         page = context.new_page()
@@ -190,7 +188,7 @@ _COUNT_LISTENERS = """
 """
 
 
-def test_waiting_leaves_nothing_behind(browser: Browser, server: Fixture) -> None:
+def test_waiting_does_not_leak_listeners(browser: Browser, server: Fixture) -> None:
     server.streams = False
     with browser.new_context() as context:
         page = context.new_page()
@@ -204,7 +202,7 @@ def test_waiting_leaves_nothing_behind(browser: Browser, server: Fixture) -> Non
         assert page.evaluate("window.listening") <= before
 
 
-def test_a_stream_that_makes_no_sense_is_ended(page: Page, server: Fixture) -> None:
+def test_a_malformed_stream_is_ended(page: Page, server: Fixture) -> None:
     settled(page)
     server.broken_events = True
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/ads/events")):
@@ -212,7 +210,7 @@ def test_a_stream_that_makes_no_sense_is_ended(page: Page, server: Fixture) -> N
         settled(page)  # by asking
 
 
-def test_slow_answers_are_said_to_be_slow(page: Page, server: Fixture) -> None:
+def test_slow_responses_are_reported(page: Page, server: Fixture) -> None:
     settled(page)
     server.slow.set()
     page.goto(server.page("ads") + "?again")
@@ -220,12 +218,12 @@ def test_slow_answers_are_said_to_be_slow(page: Page, server: Fixture) -> None:
     assert page.locator("h2").count() == 5
     assert page.locator(".sk").first.evaluate("frame => frame.clientHeight") >= 200
     pass_time(page, 11)
-    expect(page.locator("main")).to_contain_text("The service answers slowly.")
+    expect(page.locator("main")).to_contain_text("The service is slow to respond.")
     server.slow.clear()
     expect(page.locator("#updated")).to_contain_text("Live")
 
 
-def test_a_panel_fails_by_itself(page: Page, server: Fixture) -> None:
+def test_an_error_of_the_series_affects_one_panel(page: Page, server: Fixture) -> None:
     settled(page)
     server.broken_series = True
     page.goto(server.page("ads") + "?again")
@@ -235,7 +233,7 @@ def test_a_panel_fails_by_itself(page: Page, server: Fixture) -> None:
     expect(page.locator(".none.bad")).to_have_count(1)
 
 
-def test_a_document_that_makes_no_sense_breaks_one_panel(server: Fixture, open_page: OpenPage) -> None:
+def test_a_malformed_document_affects_one_panel(server: Fixture, open_page: OpenPage) -> None:
     server.made["ads"].dashboard["displays"] = None
     page = open_page(server.page("ads"))
     expect(page.locator("#fair .none.bad")).to_contain_text("This panel failed.")
@@ -243,23 +241,23 @@ def test_a_document_that_makes_no_sense_breaks_one_panel(server: Fixture, open_p
     expect(page.locator("#working .plot").first).to_be_visible()
 
 
-def test_an_unknown_surface_is_said_to_be_unknown(page: Page, server: Fixture) -> None:
+def test_an_unknown_surface_is_reported(page: Page, server: Fixture) -> None:
     page.goto(server.page("nowhere"))
     expect(page.locator("h1")).to_have_text("nowhere")
-    expect(page.locator("main")).to_contain_text("There is no such surface.")
+    expect(page.locator("main")).to_contain_text("This surface does not exist.")
     page.get_by_role("link", name="All surfaces").click()
     expect(page.locator("h1")).to_have_text("Surfaces")
 
 
-def test_a_surface_that_comes_later_is_found(page: Page, server: Fixture) -> None:
+def test_a_surface_that_is_created_later_is_found(page: Page, server: Fixture) -> None:
     page.goto(server.page("later"))
-    expect(page.locator("main")).to_contain_text("There is no such surface.")
+    expect(page.locator("main")).to_contain_text("This surface does not exist.")
     server.made["later"] = make("later")
     pass_time(page, 31)
     settled(page)
 
 
-def test_all_that_is_asked_for_is_the_services_own(page: Page, server: Fixture) -> None:
+def test_all_requests_go_to_the_service(page: Page, server: Fixture) -> None:
     addresses: list[str] = []
     page.on("request", lambda request: addresses.append(request.url))
     page.goto(server.page("ads") + "?again")

@@ -1,11 +1,11 @@
-"""What tests show the page is what the service would tell it: made-up documents have the service's types."""
+"""The documents of the tests conform to the schemas of the service."""
 
 import msgspec
 import pytest
 from helpers.dashboard_documents import Made, make
 
 from banditrank.dashboard.document_schemas import DashboardDocument, SeriesDocument
-from banditrank.service.models import SurfaceAnswer
+from banditrank.service.schemas import SurfaceResponse
 
 MADE = [
     make(),
@@ -16,9 +16,9 @@ MADE = [
 
 
 @pytest.mark.parametrize("made", MADE, ids=["demo", "empty", "one type", "equal"])
-def test_documents_are_of_the_services_types(made: Made) -> None:
+def test_documents_conform_to_the_schemas(made: Made) -> None:
     # What a type does not know is left out, and would be missed.
     assert msgspec.convert(made.dashboard, DashboardDocument) == made.dashboard
     assert msgspec.convert(made.series, SeriesDocument) == made.series
-    told = msgspec.convert(made.surface, SurfaceAnswer)
-    assert msgspec.to_builtins(told) == made.surface
+    surface = msgspec.convert(made.surface, SurfaceResponse)
+    assert msgspec.to_builtins(surface) == made.surface

@@ -1,4 +1,4 @@
-"""The dashboard fits: no page scrolls sideways, whatever its width, its names and its numbers of things."""
+"""Layout of the dashboard: no page scrolls sideways."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -54,7 +54,7 @@ def assert_fits(page: Page, width: int) -> None:
 
 
 @pytest.mark.parametrize("made", MADE, ids=lambda made: made.name[:20])
-def test_any_surface_fits_any_width_and_says_all(made: Made, server: Fixture, open_page: OpenPage) -> None:
+def test_every_surface_fits_every_width(made: Made, server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page(made.name)))
     assert page.title() == f"{made.name} · banditrank"
     assert page.locator("h1").all_inner_texts() == [made.name]
@@ -94,7 +94,7 @@ def test_wide_fonts_fit(width: int, server: Fixture, open_page: OpenPage) -> Non
 
 
 @pytest.mark.parametrize("names", [SIX[:3], ("new", "returning customers", "members")], ids=["short", "long"])
-def test_exposure_of_three_types_at_three_positions_is_seen_without_scrolling(
+def test_exposure_of_three_types_at_three_positions_needs_no_scrolling(
     names: tuple[str, ...], open_page: OpenPage
 ) -> None:
     items = ("sneakers", "novels", "coffee", "headsets", "jackets", "plants")
@@ -108,10 +108,10 @@ def test_exposure_of_three_types_at_three_positions_is_seen_without_scrolling(
             assert "Share of each user type's rankings" in (box.get_attribute("aria-label") or "")
 
 
-def test_many_items_are_searched_for(server: Fixture, open_page: OpenPage) -> None:
+def test_many_items_can_be_searched(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("six-equal")))
     marks = page.locator("[data-chart=items-0] [data-mark]")
-    on_show = set(server.made["six-equal"].dashboard["now"][0]["ranking"])
+    on_show = set(server.made["six-equal"].dashboard["best_rankings"][0]["ranking"])
     assert marks.count() == len(on_show) == 4
     page.get_by_label("Other items").fill("item 3")
     expect(marks).to_have_count(len(on_show | {3, *range(30, 40)}))

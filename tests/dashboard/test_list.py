@@ -1,6 +1,6 @@
-"""The list of surfaces says when the service is slow or silent, and goes on when it is back.
+"""The list of surfaces during outages of the service.
 
-The page's clock is the test's: time passes when the test says so.
+The clock of the page is controlled by the test.
 """
 
 from collections.abc import Iterator
@@ -25,32 +25,32 @@ def page(browser: Browser, server: Fixture) -> Iterator[Page]:
         yield opened
 
 
-def test_slow_answers_are_said_to_be_slow(page: Page, server: Fixture) -> None:
+def test_slow_responses_are_reported(page: Page, server: Fixture) -> None:
     server.held.add("/v1/surfaces")
     page.goto(server.address)
     expect(page.locator("main")).to_contain_text("Loading…")
     pass_time(page, 11)
-    expect(page.locator("main")).to_contain_text("The service answers slowly.")
+    expect(page.locator("main")).to_contain_text("The service is slow to respond.")
     server.held.clear()
     expect(page.locator(".surfaces tbody tr")).to_have_count(1)
 
 
-def test_silence_is_said_once_while_a_question_hangs_and_ends(page: Page, server: Fixture) -> None:
+def test_a_silent_service_is_announced_once(page: Page, server: Fixture) -> None:
     page.goto(server.address)
     expect(page.locator("#updated")).to_contain_text("Live")
     server.held.add("/v1/access")
     pass_time(page, 17)
     expect(page.locator("#updated")).to_contain_text("no answer for")
-    expect(page.locator("#announcement")).to_have_text("The service is silent.")
+    expect(page.locator("#announcement")).to_have_text("No response from the service.")
     expect(page.locator(".banner")).to_have_count(0)
     pass_time(page, 20)
-    expect(page.locator(".banner")).to_contain_text("Showing the state of")
+    expect(page.locator(".banner")).to_contain_text("Showing data from")
     expect(page.locator("#announcement")).to_have_text("The service does not answer.")
     page.evaluate(
         """() => {
           window.said = 0;
-          const told = new MutationObserver(() => (window.said += 1));
-          told.observe(document.getElementById("announcement"), { childList: true, characterData: true });
+          const observer = new MutationObserver(() => (window.said += 1));
+          observer.observe(document.getElementById("announcement"), { childList: true, characterData: true });
         }"""
     )
     pass_time(page, 15)
@@ -62,7 +62,7 @@ def test_silence_is_said_once_while_a_question_hangs_and_ends(page: Page, server
     expect(page.locator(".banner")).to_have_count(0)
 
 
-def test_a_question_that_hangs_is_given_up_and_asked_again(page: Page, server: Fixture) -> None:
+def test_a_request_that_hangs_times_out_and_is_retried(page: Page, server: Fixture) -> None:
     server.held.add("/v1/surfaces")
     page.goto(server.address)
     pass_time(page, 31)

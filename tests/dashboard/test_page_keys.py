@@ -1,4 +1,4 @@
-"""A page asks for a key where one is demanded, keeps it for the tab alone, and goes on with another."""
+"""API keys in the dashboard."""
 
 from collections.abc import Iterator
 
@@ -26,10 +26,10 @@ def give_key(page: Page, key: str) -> None:
     page.get_by_role("button", name="Use this key").click()
 
 
-def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) -> None:
+def test_the_key_is_stored_for_the_tab_only(page: Page, server: Fixture) -> None:
     server.rights = {"br_reader": ("read",), "br_pages": ("rank",)}
     page.goto(server.page("ads"))
-    expect(page.locator("h1")).to_have_text("An API key is needed")
+    expect(page.locator("h1")).to_have_text("API key required")
     give_key(page, "br_wrong")
     expect(page.get_by_role("alert")).to_contain_text("does not have the right to read")
     give_key(page, "br_pages")
@@ -43,11 +43,11 @@ def test_a_key_is_asked_for_and_kept_for_the_tab(page: Page, server: Fixture) ->
     assert page.get_by_role("link", name="Create a surface").count() == 0
     page.goto(f"{server.address}/#create")
     expect(page.locator("h1")).to_have_text("Surfaces")
-    page.get_by_role("button", name="Forget the key").click()
-    expect(page.locator("h1")).to_have_text("An API key is needed")
+    page.get_by_role("button", name="Remove the API key").click()
+    expect(page.locator("h1")).to_have_text("API key required")
 
 
-def test_a_page_whose_key_was_revoked_goes_on_with_another(page: Page, server: Fixture) -> None:
+def test_a_page_resumes_with_another_key_after_a_revocation(page: Page, server: Fixture) -> None:
     server.rights = {"br_old": ("read",)}
     page.goto(server.page("ads"))
     give_key(page, "br_old")
@@ -56,14 +56,14 @@ def test_a_page_whose_key_was_revoked_goes_on_with_another(page: Page, server: F
     server.stop()
     server.start()
     pass_time(page, 3)
-    expect(page.locator("h1")).to_have_text("An API key is needed")
+    expect(page.locator("h1")).to_have_text("API key required")
     give_key(page, "br_new")
     server.change("ads", rounds=77_777)
     expect(page.locator(".facts")).to_contain_text("77,777 visits")
     expect(page.get_by_role("link", name="Add or retire items")).to_be_visible()
 
 
-def test_rights_that_could_not_be_told_are_asked_for_again(page: Page, server: Fixture) -> None:
+def test_rights_are_requested_again_after_an_error(page: Page, server: Fixture) -> None:
     page.route("**/v1/access", lambda route: route.abort())
     page.goto(server.page("ads"))
     settled(page)

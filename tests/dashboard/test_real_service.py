@@ -1,4 +1,4 @@
-"""The page and the service fit together: what the service says is what the page shows."""
+"""The dashboard with a running service."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ LIKED = {"new": ("a", "b"), "old": ("b", "c")}  # in this order
 
 
 def play(service: Running, name: str, rounds: int) -> None:
-    """Let users come who click what they like."""
+    """Simulate users who click the items that they like."""
     for number in range(rounds):
         user_type = ("new", "old")[number % 2]
         ranking = service.ask("POST", f"/v1/surfaces/{name}/rankings", {"user_type": user_type}).json()
@@ -36,32 +36,32 @@ def service() -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("name", ["ads", "shelf"])
-def test_the_page_shows_what_the_service_says(name: str, service: Running, open_page: OpenPage) -> None:
+def test_the_page_shows_the_document_of_the_service(name: str, service: Running, open_page: OpenPage) -> None:
     page = settled(open_page(f"{service.address}/surfaces/{name}"))
     assert page.locator(".none.bad").count() == 0
-    told = service.ask("GET", f"/v1/surfaces/{name}/dashboard").json()
-    expect(page.locator(".facts")).to_contain_text(f"{told['rounds']} visits counted")
+    document = service.ask("GET", f"/v1/surfaces/{name}/dashboard").json()
+    expect(page.locator(".facts")).to_contain_text(f"{document['rounds']} visits counted")
     expected = [
-        [f"{surface_item}, {user_type}", f"{one['m']:.3f}", f"{one['lo']:.3f}–{one['hi']:.3f}"]
+        [f"{surface_item}, {user_type}", f"{one['estimate']:.3f}", f"{one['low']:.3f}–{one['high']:.3f}"]
         for item, surface_item in enumerate(ADS["items"])
-        for user_type, row in zip(ADS["user_types"], told["items"], strict=True)
+        for user_type, row in zip(ADS["user_types"], document["items"], strict=True)
         for one in [row[item]]
     ]
     assert [row[:3] for row in rows_of(page, "items")] == expected
-    best = [ADS["items"][item] for item in told["now"][0]["ranking"]]
+    best = [ADS["items"][item] for item in document["best_rankings"][0]["ranking"]]
     assert page.locator(".card").first.locator("tbody th").all_inner_texts() == best
-    assert page.locator("#healthy tbody tr").count() == len(told["health"])
+    assert page.locator("#healthy tbody tr").count() == len(document["health"])
 
 
-def test_the_page_follows_what_is_learned(service: Running, open_page: OpenPage) -> None:
+def test_the_page_is_updated_as_the_service_learns(service: Running, open_page: OpenPage) -> None:
     page = settled(open_page(f"{service.address}/surfaces/shelf"))
     expect(page.locator("[data-chart=clicks]")).to_be_visible(timeout=30_000)
     before = service.ask("GET", "/v1/surfaces/shelf/dashboard").json()["rounds"]
     play(service, "shelf", 20)
     expect(page.locator(".facts")).to_contain_text(f"{before + 20} visits counted", timeout=30_000)
     page.locator(".latest a").first.click()
-    expect(page.locator("main")).to_contain_text("did not enter: everyone would have got this ranking")
-    expect(page.locator("main")).to_contain_text("from the same counts, the same ranking comes out")
+    expect(page.locator("main")).to_contain_text("not used: all users would have got this ranking")
+    expect(page.locator("main")).to_contain_text("the same counts give the same ranking")
 
 
 def test_a_surface_is_created_and_its_items_changed(service: Running, open_page: OpenPage) -> None:
@@ -69,22 +69,22 @@ def test_a_surface_is_created_and_its_items_changed(service: Running, open_page:
     page.get_by_label("Name", exact=True).fill("made-here")
     page.get_by_label("Items").fill("x\ny\nz")
     page.get_by_label("Positions").fill("2")
-    page.get_by_label("Equal: everyone").check()
-    page.get_by_role("button", name="Create the surface").click()
+    page.get_by_label("Equal: all users").check()
+    page.get_by_role("button", name="Create surface").click()
     page.wait_for_url(f"{service.address}/surfaces/made-here")
-    expect(page.locator("#shown .a")).to_have_text("No ranking has been asked for.")
+    expect(page.locator("#shown .a")).to_have_text("No ranking has been requested yet.")
     page.get_by_role("link", name="Add or retire items").click()
     page.get_by_role("button", name="Retire x").click()
-    expect(page.locator("main")).to_contain_text("x is retired; what was learned of it stays.")
+    expect(page.locator("main")).to_contain_text("x was retired; its counts are kept.")
     page.get_by_label("Names").fill("w")
-    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add items").click()
     expect(page.locator("main")).to_contain_text("Added w.")
-    told = service.ask("GET", "/v1/surfaces/made-here").json()
-    assert [item["name"] for item in told["items"] if not item["retired"]] == ["y", "z", "w"]
-    assert (told["treatment"], told["utility"]) == ("equal", "nash")
+    document = service.ask("GET", "/v1/surfaces/made-here").json()
+    assert [item["name"] for item in document["items"] if not item["retired"]] == ["y", "z", "w"]
+    assert (document["treatment"], document["utility"]) == ("equal", "nash")
 
 
-def test_a_restart_is_told(tmp_path: Path, open_page: OpenPage) -> None:
+def test_a_restart_shows_a_banner(tmp_path: Path, open_page: OpenPage) -> None:
     for restarted in (False, True):
         with running(store=f"sqlite:{tmp_path / 'store.db'}") as service:
             if not restarted:
@@ -102,8 +102,8 @@ def test_a_key_opens_the_page(open_page: OpenPage) -> None:
     with running(require_keys=True) as service:
         key = create_key(service.application.engine.store, "reader", ["read"])
         page = open_page(service.address)
-        expect(page.locator("h1")).to_have_text("An API key is needed")
+        expect(page.locator("h1")).to_have_text("API key required")
         page.get_by_label("Key").fill(key)
         page.get_by_role("button", name="Use this key").click()
-        expect(page.locator("main")).to_contain_text("There is no surface yet.", timeout=30_000)
+        expect(page.locator("main")).to_contain_text("There are no surfaces yet.", timeout=30_000)
         assert page.get_by_role("link", name="Create a surface").count() == 0

@@ -1,4 +1,4 @@
-"""Sentences claim no more than the intervals allow: each rule at both sides of its edge."""
+"""Sentences claim only what the intervals support: each rule is tested on both sides of its limit."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -12,37 +12,43 @@ from playwright.sync_api import Browser, Page
 
 STATE: Document = make().dashboard | {
     "positions": [
-        [{"m": 0.31, "lo": 0.28, "hi": 0.35}, {"m": 0.69, "lo": 0.65, "hi": 0.72}],
-        [{"m": 0.41, "lo": 0.40, "hi": 0.42}, {"m": 0.59, "lo": 0.58, "hi": 0.60}],
+        [{"estimate": 0.31, "low": 0.28, "high": 0.35}, {"estimate": 0.69, "low": 0.65, "high": 0.72}],
+        [{"estimate": 0.41, "low": 0.40, "high": 0.42}, {"estimate": 0.59, "low": 0.58, "high": 0.60}],
     ],
     "items": [
-        [{"m": m, "lo": m - 0.05, "hi": m + 0.05} for m in (0.38, 0.41, 0.63, 0.80, 0.43)],
-        [{"m": m, "lo": m - 0.05, "hi": m + 0.05} for m in (0.23, 0.35, 0.50, 0.49, 0.33)],
+        [{"estimate": m, "low": m - 0.05, "high": m + 0.05} for m in (0.38, 0.41, 0.63, 0.80, 0.43)],
+        [{"estimate": m, "low": m - 0.05, "high": m + 0.05} for m in (0.23, 0.35, 0.50, 0.49, 0.33)],
     ],
-    "arrivals": [0.5, 0.5],
-    "now": [
+    "arrival_rates": [0.5, 0.5],
+    "best_rankings": [
         {
             "ranking": [2, 3],
             "value": 0.745,
-            "lo": 0.73,
-            "hi": 0.76,
-            "p_best": {"m": 0.9925, "lo": 0.978, "hi": 0.9974},
-            "shown": {"share": 0.99, "of": 480},
-            "runner_up": {"ranking": [3, 2], "delta": -0.062, "lo": -0.08, "hi": -0.04, "by_type": [-0.062]},
+            "low": 0.73,
+            "high": 0.76,
+            "probability_best": {"estimate": 0.9925, "low": 0.978, "high": 0.9974},
+            "shown": {"share": 0.99, "n_rankings": 480},
+            "runner_up": {
+                "ranking": [3, 2],
+                "difference": -0.062,
+                "low": -0.08,
+                "high": -0.04,
+                "by_user_type": [-0.062],
+            },
         },
         {
             "ranking": [3, 2],
             "value": 0.494,
-            "lo": 0.48,
-            "hi": 0.51,
-            "p_best": {"m": 0.66, "lo": 0.61, "hi": 0.7},
-            "shown": {"share": 0.68, "of": 1},
+            "low": 0.48,
+            "high": 0.51,
+            "probability_best": {"estimate": 0.66, "low": 0.61, "high": 0.7},
+            "shown": {"share": 0.68, "n_rankings": 1},
             "runner_up": {
                 "ranking": [2, 3],
-                "delta": -0.0005,
-                "lo": -0.01,
-                "hi": 0.009,
-                "by_type": [-0.0005],
+                "difference": -0.0005,
+                "low": -0.01,
+                "high": 0.009,
+                "by_user_type": [-0.0005],
             },
         },
     ],
@@ -78,46 +84,50 @@ def changed(**changes: Any) -> Document:
 # What is shown now?
 
 
-def test_who_sees_what_and_where_most_is_looked_at(say: Any) -> None:
+def test_current_rankings_and_the_position_with_the_most_looks(say: Any) -> None:
     assert say("shownAnswer", STATE) == (
         "Male users see Ad 3, Ad 4. Female users mostly see Ad 4, Ad 3. "
-        "Position 2 gets the most looks from every type, so the item with the highest estimate goes there."
+        "Position 2 gets the most looks of every user type, so the item with the highest estimate goes there."
     )
 
 
-def test_the_strongest_item_is_only_said_to_stand_there_if_it_does(say: Any) -> None:
+def test_the_best_item_is_mentioned_only_if_it_is_at_the_top_position(say: Any) -> None:
     state = changed()
-    state["now"][1]["ranking"] = [2, 4]
-    assert say("shownAnswer", state).endswith("Position 2 gets the most looks from every type.")
+    state["best_rankings"][1]["ranking"] = [2, 4]
+    assert say("shownAnswer", state).endswith("Position 2 gets the most looks of every user type.")
 
 
-def test_nothing_is_said_of_positions_whose_intervals_overlap(say: Any) -> None:
+def test_positions_with_overlapping_intervals_are_not_mentioned(say: Any) -> None:
     state = changed()
-    state["positions"][1] = [{"m": 0.45, "lo": 0.38, "hi": 0.52}, {"m": 0.55, "lo": 0.51, "hi": 0.6}]
+    state["positions"][1] = [
+        {"estimate": 0.45, "low": 0.38, "high": 0.52},
+        {"estimate": 0.55, "low": 0.51, "high": 0.6},
+    ]
     assert "Position" not in say("shownAnswer", state)
-    assert not any("draws" in str(piece) for piece in say("whyShown", state, 1))
+    assert not any("of looks" in str(piece) for piece in say("whyShown", state, 1))
 
 
-def test_a_ranking_that_is_shown_seldom_is_not_said_to_be_seen(say: Any) -> None:
+def test_a_ranking_that_is_shown_rarely_is_called_the_best_known(say: Any) -> None:
     state = changed()
-    state["now"][0]["shown"] = {"share": 0.3, "of": 1000}
-    state["now"][1]["shown"] = None
+    state["best_rankings"][0]["shown"] = {"share": 0.3, "n_rankings": 1000}
+    state["best_rankings"][1]["shown"] = None
     assert say("shownAnswer", state).startswith(
-        "Best known for Male users is Ad 3, Ad 4. Best known for Female users is Ad 4, Ad 3."
+        "The best known ranking for Male users is Ad 3, Ad 4. "
+        "The best known ranking for Female users is Ad 4, Ad 3."
     )
 
 
-def test_types_with_one_ranking_are_named_together(say: Any) -> None:
+def test_types_with_the_same_ranking_are_grouped(say: Any) -> None:
     state = changed()
-    state["now"][1] = state["now"][0]
+    state["best_rankings"][1] = state["best_rankings"][0]
     assert say("shownAnswer", state).startswith("Male and Female users see Ad 3, Ad 4.")
 
 
-def test_the_next_best_is_less_only_if_its_interval_says_so(say: Any) -> None:
-    told = say("whyShown", STATE, 0)
-    assert told == [
-        "Position 2 draws 69% of looks and gets Ad 4. ",
-        "The next best ranking, Ad 4, Ad 3, is estimated to bring 0.062 clicks per visit less. ",
+def test_the_next_best_ranking_is_worse_only_if_the_difference_is_significant(say: Any) -> None:
+    parts = say("whyShown", STATE, 0)
+    assert parts == [
+        "Position 2 gets 69% of looks and shows Ad 4. ",
+        "The next best ranking, Ad 4, Ad 3, has 0.062 clicks per visit less by the estimates. ",
         "Shown in 99% of the last 480 rankings for Male.",
     ]
     stressed, still_open, often = say("whyShown", STATE, 1)[1:4]
@@ -125,92 +135,98 @@ def test_the_next_best_is_less_only_if_its_interval_says_so(say: Any) -> None:
     assert stressed == ["Still open: "]
     assert still_open == (
         "the order Ad 3, Ad 4 is estimated 0.0005 clicks per visit away, "
-        "and the two cannot be told apart yet. "
+        "and the two cannot be distinguished yet. "
     )
     state = changed()
-    state["now"][0]["runner_up"]["hi"] = 0.0001  # whatever else is sure
+    state["best_rankings"][0]["runner_up"]["high"] = 0.0001  # whatever else is sure
     assert ["Still open: "] in say("whyShown", state, 0)
-    state["now"][0]["runner_up"] = None
+    state["best_rankings"][0]["runner_up"] = None
     assert not any("next best" in str(piece) for piece in say("whyShown", state, 0))
 
 
 def equal(**of_now: Any) -> Document:
     state = changed(surface=STATE["surface"] | {"treatment": "equal", "utility": "nash"})
-    state["now"] = [
-        state["now"][0] | {"value": [0.745, 0.49], "lo": [0.73, 0.48], "hi": [0.76, 0.5]} | of_now
+    state["best_rankings"] = [
+        state["best_rankings"][0]
+        | {"value": [0.745, 0.49], "low": [0.73, 0.48], "high": [0.76, 0.5]}
+        | of_now
     ]
-    state["now"][0]["runner_up"] |= {"by_type": [0.2, -0.01]}
+    state["best_rankings"][0]["runner_up"] |= {"by_user_type": [0.2, -0.01]}
     return state
 
 
-def test_under_equal_treatment_the_utility_decides_what_is_told_apart(say: Any) -> None:
+def test_under_equal_treatment_the_utility_decides_significance(say: Any) -> None:
     changes = "The next best ranking, Ad 4, Ad 3, would change Male by +0.200 and Female by −0.010 "
-    assert say("whyShownToEveryone", equal()) == [f"{changes}clicks per visit. "]  # more clicks, less utility
+    assert say("whyShownToAll", equal()) == [f"{changes}clicks per visit. "]  # more clicks, less utility
     state = equal()
-    state["now"][0]["runner_up"]["hi"] = 0.0001
-    assert say("whyShownToEveryone", state)[1:] == [
+    state["best_rankings"][0]["runner_up"]["high"] = 0.0001
+    assert say("whyShownToAll", state)[1:] == [
         ["Still open: "],
-        "the two cannot be told apart yet in Nash value.",
+        "the two cannot be distinguished yet in Nash value.",
     ]
 
 
-def test_the_best_ranking_is_called_so_from_95_percent_on(say: Any) -> None:
+def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any) -> None:
     assert say("shownAnswer", equal()) == (
-        "Everyone sees Ad 3, Ad 4. It has the best Nash value over all 2 user types; that is 99% sure."
+        "All users see Ad 3, Ad 4. It has the best Nash value over all 2 user types, with probability 99%."
     )
-    every = {"m": 1.0, "lo": 0.9905, "hi": 1.0}  # of 400 draws
-    assert say("shownAnswer", equal(p_best=every)).endswith("that is >99% sure.")
-    nearly = {"m": 0.96, "lo": 0.949, "hi": 0.97}
-    assert say("shownAnswer", equal(p_best=nearly, shown={"share": 0.6, "of": 1000})) == (
-        "Everyone mostly sees Ad 3, Ad 4. "
-        "It has the best estimated Nash value over all 2 user types, and is the best with 96% certainty."
+    every = {"estimate": 1.0, "low": 0.9905, "high": 1.0}  # of 400 draws
+    assert say("shownAnswer", equal(probability_best=every)).endswith(", with probability >99%.")
+    nearly = {"estimate": 0.96, "low": 0.949, "high": 0.97}
+    assert say("shownAnswer", equal(probability_best=nearly, shown={"share": 0.6, "n_rankings": 1000})) == (
+        "All users mostly see Ad 3, Ad 4. "
+        "It has the best estimated Nash value over all 2 user types, and is the best with probability 96%."
     )
-    assert "that is 96% sure" in say("shownAnswer", equal(p_best=nearly | {"lo": 0.95}))
-    assert say("shownAnswer", equal(p_best=None)) == (
-        "Everyone sees Ad 3, Ad 4. It has the best estimated Nash value over all 2 user types."
+    assert "value over all 2 user types, with probability 96%" in say(
+        "shownAnswer", equal(probability_best=nearly | {"low": 0.95})
+    )
+    assert say("shownAnswer", equal(probability_best=None)) == (
+        "All users see Ad 3, Ad 4. It has the best estimated Nash value over all 2 user types."
     )
 
 
 @pytest.mark.parametrize(
     ("ranking", "reason", "feedback"),
     [
-        ({"why": "best", "feedback": "waiting"}, "Best known", "Waiting"),
-        ({"why": "order", "feedback": "none"}, "Trying another order", "No click"),
-        ({"why": "item", "feedback": "unreported"}, "Trying another item", "Not reported"),
+        ({"reason": "best", "feedback": "waiting"}, "Best known", "Waiting"),
+        ({"reason": "order", "feedback": "none"}, "Exploring another order", "No click"),
+        ({"reason": "item", "feedback": "unreported"}, "Exploring another item", "Not reported"),
         # What was tried is what was not in the best of its time, whatever is best now.
-        ({"why": "item", "tried": [2], "feedback": "clicked", "item": 3}, "Trying Ad 3", "Clicked Ad 4"),
+        (
+            {"reason": "item", "explored_items": [2], "feedback": "clicked", "clicked": 3},
+            "Exploring Ad 3",
+            "Clicked Ad 4",
+        ),
     ],
 )
-def test_why_a_ranking_was_what_it_was_and_what_became_of_it(
-    ranking: Document, reason: str, feedback: str, say: Any
-) -> None:
-    told = {"type": 0, "ranking": [2, 3], "tried": [], "item": None} | ranking
-    assert say("reasonWords", STATE, told) == reason
-    assert say("feedbackWords", STATE, told) == feedback
+def test_reason_and_feedback_of_a_ranking(ranking: Document, reason: str, feedback: str, say: Any) -> None:
+    document = {"user_type": 0, "ranking": [2, 3], "explored_items": [], "clicked": None} | ranking
+    assert say("reasonText", STATE, document) == reason
+    assert say("feedbackText", STATE, document) == feedback
 
 
 # What has been learned?
 
 
-def test_the_strongest_item_is_named_where_no_interval_reaches_it(say: Any) -> None:
+def test_the_strongest_item_is_named_if_no_interval_overlaps(say: Any) -> None:
     assert say("learnedAnswer", STATE) == (
-        "Position 2 draws the most looks: 69% for Male and 59% for Female. "
-        "For Male, Ad 4 is the strongest item. For Female, Ad 3 and Ad 4 cannot be told apart yet."
+        "Position 2 gets the most looks: 69% for Male and 59% for Female. "
+        "For Male, Ad 4 is the strongest item. For Female, Ad 3 and Ad 4 cannot be distinguished yet."
     )
 
 
-def test_touching_intervals_are_not_told_apart(say: Any) -> None:
+def test_touching_intervals_are_not_distinguished(say: Any) -> None:
     state = changed()
-    state["items"][0][2] = {"m": 0.6, "lo": 0.5, "hi": state["items"][0][3]["lo"]}
-    assert "For Male, Ad 4 and Ad 3 cannot be told apart yet." in say("learnedAnswer", state)
-    state["items"][0][2]["hi"] -= 0.0001
+    state["items"][0][2] = {"estimate": 0.6, "low": 0.5, "high": state["items"][0][3]["low"]}
+    assert "For Male, Ad 4 and Ad 3 cannot be distinguished yet." in say("learnedAnswer", state)
+    state["items"][0][2]["high"] -= 0.0001
     assert "For Male, Ad 4 is the strongest item." in say("learnedAnswer", state)
 
 
-def test_a_wide_interval_far_below_still_counts(say: Any) -> None:
+def test_a_wide_interval_overlaps_from_below(say: Any) -> None:
     state = changed()
-    state["items"][0][0] = {"m": 0.1, "lo": 0.0, "hi": 0.99}  # hardly ever shown
-    assert "For Male, Ad 4 and Ad 1 cannot be told apart yet." in say("learnedAnswer", state)
+    state["items"][0][0] = {"estimate": 0.1, "low": 0.0, "high": 0.99}  # hardly ever shown
+    assert "For Male, Ad 4 and Ad 1 cannot be distinguished yet." in say("learnedAnswer", state)
 
 
 def test_retired_items_do_not_compete(say: Any) -> None:
@@ -218,16 +234,16 @@ def test_retired_items_do_not_compete(say: Any) -> None:
     assert "For Male and Female, Ad 3 is the strongest item." in say("learnedAnswer", state)
 
 
-def test_nothing_is_known_while_all_intervals_are_wide(say: Any) -> None:
-    wide = [[{"m": 0.5, "lo": 0.0, "hi": 1.0}] * 5] * 2
-    state = changed(items=wide, positions=[[{"m": 0.5, "lo": 0.0, "hi": 1.0}] * 2] * 2)
+def test_wide_intervals_distinguish_nothing(say: Any) -> None:
+    wide = [[{"estimate": 0.5, "low": 0.0, "high": 1.0}] * 5] * 2
+    state = changed(items=wide, positions=[[{"estimate": 0.5, "low": 0.0, "high": 1.0}] * 2] * 2)
     assert say("learnedAnswer", state) == (
-        "For Male and Female, the position that draws the most looks cannot be told yet. "
-        "For Male and Female, no item can be told from the others yet."
+        "For Male and Female, the position with the most looks is not known yet. "
+        "For Male and Female, no item can be distinguished from the others yet."
     )
 
 
-def test_types_that_look_elsewhere(say: Any) -> None:
+def test_types_with_different_top_positions(say: Any) -> None:
     state = changed()
     state["positions"][1] = state["positions"][1][::-1]
     assert say("learnedAnswer", state).startswith(
@@ -239,9 +255,9 @@ def test_types_that_look_elsewhere(say: Any) -> None:
 
 
 def worked(clicks: float, visits: int = 10_000, **changes: Any) -> Document:
-    """Return a state with so many clicks and visits in the last hour."""
+    """Return a state with a number of clicks and visits in the last hour."""
     state = changed(
-        began="2026-03-02T14:00:00Z",
+        started_at="2026-03-02T14:00:00Z",
         as_of="2026-03-03T14:00:00Z",
         last_hour={
             "visits": [visits // 4, 3 * visits // 4],
@@ -249,58 +265,62 @@ def worked(clicks: float, visits: int = 10_000, **changes: Any) -> Document:
             "other_item": 0.01,
             "other_order": 0.15,
         },
-        optimum=[{"m": 0.9, "lo": 0.9, "hi": 0.9}, {"m": 0.5, "lo": 0.5, "hi": 0.5}],  # 0.6 in all
+        optimum=[
+            {"estimate": 0.9, "low": 0.9, "high": 0.9},
+            {"estimate": 0.5, "low": 0.5, "high": 0.5},
+        ],  # 0.6 in all
         random=[0.6, 0.4],
     )
     return state | changes
 
 
 ESTIMATED = {
-    "truth": False,
-    "optimum": [{"m": 0.9, "lo": 0.86, "hi": 0.94}, {"m": 0.5, "lo": 0.486667, "hi": 0.513333}],
+    "has_true_values": False,
+    "optimum": [
+        {"estimate": 0.9, "low": 0.86, "high": 0.94},
+        {"estimate": 0.5, "low": 0.486667, "high": 0.513333},
+    ],
 }
 
 
-def test_the_last_hour_against_the_known_optimum_of_the_same_visits(say: Any) -> None:
+def test_the_last_hour_is_compared_with_the_true_optimum(say: Any) -> None:
     assert say("workingAnswer", worked(5960)) == (
-        "The last hour brought 0.596 clicks per visit. The best possible is 0.600; random order gives 0.450. "
+        "The last hour had 0.596 clicks per visit. The best possible is 0.600; random order has 0.450. "
         "The gap to the best is within chance. "
         "16% of displays explored, mostly by swapping the order of the same items."
     )
     # 95% of 0.59 in 10,000 is 0.5803 to 0.5996: the optimum is just outside
     assert "more than chance" in say("workingAnswer", worked(5900))
-    assert "above what the best ranking is worth" in say("workingAnswer", worked(6400))
+    assert "above the value of the best ranking by more than chance" in say("workingAnswer", worked(6400))
 
 
-def test_an_estimated_optimum_is_called_so_and_its_interval_counts(say: Any) -> None:
+def test_an_estimated_optimum_has_an_interval(say: Any) -> None:
     said = say("workingAnswer", worked(5800, **ESTIMATED))
-    assert "The best possible is estimated to be 0.600; random order is estimated to give 0.450." in said
+    assert "The best possible is estimated to be 0.600; random order is estimated to have 0.450." in said
     assert "The gap to the best is within chance." in said  # 0.570 to 0.590 meets 0.58 to 0.62
     assert "The gap to the best is more than chance." in say("workingAnswer", worked(5600, **ESTIMATED))
 
 
-def test_the_best_is_called_the_best_known_where_it_may_not_be_the_best_of_all(say: Any) -> None:
+def test_an_optimum_that_is_not_proven_is_called_the_best_known(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
-    said = say("workingAnswer", worked(5800, **ESTIMATED, surface=surface, optimum_of_all=False))
+    said = say("workingAnswer", worked(5800, **ESTIMATED, surface=surface, is_optimum_exact=False))
     assert "The best known equal ranking is estimated to be 0.600;" in said
     assert "The gap to the best known is within chance." in said
 
 
-def test_few_visits_are_not_told_from_random_order(say: Any) -> None:
+def test_few_visits_are_not_distinguished_from_random_order(say: Any) -> None:
     said = say("workingAnswer", worked(24, 40))
     assert "The gap to the best is within chance. So is the gap to random order." in said
-    assert "random order gives 0.450. The gap" in say("workingAnswer", worked(5960))
+    assert "random order has 0.450. The gap" in say("workingAnswer", worked(5960))
 
 
-def test_as_much_of_an_hour_as_there_is(say: Any) -> None:
-    assert say("workingAnswer", worked(5960, as_of="2026-03-02T14:00:42Z")).startswith(
-        "The last 42 s brought"
-    )
+def test_the_last_hour_can_be_shorter(say: Any) -> None:
+    assert say("workingAnswer", worked(5960, as_of="2026-03-02T14:00:42Z")).startswith("The last 42 s had")
     assert say("workingAnswer", worked(0, 0)) == "No visits were counted in the last hour."
-    assert say("workingAnswer", worked(0, 0, began=None)) == "No visits have been counted yet."
+    assert say("workingAnswer", worked(0, 0, started_at=None)) == "No visits have been counted yet."
 
 
-def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
+def test_exploration_is_mostly_of_one_kind_if_it_is_twice_the_other(say: Any) -> None:
     for item, order, ending in (
         (0.1, 0.04, "14% of displays explored, mostly by trying other items."),
         (0.1, 0.06, "16% of displays explored."),
@@ -318,8 +338,8 @@ def test_what_is_mostly_explored_is_twice_the_other(say: Any) -> None:
 def fair(own: list[float], shared: list[float], nash: list[float], width: float = 0.01) -> list[Document]:
     def one(treatment: str, utility: str | None, value: list[float], rankings: list[list[int]]) -> Document:
         low, high = [v - width for v in value], [v + width for v in value]
-        told = {"treatment": treatment, "value": value, "lo": low, "hi": high, "rankings": rankings}
-        return told | ({} if utility is None else {"utility": utility, "price": None})
+        document = {"treatment": treatment, "value": value, "low": low, "high": high, "rankings": rankings}
+        return document | ({} if utility is None else {"utility": utility, "price": None})
 
     return [
         one("personalized", None, own, [[2, 3], [3, 2]]),
@@ -328,88 +348,91 @@ def fair(own: list[float], shared: list[float], nash: list[float], width: float 
     ]
 
 
-def test_what_equality_costs_is_said_where_intervals_part(say: Any) -> None:
-    state = changed(fair=fair([0.74, 0.5], [0.70, 0.495], [0.74, 0.45]))
+def test_the_cost_of_equality_is_stated_if_it_is_significant(say: Any) -> None:
+    state = changed(treatments=fair([0.74, 0.5], [0.70, 0.495], [0.74, 0.45]))
     assert say("fairAnswer", state) == (
-        "One utilitarian ranking for everyone would cost Male 0.040 clicks per visit. "
+        "One utilitarian ranking for all users would cost Male 0.040 clicks per visit. "
         "For Female the difference is within the uncertainty of the estimates."
     )
-    state = changed(fair=fair([0.74, 0.5], [0.721, 0.495], [0.74, 0.45]))
+    state = changed(treatments=fair([0.74, 0.5], [0.721, 0.495], [0.74, 0.45]))
     assert say("fairAnswer", state) == (
-        "One utilitarian ranking for everyone: "
+        "One utilitarian ranking for all users: "
         "for Male and Female the difference is within the uncertainty of the estimates."
     )
-    state = changed(fair=fair([0.74, 0.5], [0.74, 0.5], [0.74, 0.5]))
-    state["fair"][1]["price"] = {"m": 0.0, "lo": 0.0, "hi": 0.076}
+    state = changed(treatments=fair([0.74, 0.5], [0.74, 0.5], [0.74, 0.5]))
+    state["treatments"][1]["price"] = {"estimate": 0.0, "low": 0.0, "high": 0.076}
     assert say("fairAnswer", state) == (
-        "By the estimates one utilitarian ranking for everyone would cost nobody anything; "
+        "By the estimates, one utilitarian ranking for all users would cost no user type any clicks; "
         "it may cost up to 7.6% of clicks."
     )
 
 
-def test_those_who_lose_nothing_are_counted(say: Any) -> None:
+def test_types_that_lose_nothing_are_counted(say: Any) -> None:
     for names, ending in ((["a", "b"], "The other type loses"), (["a", "b", "c"], "The others lose")):
         same = [0.5] * (len(names) - 1)
         state = changed(
-            surface=STATE["surface"] | {"types": names}, fair=fair([0.7, *same], [0.6, *same], [0.6, *same])
+            surface=STATE["surface"] | {"user_types": names},
+            treatments=fair([0.7, *same], [0.6, *same], [0.6, *same]),
         )
-        assert say("fairAnswer", state).endswith(f"{ending} nothing by the estimates.")
-    state["fair"][1]["value"][1], state["fair"][1]["hi"][1] = 0.4, 0.41
-    assert say("fairAnswer", state).endswith("The other type loses nothing by the estimates.")
+        assert say("fairAnswer", state).endswith(f"{ending} nothing, by the estimates.")
+    state["treatments"][1]["value"][1], state["treatments"][1]["high"][1] = 0.4, 0.41
+    assert say("fairAnswer", state).endswith("The other type loses nothing, by the estimates.")
 
 
-def test_whom_the_live_utility_helps_is_said_where_intervals_part(say: Any) -> None:
+def test_the_benefit_of_a_utility_is_stated_if_it_is_significant(say: Any) -> None:
     surface = STATE["surface"] | {"treatment": "equal", "utility": "nash"}
-    state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))
-    state["fair"][1]["price"] = {"m": 0.1, "lo": 0.05, "hi": 0.15}
-    state["fair"][2]["price"] = {"m": 0.19, "lo": 0.15, "hi": 0.23}
+    state = changed(surface=surface, treatments=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.45]))
+    state["treatments"][1]["price"] = {"estimate": 0.1, "low": 0.05, "high": 0.15}
+    state["treatments"][2]["price"] = {"estimate": 0.19, "low": 0.15, "high": 0.23}
     within = (
-        "By the estimates Nash gives up 10.0% of all clicks against utilitarian, "
+        "By the estimates, Nash gives up 10.0% of all clicks compared with utilitarian, "
         "which is within their uncertainty. "
     )
     assert say("fairAnswer", state) == (
-        "One ranking for everyone costs Male 0.140 and Female 0.050 clicks per visit. "
-        f"{within}Nash lifts Female, by the estimates worst off under utilitarian, from 0.300 to 0.450."
+        "One ranking for all users costs Male 0.140 and Female 0.050 clicks per visit. "
+        f"{within}Nash lifts Female, which is worst off under utilitarian by the estimates, "
+        "from 0.300 to 0.450."
     )
-    state["fair"][2]["price"]["lo"] = 0.16
-    assert " clicks per visit. Nash gives up 10.0% of all clicks against utilitarian. Nash lifts" in say(
-        "fairAnswer", state
+    state["treatments"][2]["price"]["low"] = 0.16
+    assert (
+        " clicks per visit. Nash gives up 10.0% of all clicks compared with utilitarian. Nash lifts"
+        in say("fairAnswer", state)
     )
-    state = changed(surface=surface, fair=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.315]))
+    state = changed(surface=surface, treatments=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.315]))
     assert say("fairAnswer", state).endswith(
-        "Whether Nash helps the type worst off under utilitarian cannot be told yet."
+        "It is not known yet whether Nash helps the type that is worst off under utilitarian."
     )
 
 
-def test_one_type_is_treated_alike(say: Any) -> None:
-    state = changed(surface=STATE["surface"] | {"types": ["everybody"]})
-    assert say("fairAnswer", state) == "There is one user type: everyone is treated alike."
+def test_a_single_type_is_treated_equally(say: Any) -> None:
+    state = changed(surface=STATE["surface"] | {"user_types": ["everybody"]})
+    assert say("fairAnswer", state) == "There is one user type, so all users are treated equally."
 
 
 def test_a_price_has_its_interval_and_is_never_negative(say: Any) -> None:
-    state = changed(fair=fair([0.74, 0.5], [0.74, 0.45], [0.70, 0.495]))
-    state["fair"][2]["price"] = {"m": 0.031, "lo": -0.002, "hi": 0.064}
-    assert say("priceWords", state, 2) == {"shown": "3.1%", "between": "between 0.00% and 6.4%"}
-    state["fair"][2]["price"] = {"m": -1e-9, "lo": -0.1, "hi": 0.1}
-    assert say("priceWords", state, 2)["shown"] == "0.00%"
+    state = changed(treatments=fair([0.74, 0.5], [0.74, 0.45], [0.70, 0.495]))
+    state["treatments"][2]["price"] = {"estimate": 0.031, "low": -0.002, "high": 0.064}
+    assert say("priceText", state, 2) == {"shown": "3.1%", "between": "between 0.00% and 6.4%"}
+    state["treatments"][2]["price"] = {"estimate": -1e-9, "low": -0.1, "high": 0.1}
+    assert say("priceText", state, 2)["shown"] == "0.00%"
 
 
 # Is it healthy?
 
 
-def test_checks_are_counted_and_named(say: Any) -> None:
-    check = {"n": "Store", "v": "1", "d": "", "l": "", "s": "ok", "hour": []}
+def test_failing_checks_are_counted_and_named(say: Any) -> None:
+    check = {"name": "Store", "value": "1", "description": "", "limit": "", "status": "ok", "last_hour": []}
     assert say("healthyAnswer", changed(health=[check] * 7), 0) == "All 7 checks pass."
-    late = check | {"n": "Feedback delay", "s": "warn"}
+    late = check | {"name": "Feedback delay", "status": "warn"}
     assert say("healthyAnswer", changed(health=[check, late, check]), 0) == (
-        "One check needs a look: feedback delay. The other 2 pass."
+        "One check needs attention: feedback delay. The other 2 pass."
     )
-    gone = check | {"s": "bad"}
+    gone = check | {"status": "bad"}
     assert say("healthyAnswer", changed(health=[gone, late, check]), 0) == (
-        "2 checks need a look: store and feedback delay. The other passes."
+        "2 checks need attention: store and feedback delay. The other passes."
     )
     assert say("healthyAnswer", STATE, 42) == (
-        "Not known: the service has not answered for 42 s. These are the last figures."
+        "Unknown: the service has not responded for 42 s. These are the last values."
     )
 
 
@@ -425,12 +448,12 @@ def test_checks_are_counted_and_named(say: Any) -> None:
         ("m.percent(0.995)", ">99%"),
         ("m.percent(0.999)", ">99%"),
         ("m.percent(1)", "100%"),
-        ("m.sureness({m: 1, lo: 0.9905})", ">99%"),
-        ("m.sureness({m: 1, lo: 0.929})", ">92%"),
-        ("m.sureness({m: 0.995, lo: 0.982})", ">98%"),
-        ("m.sureness({m: 0.9925, lo: 0.978})", "99%"),
-        ("m.sureness({m: 0.66, lo: 0.61})", "66%"),
-        ("m.sureness({m: 1, lo: 1})", "100%"),
+        ("m.probability({estimate: 1, low: 0.9905})", ">99%"),
+        ("m.probability({estimate: 1, low: 0.929})", ">92%"),
+        ("m.probability({estimate: 0.995, low: 0.982})", ">98%"),
+        ("m.probability({estimate: 0.9925, low: 0.978})", "99%"),
+        ("m.probability({estimate: 0.66, low: 0.61})", "66%"),
+        ("m.probability({estimate: 1, low: 1})", "100%"),
         ("m.number(-0.0001)", "0.000"),
         ("m.number(-0.25, 2)", "−0.25"),
         ("m.signed(0.25, 2)", "+0.25"),
@@ -448,13 +471,15 @@ def test_checks_are_counted_and_named(say: Any) -> None:
         ("m.plural(1234, 'visit')", "1,234 visits"),
     ],
 )
-def test_numbers_as_words(expression: str, words: str, shared_page: Page) -> None:
-    assert evaluate_module(shared_page, "words.js", expression) == words
+def test_formatting(expression: str, words: str, shared_page: Page) -> None:
+    assert evaluate_module(shared_page, "format.js", expression) == words
 
 
-def test_the_interval_of_a_rate_is_wilsons(shared_page: Page) -> None:
+def test_rate_intervals_are_wilsons(shared_page: Page) -> None:
     # Brown, Cai and DasGupta's formula, by hand for 10 of 50.
-    found = evaluate_module(shared_page, "facts.js", "m.rateInterval(10, 50)")
-    assert (found["m"], found["lo"], found["hi"]) == pytest.approx((0.2, 0.1124375, 0.3303711), abs=1e-6)
-    assert evaluate_module(shared_page, "facts.js", "m.rateInterval(0, 0)") is None
-    assert evaluate_module(shared_page, "facts.js", "m.rateInterval(5, 5).hi") == 1
+    found = evaluate_module(shared_page, "selectors.js", "m.rateInterval(10, 50)")
+    assert (found["estimate"], found["low"], found["high"]) == pytest.approx(
+        (0.2, 0.1124375, 0.3303711), abs=1e-6
+    )
+    assert evaluate_module(shared_page, "selectors.js", "m.rateInterval(0, 0)") is None
+    assert evaluate_module(shared_page, "selectors.js", "m.rateInterval(5, 5).high") == 1

@@ -1,4 +1,4 @@
-"""An update changes numbers and nothing else: focus, scroll, open tables, cursors and what was typed stay."""
+"""Updates in place: focus, scroll positions, open tables, cursors and input are kept."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -23,7 +23,7 @@ def rounds(page: Page) -> str:
 
 
 def update(server: Fixture, page: Page, name: str, **changes: object) -> None:
-    """Change what the service says, and wait until the page shows it."""
+    """Change the document, and wait until the page shows it."""
     count = server.made[name].dashboard["rounds"] + 1000
     server.change(name, rounds=count, **changes)
     expect(page.locator(".facts")).to_contain_text(f"{count:,} visits")
@@ -31,11 +31,11 @@ def update(server: Fixture, page: Page, name: str, **changes: object) -> None:
 
 
 def shifted(server: Fixture, name: str) -> list[list[dict[str, float]]]:
-    """Return estimates of items that are all a little higher."""
+    """Return slightly higher estimates of items."""
     rows = deepcopy(server.made[name].dashboard["items"])
     for row in rows:
         for one in row:
-            for end in ("m", "lo", "hi"):
+            for end in ("estimate", "low", "high"):
                 one[end] = min(1.0, one[end] + 0.01)
     return rows
 
@@ -48,11 +48,11 @@ def test_numbers_change_in_chart_and_table(server: Fixture, open_page: OpenPage)
     update(server, page, "ads", items=shifted(server, "ads"))
     assert page.locator("details[data-table=items] tbody").inner_text() != before
     assert page.locator("[data-chart=items] svg").inner_html() != drawing
-    value = server.made["ads"].dashboard["items"][0][0]["m"]
+    value = server.made["ads"].dashboard["items"][0][0]["estimate"]
     assert f"{value:.3f}" in page.locator("details[data-table=items] tbody tr").first.inner_text()
 
 
-def test_focus_scroll_open_tables_and_cursor_stay(server: Fixture, open_page: OpenPage) -> None:
+def test_focus_scroll_open_tables_and_cursor_are_kept(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads"), height=500))
     for key in ("items", "clicks"):
         page.locator(f"details[data-table={key}] summary").click()
@@ -107,7 +107,7 @@ def test_a_bucket_that_closes_before_the_series_arrives_is_kept(server: Fixture,
     expect(chart).to_have_attribute("aria-valuemax", "48")
 
 
-def test_what_is_typed_and_chosen_stays(server: Fixture, open_page: OpenPage) -> None:
+def test_input_and_selections_are_kept(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("shelf")))
     page.get_by_role("radio", name="Female").check(force=True)
     search = page.get_by_label("Other items")
@@ -126,12 +126,10 @@ def test_what_is_typed_and_chosen_stays(server: Fixture, open_page: OpenPage) ->
 
 @pytest.mark.parametrize(
     ("place", "label"),
-    [("items", "Names"), ("ranking=", "Id of a ranking"), ("ranking={}", "Id of a ranking")],
+    [("items", "Names"), ("ranking=", "Ranking id"), ("ranking={}", "Ranking id")],
 )
-def test_forms_keep_the_focus_and_what_was_typed(
-    place: str, label: str, server: Fixture, open_page: OpenPage
-) -> None:
-    ranking = server.made["ads"].dashboard["recent"][0]["id"]
+def test_forms_keep_focus_and_input(place: str, label: str, server: Fixture, open_page: OpenPage) -> None:
+    ranking = server.made["ads"].dashboard["latest_rankings"][0]["id"]
     page = open_page(f"{server.page('ads')}#{place.format(ranking)}")
     expect(page.locator(".items, .form").first).to_be_visible()
     if place.endswith("}"):
@@ -147,24 +145,24 @@ def test_forms_keep_the_focus_and_what_was_typed(
     assert typed.input_value() == "one"
 
 
-def test_text_that_is_selected_stays_selected(server: Fixture, open_page: OpenPage) -> None:
+def test_selected_text_stays_selected(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads")))
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#learned h2'))")
     update(server, page, "ads", items=shifted(server, "ads"))
     assert page.evaluate("String(getSelection())") == "What has been learned?"
 
 
-def test_the_latest_rankings_stand_still_under_the_hand(server: Fixture, open_page: OpenPage) -> None:
+def test_the_latest_rankings_are_paused_while_they_are_used(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads")))
     link = page.locator(".latest a").nth(2)
     address = link.get_attribute("href")
     link.focus()
-    recent = server.made["ads"].dashboard["recent"]
+    recent = server.made["ads"].dashboard["latest_rankings"]
     fresh = [{**recent[0], "id": f"fresh-ranking-{number}"} for number in range(8)]
-    update(server, page, "ads", recent=fresh)
+    update(server, page, "ads", latest_rankings=fresh)
     expect(link).to_be_focused()
     assert link.get_attribute("href") == address
-    assert "held while you are in the table" in page.inner_text("#shown")
+    assert "paused while you use the table" in page.inner_text("#shown")
     page.get_by_role("button", name="Pause").focus()
     update(server, page, "ads")
     assert page.locator(".latest a").first.get_attribute("href") == "#ranking=fresh-ranking-0"
@@ -180,22 +178,22 @@ def test_elements_are_updated_and_not_replaced(server: Fixture, open_page: OpenP
 
 SERIES = {
     "start": "2026-03-02T14:00:00Z",
-    "bucket_s": 60,
+    "bucket_seconds": 60,
     "visits": [[1], [2], [3]],
     "regret": [1, 2, 3],
-    "events": [{"at": "2026-03-02T14:01:00Z", "t": "service started"}],
+    "events": [{"at": "2026-03-02T14:01:00Z", "text": "service started"}],
 }
 
 
-def test_buckets_that_closed_are_added(server: Fixture, open_page: OpenPage) -> None:
+def test_closed_buckets_are_merged(server: Fixture, open_page: OpenPage) -> None:
     page = open_page(server.address)
 
     def merge(added: dict[str, object]) -> dict[str, object] | None:
-        return evaluate_module(page, "series.js", "m.merge(...a)", [SERIES, added])
+        return evaluate_module(page, "time-series.js", "m.merge(...a)", [SERIES, added])
 
     later = {
         "start": "2026-03-02T14:02:00Z",
-        "bucket_s": 60,
+        "bucket_seconds": 60,
         "visits": [[7], [8]],
         "regret": [4, 5],
         "events": [],
@@ -216,19 +214,19 @@ def test_buckets_that_closed_are_added(server: Fixture, open_page: OpenPage) -> 
     assert joined is not None
     assert joined["visits"] == [[5], [1], [2], [3]]
     assert joined["start"] == first["start"]
-    wider = {**later, "bucket_s": 120}
+    wider = {**later, "bucket_seconds": 120}
     assert merge(wider) == wider
     assert merge(SERIES) == SERIES
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_events_arrive_in_pieces_of_any_size(size: int, server: Fixture, open_page: OpenPage) -> None:
+def test_events_are_parsed_from_chunks_of_any_size(size: int, server: Fixture, open_page: OpenPage) -> None:
     text = ': alive\n\nevent: state\ndata: {"name": "é"}\n\n'
     text += 'event: series\r\ndata: {"a":\r\ndata: 1}\r\n\r\n: alive\n'
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     events = evaluate_module(
         open_page(server.address),
-        "stream.js",
+        "event-stream.js",
         "(() => { const all = []; const parse = m.eventParser((...event) => all.push(event));"
         " a.forEach(parse); return all; })()",
         pieces,

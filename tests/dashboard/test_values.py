@@ -1,4 +1,4 @@
-"""What a chart shows, says and has in its table is the same, and is what the service said."""
+"""Charts, their readouts and their tables show the values of the documents."""
 
 import re
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ TWO = make("two")
 THREE = make("three", types=("New", "Returning", "Member"), n_positions=3, treatment="equal", utility="nash")
 UNKNOWN = make("unknown", truth=False)
 SIX = make("six", types=("New", "Returning", "Member", "Guest", "Staff", "Press"), seed=5)
-PIXEL = 1.0  # how far a mark may be from where its number, rounded as it is printed, belongs
+PIXEL = 1.0  # tolerance, since printed numbers are rounded
 
-# Of a chart with values from left to right: the axis' labels, and where each mark and its interval are.
+# Returns the axis labels, and the positions of marks and intervals, of a chart with a horizontal axis.
 _HORIZONTAL = """chart => ({
   axis: [...chart.querySelectorAll("svg > text[text-anchor=middle]")]
     .map(t => [+t.getAttribute("x"), t.textContent]),
@@ -31,7 +31,7 @@ _HORIZONTAL = """chart => ({
   }),
 })"""
 
-# Of a chart over time: the axis' labels from top to bottom, and the points of its line.
+# Returns the axis labels and the points of the lines of a chart over time.
 _VERTICAL = """chart => ({
   axis: [...chart.querySelectorAll("svg > text[text-anchor=end]")]
     .map(t => [+t.getAttribute("y") - 4, t.textContent]).filter(([, words]) => /^[\\d.,%]+$/.test(words)),
@@ -57,20 +57,18 @@ def ends_in(words: str) -> tuple[float, float]:
 
 
 def placing(axis: list[list[float | str]]) -> np.poly1d:
-    """Return where a value belongs by the labels of an axis."""
+    """Return the function from values to pixels, from the labels of an axis."""
     return np.poly1d(np.polyfit([number_in(str(words)) for _, words in axis], [at for at, _ in axis], 1))
 
 
-def assert_marks_stand_where_the_table_says(
-    page: Page, key: str, rows: list[list[str]], truth: int | None
-) -> None:
-    """Check a chart's marks, in their order, against rows with an estimate, an interval and maybe a truth."""
+def assert_marks_agree_with_the_table(page: Page, key: str, rows: list[list[str]], truth: int | None) -> None:
+    """Check the marks of a chart against rows with an estimate, an interval and maybe a true value."""
     found = page.locator(f"[data-chart={key}]").evaluate(_HORIZONTAL)
     place = placing(found["axis"])
     assert len(found["marks"]) == len(rows)
     for (middle, low, high, true), row in zip(found["marks"], rows, strict=True):
-        told = [number_in(row[1]), *ends_in(row[2])]
-        assert [middle, low, high] == pytest.approx(list(place(told)), abs=PIXEL), row
+        expected_values = [number_in(row[1]), *ends_in(row[2])]
+        assert [middle, low, high] == pytest.approx(list(place(expected_values)), abs=PIXEL), row
         assert (true is None) == (truth is None)
         if truth is not None:
             assert true == pytest.approx(place(number_in(row[truth])), abs=PIXEL), row
@@ -80,43 +78,43 @@ def assert_marks_stand_where_the_table_says(
 @pytest.mark.parametrize("width", [390, 1440])
 def test_estimates(made: Made, width: int, server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page(made.name), width=width))
-    types = made.dashboard["surface"]["types"]
-    truth = made.dashboard["truth"]
+    types = made.dashboard["surface"]["user_types"]
+    truth = made.dashboard["has_true_values"]
     for key, pattern in (("positions", r"[\d.]+%"), ("items", r"[\d.]+")):
         rows = rows_of(page, key)
         decimals = 1 if key == "positions" else 3
         scale = 100 if key == "positions" else 1
-        told = [
+        expected_values = [
             one
             for index in range(len(rows) // len(types))
             for row in made.dashboard[key]
             for one in [row[index]]
         ]
-        for row, one in zip(rows, told, strict=True):
-            expected = [f"{scale * one[name]:.{decimals}f}" for name in ("m", "lo", "hi")]
+        for row, one in zip(rows, expected_values, strict=True):
+            expected = [f"{scale * one[name]:.{decimals}f}" for name in ("estimate", "low", "high")]
             assert re.findall(r"\d+\.\d+", f"{row[1]} {row[2]}") == expected
         said = readouts(page, key)
         for words, row in zip(said, rows, strict=True):
             ending = f", true {row[3]}" if truth else ""
             assert words == f"{row[0]}: {row[1]} ({row[2]}){ending}"
             assert re.search(pattern, words)
-        assert_marks_stand_where_the_table_says(page, key, rows, 3 if truth else None)
+        assert_marks_agree_with_the_table(page, key, rows, 3 if truth else None)
         printed = page.locator(f"[data-chart={key}]").text_content() or ""
         for row in rows:
             assert row[1] in printed
             assert row[2] in printed
 
 
-def test_estimates_of_many_types_each_in_a_chart_on_one_scale(server: Fixture, open_page: OpenPage) -> None:
+def test_charts_of_many_types_have_the_same_scale(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("six")))
-    types = SIX.dashboard["surface"]["types"]
+    types = SIX.dashboard["surface"]["user_types"]
     for key in ("positions", "items"):
         rows = rows_of(page, key)
         scales = set()
         for number, name in enumerate(types):
             own = [row for row in rows if row[0].endswith(f", {name}")]
             assert len(own) == len(rows) / len(types)
-            assert_marks_stand_where_the_table_says(page, f"{key}-{number}", own, 3)
+            assert_marks_agree_with_the_table(page, f"{key}-{number}", own, 3)
             labels = page.locator(f"[data-chart={key}-{number}] svg > text[text-anchor=middle]")
             scales.add(tuple(labels.all_inner_texts()))
         assert len(scales) == 1
@@ -125,14 +123,16 @@ def test_estimates_of_many_types_each_in_a_chart_on_one_scale(server: Fixture, o
 @pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SIX], ids=lambda made: made.name)
 def test_values_under_each_treatment(made: Made, server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page(made.name)))
-    types, fair = made.dashboard["surface"]["types"], made.dashboard["fair"]
+    types, fair = made.dashboard["surface"]["user_types"], made.dashboard["treatments"]
     rows = rows_of(page, "treatments")
-    told = [(one["value"][i], one["lo"][i], one["hi"][i]) for one in fair for i in range(len(types))]
-    for row, (value, low, high) in zip(rows, told, strict=True):
+    expected_values = [
+        (one["value"][i], one["low"][i], one["high"][i]) for one in fair for i in range(len(types))
+    ]
+    for row, (value, low, high) in zip(rows, expected_values, strict=True):
         assert row[1:3] == [f"{value:.3f}", f"{low:.3f}–{high:.3f}"]
     by_type = [rows[treatment * len(types) + i] for i in range(len(types)) for treatment in range(len(fair))]
-    assert_marks_stand_where_the_table_says(
-        page, "treatments", by_type, 5 if made.dashboard["truth"] else None
+    assert_marks_agree_with_the_table(
+        page, "treatments", by_type, 5 if made.dashboard["has_true_values"] else None
     )
     for words, row in zip(readouts(page, "treatments"), by_type, strict=True):
         assert words.startswith(f"{row[0]}: {row[1]} ({row[2]})")
@@ -160,14 +160,14 @@ def test_clicks(made: Made, who: str, server: Fixture, open_page: OpenPage) -> N
     inside = [i for i, y in enumerate(values) if floor <= y <= top]  # others are cut at the edge
     assert len(inside) > len(rows) / 2
     assert [found["points"][i][1] for i in inside] == pytest.approx([values[i] for i in inside], abs=PIXEL)
-    optimum = [one["m"] for one in made.dashboard["optimum"]]
+    optimum = [one["estimate"] for one in made.dashboard["optimum"]]
     best = np.average(optimum, weights=made.series["visits"][-1]) if who == "All" else optimum[1]
-    words = "optimum" if made.dashboard["truth"] else "estimated optimum"
+    words = "optimum" if made.dashboard["has_true_values"] else "estimated optimum"
     assert f"{words} {best:.3f}" in page.locator("[data-chart=clicks]").text_content()
     assert number_in(rows[-1][5]) == pytest.approx(best, abs=5e-4)
 
 
-def test_there_is_no_exploration_where_nobody_came(open_page: OpenPage) -> None:
+def test_buckets_without_visits_have_no_exploration(open_page: OpenPage) -> None:
     made = make("gap")
     for bucket in (3, 5):
         made.series["visits"][bucket] = made.series["clicks"][bucket] = [0, 0]
@@ -204,7 +204,7 @@ def test_exploration_and_regret(server: Fixture, open_page: OpenPage) -> None:
     assert [y for _, y in found["points"]] == pytest.approx(list(place(series["regret"])), abs=PIXEL)
 
 
-def test_without_a_known_truth_nothing_true_is_shown(server: Fixture, open_page: OpenPage) -> None:
+def test_true_values_are_shown_in_demos_only(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("unknown")))
     assert page.locator(".tr").count() == 0
     assert page.locator("[data-chart=regret]").count() == 0
@@ -212,17 +212,17 @@ def test_without_a_known_truth_nothing_true_is_shown(server: Fixture, open_page:
     assert "Demo" not in page.inner_text("main")
 
 
-def test_cards_multiply_and_add_up(server: Fixture, open_page: OpenPage) -> None:
+def test_values_in_cards_add_up(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two")))
     for number, card in enumerate(page.locator(".card").all()):
         cells = [row.split("\n") for row in card.locator("tbody tr").all_inner_texts()]
         parts = [float(re.findall(r"= ([\d.]+)", " ".join(row))[0]) for row in cells]
         shown = float(card.locator("tfoot b").inner_text())
         assert sum(parts) == pytest.approx(shown, abs=0.0005 * (len(parts) + 1))
-        assert shown == pytest.approx(TWO.dashboard["now"][number]["value"], abs=0.0005)
+        assert shown == pytest.approx(TWO.dashboard["best_rankings"][number]["value"], abs=0.0005)
 
 
-def test_exposure_is_the_share_of_a_types_rankings(server: Fixture, open_page: OpenPage) -> None:
+def test_exposure_is_a_share_of_rankings(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two")))
     displays = np.array(TWO.dashboard["displays"])
     rankings = displays[:, 0, :].sum(axis=1)
@@ -234,7 +234,7 @@ def test_exposure_is_the_share_of_a_types_rankings(server: Fixture, open_page: O
             assert words == ("<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%")
 
 
-def test_the_strip_says_what_the_sections_say(server: Fixture, open_page: OpenPage) -> None:
+def test_the_summary_agrees_with_the_sections(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two")))
     strip = page.locator(".sum a")
     assert [link.get_attribute("href") for link in strip.all()] == [
@@ -246,8 +246,8 @@ def test_the_strip_says_what_the_sections_say(server: Fixture, open_page: OpenPa
     ]
     visits, clicks = (sum(map(sum, TWO.series[name][-2:])) for name in ("visits", "clicks"))
     assert strip.nth(2).locator(".v").inner_text() == f"{clicks / visits:.3f}"
-    assert f"The last hour brought {clicks / visits:.3f} clicks per visit." in page.inner_text("#working")
-    price = TWO.dashboard["fair"][1]["price"]["m"]
+    assert f"The last hour had {clicks / visits:.3f} clicks per visit." in page.inner_text("#working")
+    price = TWO.dashboard["treatments"][1]["price"]["estimate"]
     assert strip.nth(3).locator(".v").inner_text() == f"{100 * price:.{1 if price >= 0.01 else 2}f}%"
     assert "would be the price of equality (utilitarian)" in strip.nth(3).inner_text()
     assert strip.nth(4).locator(".v").inner_text() == "1 of 6"

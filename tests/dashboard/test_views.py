@@ -1,4 +1,4 @@
-"""The views beside the five sections: the list, creating a surface, its items, and one ranking."""
+"""Other views: the list of surfaces, creating a surface, its items, and explanations."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ def server() -> Iterator[Fixture]:
         yield fixture
 
 
-def test_the_list_leads_to_each_surface(server: Fixture, open_page: OpenPage) -> None:
+def test_the_list_links_to_each_surface(server: Fixture, open_page: OpenPage) -> None:
     page = open_page(server.address)
     rows = page.locator(".surfaces tbody tr")
     expect(rows).to_have_count(2)
@@ -45,14 +45,14 @@ def test_the_list_leads_to_each_surface(server: Fixture, open_page: OpenPage) ->
     expect(page.locator("h1")).to_have_text("Surfaces")
 
 
-def test_an_empty_list_says_how_to_begin(open_page: OpenPage) -> None:
+def test_an_empty_list_shows_a_command(open_page: OpenPage) -> None:
     with serving() as server:
         page = open_page(server.address)
-        expect(page.locator("main")).to_contain_text("There is no surface yet.")
+        expect(page.locator("main")).to_contain_text("There are no surfaces yet.")
         assert f"curl -X POST {server.address}/v1/surfaces" in page.inner_text("main pre")
 
 
-def test_an_empty_surface_says_how_to_begin(open_page: OpenPage) -> None:
+def test_an_empty_surface_shows_a_command(open_page: OpenPage) -> None:
     with serving(make("new", rounds=0)) as server:
         page = settled(open_page(server.page("new")))
         assert f"curl -X POST {server.address}/v1/surfaces/new/rankings" in page.inner_text("#shown pre")
@@ -60,7 +60,7 @@ def test_an_empty_surface_says_how_to_begin(open_page: OpenPage) -> None:
         assert page.locator(".plot").count() == 0
 
 
-def test_commands_hold_names_as_they_are_and_no_key(page: Page, server: Fixture) -> None:
+def test_commands_quote_names_and_omit_the_key(page: Page, server: Fixture) -> None:
     name = "it's `id` $(id)"
     server.made["new"] = make("new", types=(name, "b"), rounds=0)
     page.goto(server.page("new"))
@@ -95,10 +95,10 @@ def test_a_surface_is_created(server: Fixture, open_page: OpenPage) -> None:
     page.get_by_label("Items").fill("a\n\n b \nc\nd")
     page.get_by_label("Positions").fill("2")
     page.get_by_label("User types").fill("new\nold")
-    page.get_by_label("Equal: everyone").check()
-    page.get_by_label("What equal treatment maximises").select_option("Nash")
+    page.get_by_label("Equal: all users").check()
+    page.get_by_label("Utility of equal treatment").select_option("Nash")
     with page.expect_request(lambda request: request.method == "POST") as sent:
-        page.get_by_role("button", name="Create the surface").click()
+        page.get_by_role("button", name="Create surface").click()
     assert sent.value.post_data_json == {
         "name": "front-page",
         "items": ["a", "b", "c", "d"],
@@ -112,13 +112,13 @@ def test_a_surface_is_created(server: Fixture, open_page: OpenPage) -> None:
 
 
 def away(complaints: list[str]) -> list[str]:
-    """Return what a page complained of beside refused requests, which browsers log by themselves."""
+    """Return the errors of a page except for refused requests, which browsers log."""
     return [one for one in complaints if not one.startswith("console: Failed to load resource:")]
 
 
 @pytest.fixture
 def page(browser: Browser, server: Fixture) -> Iterator[Page]:
-    """Open a page that may be refused things."""
+    """Open a page on which requests may be refused."""
     complaints: list[str] = []
     with browser.new_context(reduced_motion="reduce") as context:
         opened = context.new_page()
@@ -128,14 +128,14 @@ def page(browser: Browser, server: Fixture) -> Iterator[Page]:
     assert away(complaints) == []
 
 
-def test_what_is_refused_is_said_in_the_form(page: Page, server: Fixture) -> None:
+def test_errors_are_shown_in_the_form(page: Page, server: Fixture) -> None:
     page.goto(f"{server.address}/#create")
     page.get_by_label("Name", exact=True).fill("ads")
     page.get_by_label("Items").fill("a\nb\nc")
-    page.get_by_role("button", name="Create the surface").click()
+    page.get_by_role("button", name="Create surface").click()
     expect(page.locator(".outcome")).to_have_text("there is a surface 'ads' already")
     assert page.get_by_label("Items").input_value() == "a\nb\nc"
-    expect(page.get_by_role("button", name="Create the surface")).to_be_enabled()
+    expect(page.get_by_role("button", name="Create surface")).to_be_enabled()
 
 
 def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
@@ -144,14 +144,14 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
     page.get_by_role("link", name="Add or retire items").click()
     expect(page.locator("h1")).to_have_text("Items")
     page.get_by_role("button", name="Retire Ad 1").click()
-    expect(page.locator("main")).to_contain_text("Ad 1 is retired; what was learned of it stays.")
+    expect(page.locator("main")).to_contain_text("Ad 1 was retired; its counts are kept.")
     row = page.locator(".items tr", has_text="Ad 1")
     expect(row).to_contain_text("Retired")
     expect(row.get_by_role("button")).to_be_focused()
-    page.get_by_role("button", name="Bring back Ad 5").click()
-    expect(page.locator("main")).to_contain_text("Ad 5 is shown again.")
+    page.get_by_role("button", name="Restore Ad 5").click()
+    expect(page.locator("main")).to_contain_text("Ad 5 was restored.")
     page.get_by_label("Names").fill("Ad 6\nAd 7")
-    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add items").click()
     expect(page.locator("main")).to_contain_text("Added Ad 6 and Ad 7.")
     assert [item["name"] for item in server.made["ads"].surface["items"] if not item["retired"]] == [
         "Ad 2",
@@ -162,13 +162,13 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
         "Ad 7",
     ]
     page.get_by_label("Names").fill("Ad 6")
-    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add items").click()
     expect(page.locator("main")).to_contain_text("items must not be shown already")
     page.get_by_role("link", name="Back to ads").click()
     expect(page.locator("#shown")).to_be_visible()
 
 
-def test_items_are_asked_for_once_however_often_the_page_is_drawn(page: Page, server: Fixture) -> None:
+def test_items_are_requested_once(page: Page, server: Fixture) -> None:
     server.held.add("/v1/surfaces/ads")
     page.goto(server.page("ads") + "#items")
     for number in range(3):
@@ -179,12 +179,12 @@ def test_items_are_asked_for_once_however_often_the_page_is_drawn(page: Page, se
     assert server.asked.count("GET /v1/surfaces/ads") == 1
 
 
-def test_no_more_items_can_be_retired_than_positions_leave(page: Page, server: Fixture) -> None:
+def test_as_many_items_as_positions_must_remain(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#items")
     for name in ("Ad 1", "Ad 2"):
         page.get_by_role("button", name=f"Retire {name}").click()
         expect(page.locator(".items tr", has_text=name)).to_contain_text("Retired")
-    expect(page.locator("main")).to_contain_text("none can be retired before one is added")
+    expect(page.locator("main")).to_contain_text("add an item before you retire another")
     expect(page.get_by_role("button", name="Retire Ad 3")).to_be_disabled()
 
 
@@ -192,13 +192,13 @@ def test_a_ranking_is_explained_from_the_list(page: Page, server: Fixture) -> No
     page.goto(server.page("shelf"))
     settled(page)
     page.locator(".latest a").nth(1).click()
-    ranking = server.made["shelf"].dashboard["recent"][1]["id"]
+    ranking = server.made["shelf"].dashboard["latest_rankings"][1]["id"]
     expect(page.locator("h1")).to_have_text("Why this ranking?")
     expect(page.locator("main")).to_contain_text(ranking)
     expect(page.locator("main")).to_contain_text(
-        "did not enter: everyone would have got this ranking from these counts"
+        "not used: all users would have got this ranking from these counts"
     )
-    expect(page.locator("main")).to_contain_text("from the same counts, the same ranking comes out")
+    expect(page.locator("main")).to_contain_text("the same counts give the same ranking")
     assert page.locator("main table").count() == 3
     page.go_back()
     expect(page.locator("#shown")).to_be_visible()
@@ -208,40 +208,40 @@ def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads"))
     settled(page)
     page.get_by_role("link", name="Explain a ranking").click()
-    page.get_by_label("Id of a ranking").fill("made-up")
-    page.get_by_role("button", name="Explain it").click()
+    page.get_by_label("Ranking id").fill("made-up")
+    page.get_by_role("button", name="Explain").click()
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
-    page.get_by_label("Id of a ranking").fill(server.made["ads"].dashboard["recent"][0]["id"])
-    page.get_by_role("button", name="Explain it").click()
-    expect(page.locator("main")).to_contain_text("mattered: it was made for this type")
+    page.get_by_label("Ranking id").fill(server.made["ads"].dashboard["latest_rankings"][0]["id"])
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator("main")).to_contain_text("used: the ranking was made for this type")
 
 
 @pytest.mark.parametrize(
-    ("name", "told", "words"),
+    ("name", "explanation", "words"),
     [
-        ("ads", {}, "mattered: it was made for this type"),
-        ("ads", {"type_entered": False}, "did not enter"),
-        ("shelf", {}, "did not enter: everyone would have got this ranking from these counts"),
-        ("shelf", {"reproduced": False}, "did not enter"),
+        ("ads", {}, "used: the ranking was made for this type"),
+        ("ads", {"type_entered": False}, "not used"),
+        ("shelf", {}, "not used: all users would have got this ranking from these counts"),
+        ("shelf", {"reproduced": False}, "not used"),
     ],
 )
-def test_who_asked_is_told_as_far_as_it_is_known(
-    name: str, told: Document, words: str, page: Page, server: Fixture
+def test_explanations_state_whether_the_user_type_was_used(
+    name: str, explanation: Document, words: str, page: Page, server: Fixture
 ) -> None:
-    server.explained = told
-    page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['recent'][0]['id']}")
-    fact = page.locator(".facts-list > div", has_text="Who asked")
+    server.explained = explanation
+    page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['latest_rankings'][0]['id']}")
+    fact = page.locator(".facts-list > div", has_text="User type")
     expect(fact.locator("dd")).to_have_text(words)
 
 
-def test_a_ranking_is_asked_for_again_when_somebody_asks_again(page: Page, server: Fixture) -> None:
+def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#ranking=made-up")
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
-    server.made["ads"].dashboard["recent"][0]["id"] = "made-up"
+    server.made["ads"].dashboard["latest_rankings"][0]["id"] = "made-up"
     server.explained = {"outcome": {"state": "open"}}
-    page.get_by_label("Id of a ranking").fill("made-up")
-    page.get_by_role("button", name="Explain it").click()
-    expect(page.locator("main")).to_contain_text("Feedback is awaited.")
+    page.get_by_label("Ranking id").fill("made-up")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator("main")).to_contain_text("No feedback yet.")
     server.explained = {}
     page.get_by_role("link", name="Back to ads").click()
     page.go_back()
@@ -249,18 +249,18 @@ def test_a_ranking_is_asked_for_again_when_somebody_asks_again(page: Page, serve
     assert server.asked.count("GET /v1/rankings/made-up") == 3
 
 
-def test_an_address_that_makes_no_sense_is_no_id(page: Page, server: Fixture) -> None:
+def test_a_malformed_url_is_an_unknown_id(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#ranking=%")
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
     page.get_by_role("link", name="Back to ads").click()
     settled(page)
 
 
-def test_the_figures_can_be_downloaded(server: Fixture, open_page: OpenPage) -> None:
+def test_the_data_can_be_downloaded(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("ads")))
     with page.expect_download() as downloading:
         page.get_by_role("button", name="Download JSON").click()
     assert downloading.value.suggested_filename == "ads.json"
     content = downloading.value.path().read_text(encoding="utf-8")
     assert '"rounds": 51209' in content
-    assert '"bucket_s": 1800' in content
+    assert '"bucket_seconds": 1800' in content

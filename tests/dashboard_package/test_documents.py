@@ -69,19 +69,19 @@ def test_values_are_those_of_the_reports(settings: dict[str, Any]) -> None:
     assert (document["rounds"], document["version"], document["level"]) == (120, 120, estimates.level)
     assert document["surface"]["items"] == list(ITEMS)
     assert document["surface"]["retired"] == ["b"]
-    assert not document["truth"]
+    assert not document["has_true_values"]
     for i, one in enumerate(estimates.user_types):
-        assert document["arrivals"][i] == one.share
-        positions = [(row["m"], row["lo"], row["hi"]) for row in document["positions"][i]]
+        assert document["arrival_rates"][i] == one.share
+        positions = [(row["estimate"], row["low"], row["high"]) for row in document["positions"][i]]
         assert positions == [(row.estimate, row.low, row.high) for row in one.positions]
-        items = [(row["m"], row["lo"], row["hi"], row["c"]) for row in document["items"][i]]
+        items = [(row["estimate"], row["low"], row["high"], row["clicks"]) for row in document["items"][i]]
         assert items == [(row.estimate, row.low, row.high, row.rewards) for row in one.items]
         assert document["displays"][i] == counts.displays[i].T.tolist()
-        looks = [row["n"] for row in document["items"][i]]
+        looks = [row["expected_looks"] for row in document["items"][i]]
         assert looks == pytest.approx(counts.displays[i] @ [row.estimate for row in one.positions])
-        assert "t" not in document["items"][i][0]
+        assert "true_value" not in document["items"][i][0]
     own = 2 if equality.utility == "nash" else 1
-    personal, utilitarian, third = document["fair"]
+    personal, utilitarian, third = document["treatments"]
     assert (personal["treatment"], utilitarian["utility"], third["utility"]) == (
         "personalized",
         "utilitarian",
@@ -90,52 +90,58 @@ def test_values_are_those_of_the_reports(settings: dict[str, Any]) -> None:
     names = [[ITEMS[number] for number in ranking] for ranking in personal["rankings"]]
     assert names == [one.personalized_ranking for one in equality.user_types]
     assert personal["value"] == pytest.approx([one.personalized_value for one in equality.user_types])
-    equal = document["fair"][own]
+    equal = document["treatments"][own]
     assert [ITEMS[number] for number in equal["rankings"][0]] == equality.equal_ranking
     assert len(equal["rankings"]) == 1
     assert equal["value"] == pytest.approx([one.equal_value for one in equality.user_types])
-    assert equal["price"]["m"] == pytest.approx(equality.price_of_equality)
-    for one in document["fair"]:
+    assert equal["price"]["estimate"] == pytest.approx(equality.price_of_equality)
+    for one in document["treatments"]:
         assert all(
-            lo <= value <= hi for lo, value, hi in zip(one["lo"], one["value"], one["hi"], strict=True)
+            lo <= value <= hi for lo, value, hi in zip(one["low"], one["value"], one["high"], strict=True)
         )
-        assert "true" not in one
+        assert "true_values" not in one
 
 
 def test_the_value_of_a_ranking_is_the_sum_over_its_items() -> None:
     with a_monitored_ranker() as ranker:
         play(ranker, 100, seed=1)
         document = document_of(ranker)
-    for i, now in enumerate(document["now"]):
+    for i, now in enumerate(document["best_rankings"]):
         products = [
-            document["positions"][i][k]["m"] * document["items"][i][item]["m"]
+            document["positions"][i][k]["estimate"] * document["items"][i][item]["estimate"]
             for k, item in enumerate(now["ranking"])
         ]
         assert now["value"] == pytest.approx(sum(products))
-        assert now["lo"] <= now["value"] <= now["hi"]
-        assert 0 <= now["p_best"]["lo"] <= now["p_best"]["m"] <= now["p_best"]["hi"] <= 1
+        assert now["low"] <= now["value"] <= now["high"]
+        assert (
+            0
+            <= now["probability_best"]["low"]
+            <= now["probability_best"]["estimate"]
+            <= now["probability_best"]["high"]
+            <= 1
+        )
         runner_up = now["runner_up"]
-        assert runner_up["lo"] <= runner_up["delta"] <= runner_up["hi"]
-        assert runner_up["delta"] <= 0
+        assert runner_up["low"] <= runner_up["difference"] <= runner_up["high"]
+        assert runner_up["difference"] <= 0
         assert runner_up["ranking"] != now["ranking"]
 
 
 def test_under_equal_treatment_one_ranking_has_a_value_for_each_user_type() -> None:
     with a_monitored_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
         play(ranker, 100, seed=1)
-        (now,) = document_of(ranker)["now"]
-    assert len(now["value"]) == len(now["lo"]) == len(now["hi"]) == len(now["runner_up"]["by_type"]) == 2
-    assert 0 <= now["p_best"]["lo"] <= now["p_best"]["m"] <= now["p_best"]["hi"] <= 1
+        (now,) = document_of(ranker)["best_rankings"]
+    assert len(now["value"]) == len(now["low"]) == len(now["high"]) == len(now["runner_up"]["by_user_type"]) == 2
+    assert 0 <= now["probability_best"]["low"] <= now["probability_best"]["estimate"] <= now["probability_best"]["high"] <= 1
 
 
 def test_without_data_nothing_is_claimed() -> None:
     with a_monitored_ranker() as ranker:
         document = document_of(ranker, PROBLEM)
-    assert (document["now"], document["recent"], document["fair"], document["began"]) == ([], [], [], None)
+    assert (document["best_rankings"], document["latest_rankings"], document["treatments"], document["started_at"]) == ([], [], [], None)
     nothing = {"visits": [0, 0], "clicks": [0, 0], "other_item": None, "other_order": None}
     assert document["last_hour"] == nothing
-    assert document["arrivals"] == [0.5, 0.5]
-    assert {row["hi"] - row["lo"] for rows in document["items"] for row in rows} == {1.0}
+    assert document["arrival_rates"] == [0.5, 0.5]
+    assert {row["high"] - row["low"] for rows in document["items"] for row in rows} == {1.0}
 
 
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])
@@ -143,9 +149,9 @@ def test_a_surface_may_have_one_user_type_and_one_item(treatment: str) -> None:
     surface = a_surface(items=["only"], user_types=["all"], n_positions=1, treatment=treatment)
     with a_monitored_ranker(surface) as ranker:
         play(ranker, 5, seed=1)
-        (now,) = document_of(ranker)["now"]
-    assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "of": 5})
-    assert now["p_best"] == {"m": 1.0, "lo": 1.0, "hi": 1.0}  # there is no other ranking
+        (now,) = document_of(ranker)["best_rankings"]
+    assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "n_rankings": 5})
+    assert now["probability_best"] == {"m": 1.0, "lo": 1.0, "hi": 1.0}  # there is no other ranking
 
 
 def test_without_clicks_there_is_no_price_of_equality() -> None:
@@ -153,23 +159,23 @@ def test_without_clicks_there_is_no_price_of_equality() -> None:
         for _ in range(10):
             ranker.feedback(ranker.rank("new").id)
         document = document_of(ranker)
-    assert document["fair"][2]["price"] is None
-    assert document["now"][0]["value"] == [0, 0]
+    assert document["treatments"][2]["price"] is None
+    assert document["best_rankings"][0]["value"] == [0, 0]
 
 
 def test_the_document_of_simulated_users_has_the_problem() -> None:
     with a_monitored_ranker() as ranker:
         play(ranker, 30, seed=1)
         document = document_of(ranker, PROBLEM)
-    assert document["truth"]
-    assert [[row["t"] for row in rows] for rows in document["items"]] == PROBLEM.item_means.tolist()
+    assert document["has_true_values"]
+    assert [[row["true_value"] for row in rows] for rows in document["items"]] == PROBLEM.item_means.tolist()
     assert [
-        [row["t"] for row in rows] for rows in document["positions"]
+        [row["true_value"] for row in rows] for rows in document["positions"]
     ] == PROBLEM.position_preferences.tolist()
-    for one in document["fair"]:
+    for one in document["treatments"]:
         rankings = one["rankings"] * 2 if len(one["rankings"]) == 1 else one["rankings"]
         values = [user_type_values(PROBLEM, ranking)[i] for i, ranking in enumerate(rankings)]
-        assert one["true"] == pytest.approx(values)
+        assert one["true_values"] == pytest.approx(values)
 
 
 def test_the_latest_impressions_have_their_outcomes() -> None:
@@ -177,13 +183,13 @@ def test_the_latest_impressions_have_their_outcomes() -> None:
         shown = [ranker.rank("old") for _ in range(30)]
         ranker.feedback(shown[-1].id, clicked=shown[-1].items[1])
         ranker.feedback(shown[-2].id)
-        recent = document_of(ranker)["recent"]
+        recent = document_of(ranker)["latest_rankings"]
         assert [one["id"] for one in recent] == [one.id for one in reversed(shown[10:])]
         assert [ITEMS[number] for number in recent[0]["ranking"]] == list(shown[-1].items)
-        assert {one["type"] for one in recent} == {1}
+        assert {one["user_type"] for one in recent} == {1}
         assert [one["feedback"] for one in recent[:3]] == ["clicked", "none", "waiting"]
-        assert ITEMS[recent[0]["item"]] == shown[-1].items[1]
-        assert recent[1]["item"] is None
+        assert ITEMS[recent[0]["clicked"]] == shown[-1].items[1]
+        assert recent[1]["clicked"] is None
 
 
 @pytest.mark.parametrize("unreported", ["discarded", "not-clicked"])
@@ -193,9 +199,9 @@ def test_an_impression_without_feedback_is_unreported_after_its_window(unreporte
         a_surface(unreported=unreported, attribution_seconds=60.0), clock=clock
     ) as ranker:
         ranker.rank("new")
-        assert document_of(ranker)["recent"][0]["feedback"] == "waiting"
+        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "waiting"
         clock.now += 60
-        assert document_of(ranker)["recent"][0]["feedback"] == "unreported"
+        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "unreported"
 
 
 def test_a_discarded_impression_is_unreported() -> None:
@@ -214,7 +220,7 @@ def test_a_discarded_impression_is_unreported() -> None:
                 == DISCARDED
             )
         )
-        assert document_of(ranker)["recent"][0]["feedback"] == "unreported"
+        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "unreported"
 
 
 def test_an_impression_is_compared_with_the_best_ranking_of_its_time() -> None:
@@ -228,14 +234,16 @@ def test_an_impression_is_compared_with_the_best_ranking_of_its_time() -> None:
             kind = TYPES[number % 2]
             shown[kind].append(ranker.rank(kind))
         ranker.monitor.best = None
-        recent = document_of(ranker)["recent"]
+        recent = document_of(ranker)["latest_rankings"]
     reasons = Counter()
     for one in recent:
-        best = [(0, 1), (2, 3)][one["type"]]
+        best = [(0, 1), (2, 3)][one["user_type"]]
         same_items = set(one["ranking"]) == set(best)
-        assert one["why"] == ("best" if tuple(one["ranking"]) == best else "order" if same_items else "item")
-        assert one["tried"] == [item for item in one["ranking"] if item not in best]
-        reasons[one["why"]] += 1
+        assert one["reason"] == (
+            "best" if tuple(one["ranking"]) == best else "order" if same_items else "item"
+        )
+        assert one["explored_items"] == [item for item in one["ranking"] if item not in best]
+        reasons[one["reason"]] += 1
     assert reasons["item"]
 
 
@@ -245,10 +253,10 @@ def test_shares_are_of_the_impressions_of_a_user_type() -> None:
         document = document_of(ranker)
         shown = ranker.monitor.shown.copy()
     rankings = Counter(tuple(np.frombuffer(one, dtype="<u2").tolist()) for one in shown)
-    for i, now in enumerate(document["now"]):
+    for i, now in enumerate(document["best_rankings"]):
         of_type = sum(number for ranking, number in rankings.items() if ranking[0] == i)
-        assert now["shown"] == {"share": rankings[(i, *now["ranking"])] / of_type, "of": of_type}
-    assert sum(now["shown"]["of"] for now in document["now"]) == 40
+        assert now["shown"] == {"share": rankings[(i, *now["ranking"])] / of_type, "n_rankings": of_type}
+    assert sum(now["shown"]["n_rankings"] for now in document["best_rankings"]) == 40
 
 
 def test_feedback_is_awaited_while_the_store_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,9 +271,9 @@ def test_feedback_is_awaited_while_the_store_is_down(monkeypatch: pytest.MonkeyP
 
         with monkeypatch.context() as patched:
             patched.setattr(store, "outcome", down)
-            assert document_of(ranker)["recent"][0]["feedback"] == "waiting"
+            assert document_of(ranker)["latest_rankings"][0]["feedback"] == "waiting"
         store.down = False
-        assert document_of(ranker)["recent"][0]["feedback"] == "none"
+        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "none"
 
 
 def test_the_series_document_has_the_closed_buckets() -> None:
@@ -279,7 +287,7 @@ def test_the_series_document_has_the_closed_buckets() -> None:
         buckets, annotations = ranker.monitor.series()
         plain = series_document(buckets, annotations, n_user_types=2, with_regret=False)
         with_regret = series_document(buckets, annotations, n_user_types=2, with_regret=True, first=1)
-    assert (plain["start"], plain["bucket_s"]) == ("2001-09-09T01:46:00.000Z", 60.0)
+    assert (plain["start"], plain["bucket_seconds"]) == ("2001-09-09T01:46:00.000Z", 60.0)
     assert [sum(row) for row in plain["visits"]] == [40, 20, 0]
     assert "regret" not in plain
     assert plain["other_item"][1] is not None
@@ -299,7 +307,7 @@ def test_the_last_hour_ends_now_however_wide_buckets_are() -> None:
         document = document_of(ranker)
         assert sum(document["last_hour"]["visits"]) == 30
         assert sum(document["last_hour"]["clicks"]) > 0
-        assert document["began"] == "2001-09-09T01:46:00.000Z"
+        assert document["started_at"] == "2001-09-09T01:46:00.000Z"
         clock.now += 3600
         assert sum(document_of(ranker)["last_hour"]["visits"]) == 0
 
@@ -326,10 +334,10 @@ def test_the_optimum_is_the_best_ranking_if_sampling_it_takes_too_long(
         play(ranker, 50, seed=1)
         document = document_of(ranker)
         simulated = document_of(ranker, PROBLEM)
-    assert not document["optimum_of_all"]
-    assert document["now"][0]["p_best"] is None
-    assert [one["m"] for one in document["optimum"]] == document["fair"][2]["value"]
-    assert simulated["optimum_of_all"]
+    assert not document["is_optimum_exact"]
+    assert document["best_rankings"][0]["probability_best"] is None
+    assert [one["estimate"] for one in document["optimum"]] == document["treatments"][2]["value"]
+    assert simulated["is_optimum_exact"]
 
 
 def test_the_optimum_of_a_known_problem_has_no_interval() -> None:
@@ -337,7 +345,7 @@ def test_the_optimum_of_a_known_problem_has_no_interval() -> None:
         play(ranker, 30, seed=1)
         document = document_of(ranker, PROBLEM)
     best = [0.9 * 0.7 + 0.5 * 0.3, 0.8 * 0.6 + 0.4 * 0.4]
-    for end in ("lo", "m", "hi"):
+    for end in ("low", "estimate", "high"):
         assert [one[end] for one in document["optimum"]] == pytest.approx(best)
     assert document["random"] == pytest.approx([0.4, 0.36])
 

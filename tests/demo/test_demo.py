@@ -74,8 +74,8 @@ def test_it_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
             while not http.get(f"{address}/v1/surfaces/search-ads").json()["rounds"]:
                 pass
             document = http.get(f"{address}/v1/surfaces/search-ads/dashboard").json()
-            assert document["truth"]
-            assert document["positions"][0][0]["t"] == 0.323
+            assert document["has_true_values"]
+            assert document["positions"][0][0]["true_value"] == 0.323
             assert http.get(address).headers["content-type"].startswith("text/html")
         assert [path.name[:16] for path in tmp_path.iterdir()] == ["banditrank-demo-"]
         process.send_signal(number)

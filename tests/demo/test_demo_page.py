@@ -34,7 +34,9 @@ def visit(address: str, surface: DemoSurface, first: int, number: int) -> Regret
     """Make some visits to a surface, which is created before the first."""
 
     async def run() -> RegretTracker:
-        async with AsyncClient(address, timeout=TIMEOUT_SECONDS, transport=KeepAliveTransport()) as client:
+        async with AsyncClient(
+            address, timeout_seconds=TIMEOUT_SECONDS, transport=KeepAliveTransport()
+        ) as client:
             if not first:
                 await client.create_surface(**surface.definition)
             tracker = RegretTracker(surface)

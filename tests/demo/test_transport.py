@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
+from banditrank.client.retries import ServiceError
 from banditrank.demo.transport import KeepAliveTransport
 
 ANSWER = b'{"surfaces": []}'
@@ -60,7 +60,7 @@ def test_a_service_without_a_response_is_a_timeout() -> None:
         async with await asyncio.start_server(only_listen, "127.0.0.1", 0) as server:
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             async with AsyncClient(
-                address, timeout=0.05, retries=0, transport=KeepAliveTransport()
+                address, timeout_seconds=0.05, max_retries=0, transport=KeepAliveTransport()
             ) as client:
                 with pytest.raises(ServiceError, match=r"cannot be reached: no answer within 0\.05 s"):
                     await client.surfaces()
@@ -71,7 +71,7 @@ def test_a_service_without_a_response_is_a_timeout() -> None:
 
 def test_an_unreachable_service_is_an_error() -> None:
     async def ask() -> None:
-        async with AsyncClient("http://127.0.0.1:9", retries=0, transport=KeepAliveTransport()) as client:
+        async with AsyncClient("http://127.0.0.1:9", max_retries=0, transport=KeepAliveTransport()) as client:
             await client.surfaces()
 
     with pytest.raises(ServiceError, match="the service cannot be reached"):

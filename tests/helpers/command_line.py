@@ -13,7 +13,8 @@ def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     streams = capsys.readouterr()
-    return stopped.value.code, streams.out, streams.err
+    error = re.sub(r"^banditrank: compiling .*\n", "", streams.err, flags=re.M)  # on first use only
+    return stopped.value.code, streams.out, error
 
 
 def check_refusal(capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:

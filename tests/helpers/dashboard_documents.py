@@ -55,7 +55,10 @@ def make(
     learned = _estimates(rng, means, width * 2, truth)
     for row in learned:
         for one in row:
-            one |= {"n": round(float(rng.uniform(80, 9000)), 1), "c": float(rng.integers(10, 80))}
+            one |= {
+                "expected_looks": round(float(rng.uniform(80, 9000)), 1),
+                "clicks": float(rng.integers(10, 80)),
+            }
     present = [index for index, item in enumerate(items) if item not in retired]
     estimated = (_middle(positions), _middle(learned))
     own = [_best(*estimated, np.eye(n)[i], n_positions, present) for i in range(n)]
@@ -74,7 +77,7 @@ def make(
     ]
     for one in fair[1:]:
         price = max(0.0, 1 - float(arrivals @ one["value"]) / float(arrivals @ fair[0]["value"]))
-        one["price"] = {"m": price, "lo": max(0.0, price - 0.01), "hi": price + 0.012}
+        one["price"] = {"estimate": price, "low": max(0.0, price - 0.01), "high": price + 0.012}
     equal = treatment == "equal"
     live = fair[0] if not equal else fair[1] if utility == "utilitarian" else fair[2]
     known = rounds > 0
@@ -98,33 +101,33 @@ def make(
                 "utility": utility,
                 "policy": "thompson-rank",
                 "items": list(items),
-                "types": list(types),
+                "user_types": list(types),
                 "retired": list(retired),
                 "n_positions": n_positions,
-                "window_s": 1800.0,
+                "attribution_seconds": 1800.0,
             },
             "as_of": _time(N_BUCKETS * BUCKET_SECONDS + 7),
             "level": 0.95,
-            "truth": truth,
-            "counts_age_s": 0.8,
+            "has_true_values": truth,
+            "counts_age_seconds": 0.8,
             "version": 12,
             "rounds": rounds,
-            "arrivals": arrivals.tolist() if known else [1 / n] * n,
-            "began": series["start"] if known else None,
+            "arrival_rates": arrivals.tolist() if known else [1 / n] * n,
+            "started_at": series["start"] if known else None,
             "last_hour": _last_hour(series, n),
             "optimum": [
-                {"m": best, "lo": best - width, "hi": best + width}
+                {"estimate": best, "low": best - width, "high": best + width}
                 for best, width in zip(
-                    live.get("true", live["value"]), [0.0 if truth else 0.02] * n, strict=True
+                    live.get("true_values", live["value"]), [0.0 if truth else 0.02] * n, strict=True
                 )
             ],
-            "optimum_of_all": True,
+            "is_optimum_exact": True,
             "random": _random_order(means, preferences).tolist(),
-            "now": _now(live, n, equal=equal) if known else [],
-            "recent": _recent(rng, rankings, n, len(items)) if known else [],
+            "best_rankings": _now(live, n, equal=equal) if known else [],
+            "latest_rankings": _recent(rng, rankings, n, len(items)) if known else [],
             "positions": positions,
             "items": learned,
-            "fair": fair if known else [],
+            "treatments": fair if known else [],
             "displays": displays.tolist() if known else np.zeros_like(displays).tolist(),
             "health": _health(rng),
         },
@@ -152,14 +155,14 @@ def make(
 def explanation(made: Made, ranking: str) -> Document:
     """Make up what the service says of one ranking."""
     surface = made.dashboard["surface"]
-    shown = made.dashboard["now"][0]["ranking"]
+    shown = made.dashboard["best_rankings"][0]["ranking"]
     names = [surface["items"][item] for item in shown]
     equal = surface["treatment"] == "equal"
-    preferences = [one["m"] for one in made.dashboard["positions"][0]]
+    preferences = [one["estimate"] for one in made.dashboard["positions"][0]]
     return {
         "id": ranking,
         "surface": surface["name"],
-        "user_type": surface["types"][0],
+        "user_type": surface["user_types"][0],
         "items": names,
         "issued": (START + timedelta(hours=24)).timestamp(),
         "expires": (START + timedelta(hours=25)).timestamp(),
@@ -175,7 +178,7 @@ def explanation(made: Made, ranking: str) -> Document:
         "type_entered": not equal,
         "beliefs": [
             {"user_type": name, "weight": share, "position_preferences": preferences, "value": 0.71}
-            for name, share in zip(surface["types"], made.dashboard["arrivals"], strict=True)
+            for name, share in zip(surface["user_types"], made.dashboard["arrival_rates"], strict=True)
         ][: None if equal else 1],
         "shown": [
             {
@@ -221,14 +224,18 @@ def _estimates(
         ones = []
         for value in row:
             middle = min(0.98, max(0.01, value + float(rng.normal()) * width / 4))
-            one = {"m": middle, "lo": max(0.0, middle - width / 2), "hi": min(1.0, middle + width / 2)}
-            ones.append(one | ({"t": value} if truth else {}))
+            one = {
+                "estimate": middle,
+                "low": max(0.0, middle - width / 2),
+                "high": min(1.0, middle + width / 2),
+            }
+            ones.append(one | ({"true_value": value} if truth else {}))
         rows.append(ones)
     return rows
 
 
 def _middle(rows: list[list[Document]]) -> Array:
-    return np.array([[one["m"] for one in row] for row in rows])
+    return np.array([[one["estimate"] for one in row] for row in rows])
 
 
 def _best(
@@ -267,11 +274,11 @@ def _treatment(
         "treatment": "personalized" if utility is None else "equal",
         "rankings": rankings,
         "value": value,
-        "lo": [max(0.0, one - 0.011) for one in value],
-        "hi": [min(1.0, one + 0.012) for one in value],
+        "low": [max(0.0, one - 0.011) for one in value],
+        "high": [min(1.0, one + 0.012) for one in value],
     }
     made |= {} if utility is None else {"utility": utility}
-    return made | ({"true": _worth(true, each)} if truth else {})
+    return made | ({"true_values": _worth(true, each)} if truth else {})
 
 
 def _now(live: Document, n_types: int, *, equal: bool) -> list[Document]:
@@ -279,23 +286,25 @@ def _now(live: Document, n_types: int, *, equal: bool) -> list[Document]:
     for i, ranking in enumerate(live["rankings"]):
         pick = (lambda values: values) if equal else (lambda values, i=i: values[i])
         is_open = equal or i % 2
-        difference = {"delta": -0.0618} | (
-            {"lo": -0.13, "hi": 0.01} if is_open else {"lo": -0.1, "hi": -0.02}
+        difference = {"difference": -0.0618} | (
+            {"low": -0.13, "high": 0.01} if is_open else {"low": -0.1, "high": -0.02}
         )
         entries.append(
             {
                 "ranking": ranking,
                 "value": pick(live["value"]),
-                "lo": pick(live["lo"]),
-                "hi": pick(live["hi"]),
-                "p_best": {"m": 0.638, "lo": 0.59, "hi": 0.684}
+                "low": pick(live["low"]),
+                "high": pick(live["high"]),
+                "probability_best": {"estimate": 0.638, "low": 0.59, "high": 0.684}
                 if is_open
-                else {"m": 0.9975, "lo": 0.986, "hi": 0.9996},
-                "shown": {"share": 0.597, "of": 1000} if is_open else {"share": 0.993, "of": 480},
+                else {"estimate": 0.9975, "low": 0.986, "high": 0.9996},
+                "shown": {"share": 0.597, "n_rankings": 1000}
+                if is_open
+                else {"share": 0.993, "n_rankings": 480},
                 "runner_up": {
                     "ranking": ranking[::-1],
                     **difference,
-                    "by_type": [-0.0618] * (n_types if equal else 1),
+                    "by_user_type": [-0.0618] * (n_types if equal else 1),
                 }
                 if len(ranking) > 1
                 else None,
@@ -322,12 +331,12 @@ def _recent(
             {
                 "id": f"AbCd{index:04d}{rng.bytes(12).hex()}",
                 "at": _time(N_BUCKETS * BUCKET_SECONDS + 7 - 1.3 * index),
-                "type": kind,
+                "user_type": kind,
                 "ranking": ranking,
-                "why": why,
-                "tried": [item for item in ranking if item not in best],
+                "reason": why,
+                "explored_items": [item for item in ranking if item not in best],
                 "feedback": "clicked" if clicked else ("waiting", "none", "unreported")[index // 2 % 3],
-                "item": ranking[0] if clicked else None,
+                "clicked": ranking[0] if clicked else None,
             }
         )
     return recent
@@ -358,32 +367,45 @@ def _series(
     totals = (120 + 30 * buckets).astype(int)
     visits = np.array([rng.multinomial(total, arrivals) for total in totals], dtype=int)
     visits = visits.reshape(n_buckets, len(arrivals))
-    best = np.array(live.get("true", live["value"]))
+    best = np.array(live.get("true_values", live["value"]))
     share = np.exp(-buckets / 10)[:, None]
     clicks = rng.binomial(visits, share * random + (1 - share) * best)
     regret = np.cumsum((visits * share * np.maximum(best - random, 0.01)).sum(axis=1))
     made = {
         "start": _time(0),
-        "bucket_s": float(BUCKET_SECONDS),
+        "bucket_seconds": float(BUCKET_SECONDS),
         "visits": visits.tolist(),
         "clicks": clicks.astype(float).tolist(),
         "other_item": (0.6 * share[:, 0]).tolist(),
         "other_order": (0.05 + 0.2 * share[:, 0]).tolist(),
-        "events": [{"at": _time(25 * BUCKET_SECONDS), "t": "service restarted"}],
+        "events": [{"at": _time(25 * BUCKET_SECONDS), "text": "service restarted"}],
     }
     return made | ({"regret": regret.tolist()} if truth else {})
 
 
 def _health(rng: np.random.Generator) -> list[Document]:
     checks = [
-        ("Ranking age", "0.8 s", "behind the newest counts", "5 s", "ok"),
-        ("Store", "0.2 s", "since it was last read", "5 s", "ok"),
-        ("Commits", "48.3 a second", "groups of rankings and feedback are written", "none", "ok"),
+        ("Counts age", "0.8 s", "behind the latest counts", "5 s", "ok"),
+        ("Store sync", "0.2 s", "since the last sync with the store", "5 s", "ok"),
+        ("Commits", "48.3 per second", "group commits of rankings and feedback", "none", "ok"),
         ("Refused", "0.3%", "of rankings and feedback were refused in the last minute", "1%", "ok"),
-        ("Feedback delay", "26 min", "within which 95% of the latest feedback came", "24 min", "warn"),
+        (
+            "Feedback delay",
+            "26 min",
+            "or less for 95% of the latest feedback, 2 min or less for half of it",
+            "24 min",
+            "warn",
+        ),
         ("Pending", "214", "rankings wait for feedback, the oldest for 22 min", "none", "ok"),
     ]
     return [
-        {"n": n, "v": v, "d": d, "l": limit, "s": s, "hour": rng.uniform(0, 9, 30).round(2).tolist()}
+        {
+            "name": n,
+            "value": v,
+            "description": d,
+            "limit": limit,
+            "status": s,
+            "last_hour": rng.uniform(0, 9, 30).round(2).tolist(),
+        }
         for n, v, d, limit, s in checks
     ]

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from helpers.dashboard_documents import Document, Made, explanation, last_bucket
 
-PAGES = files("banditrank.service") / "pages"
+PAGES = files("banditrank.service") / "static"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.startswith("/assets/"):
             self._file(path.removeprefix("/assets/"))
         elif path == "/v1/access":
-            self._json({"keys_demanded": self.served.rights is not None, "rights": list(self._rights())})
+            self._json({"keys_required": self.served.rights is not None, "rights": list(self._rights())})
         elif "read" not in self._rights():
             self._problem(401, "send a valid key: Authorization: Bearer KEY")
         else:
@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _explain(self, ranking: str) -> None:
         for made in self.served.made.values():
-            if any(one["id"] == ranking for one in made.dashboard["recent"]):
+            if any(one["id"] == ranking for one in made.dashboard["latest_rankings"]):
                 self._json(explanation(made, ranking) | self.served.explained)
                 return
         self._problem(404, "the id was not given out here")

@@ -1,4 +1,4 @@
-"""Clients that are slow, long-winded or gone do not hold up the service."""
+"""Timeouts and limits of connections: slow, large, malformed and abandoned requests."""
 
 import resource
 import socket
@@ -15,9 +15,9 @@ from banditrank.service import http_protocol, server
 from banditrank.service.server import server_config
 from banditrank.service.settings import Settings
 
-NGINX_SECONDS = 60  # for which it keeps connections that are idle
+NGINX_KEEP_ALIVE_SECONDS = 60
 
-LARGEST_READ = 1 << 18  # bytes, of the event loop
+MAX_READ_BYTES = 1 << 18  # of the event loop
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 RANK = (
@@ -35,16 +35,16 @@ def service() -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("begun", [b"", b"{"])
-def test_a_slow_body_is_given_up(begun: bytes) -> None:
-    with running(body_seconds=0.2) as service, connect(service) as slow:
+def test_a_slow_body_times_out(begun: bytes) -> None:
+    with running(body_timeout_seconds=0.2) as service, connect(service) as slow:
         slow.sendall(HEAD + b"content-length: 100\r\n\r\n" + begun)
         answer = received(slow)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"urn:banditrank:problem:too-slow" in answer
 
 
-def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
+def test_a_slow_head_times_out(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_SECONDS", 0.2)
     with connect(service) as silent, connect(service) as slow, connect(service) as second:
         slow.sendall(b"POST /v1/feedb")
         second.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea")
@@ -54,7 +54,7 @@ def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("method", [b"POST", b"PUT"])
-def test_an_answer_before_the_body_closes_the_connection(service: Running, method: bytes) -> None:
+def test_a_response_before_the_body_closes_the_connection(service: Running, method: bytes) -> None:
     with connect(service) as early:
         early.sendall(method + b" /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n")
         answer = received(early)
@@ -63,7 +63,7 @@ def test_an_answer_before_the_body_closes_the_connection(service: Running, metho
 
 
 def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(server, "_KEEP_ALIVE_SECONDS", 0.2)
     ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with running() as service, connect(service) as idle:
         idle.sendall(ask)
@@ -71,9 +71,9 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert received(idle) == b""
 
 
-def test_a_stream_after_an_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
-    with running(stream_seconds=1.0) as service:
+def test_a_stream_after_a_response_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_KEEP_ALIVE_SECONDS", 0.2)
+    with running(max_stream_seconds=1.0) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         with connect(service) as busy:
             busy.sendall(RANK + STREAM)
@@ -82,7 +82,7 @@ def test_a_stream_after_an_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -
     assert answer.endswith(b"0\r\n\r\n"), "it was ended, and not cut off"
 
 
-def test_who_leaves_a_stream_with_requests_behind_it_is_missed_quietly(
+def test_a_disconnect_during_a_stream_with_pipelined_requests_is_not_an_error(
     service: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     service.ask("POST", "/v1/surfaces", ADS)
@@ -90,22 +90,24 @@ def test_who_leaves_a_stream_with_requests_behind_it_is_missed_quietly(
     with connect(service) as gone:
         gone.sendall(STREAM + RANK)
         assert gone.recv(65536).startswith(b"HTTP/1.1 200")
-        assert streams.number == 1
+        assert streams.n_open == 1
     for _ in range(1000):
-        if not streams.number:
+        if not streams.n_open:
             break
         threading.Event().wait(0.03)
-    assert streams.number == 0
+    assert streams.n_open == 0
     assert not [record for record in caplog.records if record.exc_info]
 
 
-def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 0
+def test_reading_pauses_while_pipelined_requests_wait(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    max_pipelined = 0
     begin = http_protocol.HttpProtocol.on_message_begin
 
     def watched(self: http_protocol.HttpProtocol) -> None:
-        nonlocal most
-        most = max(most, len(self.pipeline))
+        nonlocal max_pipelined
+        max_pipelined = max(max_pipelined, len(self.pipeline))
         begin(self)
 
     monkeypatch.setattr(http_protocol.HttpProtocol, "on_message_begin", watched)
@@ -122,12 +124,12 @@ def test_requests_are_not_read_while_many_wait(service: Running, monkeypatch: py
             answered += tail.count(b"HTTP/1.1 200")
             tail = tail[-11:] if not tail.endswith(b"HTTP/1.1 200") else b""
         sender.join()
-    assert 0 < most * len(ask) <= LARGEST_READ
+    assert 0 < max_pipelined * len(ask) <= MAX_READ_BYTES
 
 
-def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
-    with running(stream_seconds=1.0) as service:
+def test_the_head_timeout_does_not_apply_while_reading_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_SECONDS", 0.2)
+    with running(max_stream_seconds=1.0) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
         with connect(service) as patient:
@@ -136,12 +138,12 @@ def test_a_head_is_not_slow_while_it_is_not_read(monkeypatch: pytest.MonkeyPatch
             assert received(patient).count(b"HTTP/1.1 200") == 3
 
 
-def test_idle_connections_are_kept_for_longer_than_proxies_do() -> None:
-    assert server_config("x", Settings()).timeout_keep_alive > NGINX_SECONDS
+def test_the_keep_alive_timeout_exceeds_that_of_nginx() -> None:
+    assert server_config("x", Settings()).timeout_keep_alive > NGINX_KEEP_ALIVE_SECONDS
 
 
 @pytest.mark.parametrize("end", [b"", b"content-length: 0\r\n\r\n"])
-def test_a_long_head_is_refused(service: Running, end: bytes) -> None:
+def test_a_large_head_is_refused(service: Running, end: bytes) -> None:
     with connect(service) as long_winded:
         long_winded.sendall(HEAD + (b"x-more: " + b"y" * 1000 + b"\r\n") * 66 + end)
         answer = received(long_winded)
@@ -156,13 +158,13 @@ def test_many_requests_on_one_connection(service: Running) -> None:
             assert b'"ok"' in one.recv(65536)
 
 
-def test_what_is_no_http_is_refused(service: Running) -> None:
+def test_data_that_is_not_http_is_refused(service: Running) -> None:
     with connect(service) as strange:
         strange.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
         assert received(strange).startswith(b"HTTP/1.1 400")
 
 
-def test_others_are_served_meanwhile(service: Running) -> None:
+def test_slow_connections_do_not_block_others(service: Running) -> None:
     waiting = [connect(service) for _ in range(50)]
     for connection in waiting:
         connection.sendall(b"POST /v1/feedback HTTP/1.1\r\n")
@@ -181,7 +183,7 @@ OFFERS = {
 
 @pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
 @pytest.mark.parametrize("packets", [1, 2, 30])
-def test_an_offer_to_upgrade_is_ignored_and_closes_the_connection(
+def test_an_upgrade_is_ignored_and_closes_the_connection(
     service: Running, offer: bytes, packets: int
 ) -> None:
     service.ask("POST", "/v1/surfaces", ADS)
@@ -203,7 +205,7 @@ def test_an_offer_to_upgrade_is_ignored_and_closes_the_connection(
 
 
 @pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
-def test_an_offer_to_upgrade_with_a_body_in_chunks_is_refused(service: Running, offer: bytes) -> None:
+def test_an_upgrade_with_a_chunked_body_is_refused(service: Running, offer: bytes) -> None:
     with connect(service) as client:
         client.sendall(HEAD + offer + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
         answer = received(client)
@@ -211,7 +213,7 @@ def test_an_offer_to_upgrade_with_a_body_in_chunks_is_refused(service: Running, 
     assert answer.count(b"HTTP/1.1") == 1
 
 
-def test_what_cannot_be_parsed_is_refused_after_the_answers_before_it(service: Running) -> None:
+def test_invalid_data_is_refused_after_earlier_responses(service: Running) -> None:
     service.ask("POST", "/v1/surfaces", ADS)
     with connect(service) as client:
         client.sendall(RANK + RANK + b"nonsense\r\n\r\n")
@@ -234,7 +236,7 @@ def test_trailers_are_bounded(service: Running, caplog: pytest.LogCaptureFixture
     assert "head or trailers too large" in caplog.messages
 
 
-def test_a_long_head_behind_a_stream_is_not_answered_within_it(service: Running) -> None:
+def test_a_large_head_during_a_stream_gets_no_response_within_it(service: Running) -> None:
     service.ask("POST", "/v1/surfaces", ADS)
     with connect(service) as client:
         client.sendall(STREAM)
@@ -249,7 +251,7 @@ def test_a_long_head_behind_a_stream_is_not_answered_within_it(service: Running)
 def test_a_client_that_does_not_read_is_disconnected(
     service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "STALL_TIMEOUT_SECONDS", 0.1)
     caplog.set_level("INFO")
     ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with connect(service) as silent:
@@ -259,10 +261,10 @@ def test_a_client_that_does_not_read_is_disconnected(
     assert "client does not read its response" in caplog.messages
 
 
-def test_a_client_that_leaves_the_end_of_a_response_unread_is_disconnected(
+def test_a_client_that_does_not_read_the_end_of_a_response_is_disconnected(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "STALL_TIMEOUT_SECONDS", 0.1)
     ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n"
     with connect(service) as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -276,9 +278,9 @@ def test_a_client_that_leaves_the_end_of_a_response_unread_is_disconnected(
         wait_until(lambda: not service.connections)
 
 
-def test_a_part_of_a_head_does_not_cut_the_response_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.1)
-    with running(stream_seconds=1.0) as service:
+def test_a_partial_head_does_not_truncate_the_response_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_SECONDS", 0.1)
+    with running(max_stream_seconds=1.0) as service:
         service.ask("POST", "/v1/surfaces", ADS)
         with connect(service) as client:
             client.sendall(STREAM + b"GET /he")
@@ -297,6 +299,6 @@ def test_connections_beyond_the_limit_are_refused(
     assert "too many connections" in caplog.messages
 
 
-def test_the_limit_of_connections_is_below_that_of_open_files() -> None:
+def test_the_connection_limit_is_below_the_limit_of_open_files() -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert http_protocol.max_connections() < soft

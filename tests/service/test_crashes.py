@@ -1,4 +1,4 @@
-"""Whatever is killed, nothing acknowledged is lost or counted twice; `make crash` kills for long."""
+"""No acknowledged feedback is lost or counted twice if processes are killed; `make crash` runs longer."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def test_two_services_on_redis(redis: RedisServer) -> None:
     assert outcome.server_kills == 1
 
 
-def test_a_service_that_does_not_start_again_ends_the_run(
+def test_a_service_that_does_not_restart_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, clients = ServiceProcess.start, []
@@ -47,7 +47,7 @@ def test_a_service_that_does_not_start_again_ends_the_run(
     with pytest.raises(AssertionError, match="did not start"):
         crash(f"sqlite:{tmp_path / 'store.db'}", kills=1, clients=2)
     assert len(clients) == 2
-    for client in clients:  # who have a feedback that nobody will ever acknowledge
+    for client in clients:  # whose feedback is never acknowledged
         client.join(30)
         assert not client.is_alive()
 

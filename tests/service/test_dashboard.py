@@ -1,4 +1,4 @@
-"""What pages are told over HTTP: documents, streams, and who may have them."""
+"""Routes of the dashboard: documents, time series, event streams and their rights."""
 
 import json
 import socket
@@ -14,16 +14,16 @@ from helpers.running_service import Running, running
 from banditrank.dashboard.document_schemas import HealthCheckDocument
 from banditrank.dashboard.duty_cycle import DutyCycle
 from banditrank.engine.api_keys import create_key
-from banditrank.service.shared_documents import SharedDocuments, State
+from banditrank.service.dashboard_cache import DashboardCache, EncodedDashboard
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
 EVENTS = "/v1/surfaces/ads/events"
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 
 
 @pytest.fixture
 def service() -> Iterator[Running]:
-    with running(bucket_seconds=0.1, most_streams=2) as service:
+    with running(bucket_seconds=0.1, max_streams=2) as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
         yield service
 
@@ -37,14 +37,14 @@ def play(service: Running, rounds: int) -> None:
 
 
 def wait_until(holds: object) -> None:
-    end = time.monotonic() + LONGEST_WAIT
+    end = time.monotonic() + MAX_WAIT_SECONDS
     while not holds():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
 
 
 class Listening:
-    """A client that reads a stream in a thread of its own."""
+    """A client that reads a stream in a thread."""
 
     def __init__(self, service: Running, **options: object) -> None:
         self.events: list[tuple[str, dict]] = []
@@ -58,7 +58,7 @@ class Listening:
         self.thread.start()
 
     def _listen(self) -> None:
-        with httpx.stream("GET", self._address, timeout=LONGEST_WAIT, **self._options) as response:
+        with httpx.stream("GET", self._address, timeout=MAX_WAIT_SECONDS, **self._options) as response:
             self.status, self.headers = response.status_code, response.headers
             self.begun.set()
             kind = ""
@@ -78,53 +78,62 @@ class Listening:
 
     def leave(self) -> None:
         self._leave = True
-        self.thread.join(LONGEST_WAIT)
+        self.thread.join(MAX_WAIT_SECONDS)
 
 
-def test_the_document_is_what_other_operations_say(service: Running) -> None:
+def test_the_dashboard_document_agrees_with_the_reports(service: Running) -> None:
     play(service, 40)
     document = service.ask("GET", "/v1/surfaces/ads/dashboard").json()
     estimates = service.ask("GET", "/v1/surfaces/ads/estimates").json()
     equality = service.ask("GET", "/v1/surfaces/ads/equality").json()
     assert document["version"] == estimates["version"]
-    for i, told in enumerate(estimates["user_types"]):
-        assert [one["m"] for one in document["items"][i]] == [one["estimate"] for one in told["items"]]
-        assert [one["lo"] for one in document["positions"][i]] == [one["low"] for one in told["positions"]]
-    assert document["fair"][1]["value"] == [one["equal_value"] for one in equality["user_types"]]
-    assert document["fair"][0]["value"] == [one["personalized_value"] for one in equality["user_types"]]
-    assert [check["n"] for check in document["health"]][:2] == ["Ranking age", "Store"]
-    assert {check["s"] for check in document["health"]} <= {"ok", "warn", "bad"}
-    explained = service.ask("GET", f"/v1/rankings/{document['recent'][0]['id']}").json()
-    assert explained["items"] == [ADS["items"][number] for number in document["recent"][0]["ranking"]]
+    for i, report in enumerate(estimates["user_types"]):
+        assert [one["estimate"] for one in document["items"][i]] == [
+            one["estimate"] for one in report["items"]
+        ]
+        assert [one["low"] for one in document["positions"][i]] == [one["low"] for one in report["positions"]]
+    assert document["treatments"][1]["value"] == [one["equal_value"] for one in equality["user_types"]]
+    assert document["treatments"][0]["value"] == [one["personalized_value"] for one in equality["user_types"]]
+    assert [check["name"] for check in document["health"]][:2] == ["Counts age", "Store sync"]
+    assert {check["status"] for check in document["health"]} <= {"ok", "warn", "bad"}
+    explained = service.ask("GET", f"/v1/rankings/{document['latest_rankings'][0]['id']}").json()
+    assert explained["items"] == [
+        ADS["items"][number] for number in document["latest_rankings"][0]["ranking"]
+    ]
 
 
 def check(name: str, figure: str) -> HealthCheckDocument:
-    return {"n": name, "v": figure, "d": "", "l": "none", "s": "ok", "hour": []}
+    return {
+        "name": name,
+        "value": figure,
+        "description": "",
+        "limit": "none",
+        "status": "ok",
+        "last_hour": [],
+    }
 
 
-def test_nothing_is_sent_again_while_nothing_changes(
-    service: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_etag_changes_only_with_the_content(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     path = "/v1/surfaces/ads/dashboard"
-    health = [check("Store", "0.1 s"), check("Commits", "48.3 a second")]
-    monkeypatch.setattr(service.application.vitals, "checks", lambda _: health)
+    health = [check("Store sync", "0.1 s"), check("Commits", "48.3 per second")]
+    monkeypatch.setattr(service.application.health_monitor, "checks", lambda _: health)
 
     def made_again() -> None:
-        for desk in service.application.documents._desks.values():
-            desk.pace = DutyCycle(1.0)
+        for cache in service.application.dashboard_cache._caches.values():
+            cache.duty_cycle = DutyCycle(1.0)
 
     play(service, 4)
     wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
     first = service.ask("GET", path)
     tag = first.headers["etag"]
     made_again()
-    health[0] = check("Store", "0.2 s")  # ages have grown
+    health[0] = check("Store sync", "0.2 s")  # ages have grown
     for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
         again = service.ask("GET", path, headers={"if-none-match": known})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     assert service.ask("GET", path, headers={"if-none-match": '"other"'}).status_code == 200
     made_again()
-    health[1] = check("Commits", "0.0 a second")  # a figure that is none has changed
+    health[1] = check("Commits", "0.0 per second")  # a figure that is none has changed
     changed = service.ask("GET", path, headers={"if-none-match": tag})
     assert (changed.status_code, changed.json()["health"]) == (200, health)
     tag = changed.headers["etag"]
@@ -132,17 +141,19 @@ def test_nothing_is_sent_again_while_nothing_changes(
     wait_until(lambda: service.ask("GET", path, headers={"if-none-match": tag}).status_code == 200)
 
 
-def test_the_series_grows_and_is_told_from_a_time_on(service: Running) -> None:
+def test_the_series_grows_and_can_start_at_a_time(service: Running) -> None:
     assert service.ask("GET", "/v1/surfaces/ads/series").json()["visits"] == []
     play(service, 6)
     series: dict = {}
 
-    def all_are_told() -> bool:
+    def has_all_visits() -> bool:
         series.update(service.ask("GET", "/v1/surfaces/ads/series").json())
         return sum(map(sum, series["visits"])) == 6
 
-    wait_until(all_are_told)
-    end = datetime.fromisoformat(series["start"]).timestamp() + series["bucket_s"] * len(series["visits"])
+    wait_until(has_all_visits)
+    end = datetime.fromisoformat(series["start"]).timestamp() + series["bucket_seconds"] * len(
+        series["visits"]
+    )
     since = datetime.fromtimestamp(end, UTC).isoformat().replace("+00:00", "Z")
     later = service.ask("GET", f"/v1/surfaces/ads/series?since={since}").json()
     assert sum(map(sum, later["visits"])) == 0
@@ -150,13 +161,13 @@ def test_the_series_grows_and_is_told_from_a_time_on(service: Running) -> None:
 
 
 @pytest.mark.parametrize("since", ["yesterday", "2026-11-16T12:00:00", ""])
-def test_a_time_that_is_none_is_refused(service: Running, since: str) -> None:
+def test_an_invalid_time_is_refused(service: Running, since: str) -> None:
     refused = service.ask("GET", f"/v1/surfaces/ads/series?since={since}")
     assert refused.status_code == 422
     assert "since" in refused.json()["detail"]
 
 
-def test_a_stream_begins_at_once_goes_on_and_ends_when_the_client_leaves(service: Running) -> None:
+def test_a_stream_starts_at_once_and_ends_when_the_client_disconnects(service: Running) -> None:
     client = Listening(service)
     wait_until(lambda: client.of("state"))
     assert client.headers["content-type"] == "text/event-stream"
@@ -166,73 +177,73 @@ def test_a_stream_begins_at_once_goes_on_and_ends_when_the_client_leaves(service
     wait_until(lambda: client.of("state")[-1]["rounds"] == 5)
     wait_until(lambda: sum(sum(map(sum, one["visits"])) for one in client.of("series")) == 5)
     wait_until(lambda: client.signs >= 2)
-    assert service.application.streams.number == 1
+    assert service.application.streams.n_open == 1
     client.leave()
-    wait_until(lambda: service.application.streams.number == 0)
+    wait_until(lambda: service.application.streams.n_open == 0)
 
 
-def test_a_state_is_told_again_after_a_while_since_ages_are_shown_too(
+def test_a_state_event_is_repeated_if_only_ages_change(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.application.vitals, "checks", lambda _: [])
-    monkeypatch.setattr("banditrank.service.dashboard_operations.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(service.application.health_monitor, "checks", lambda _: [])
+    monkeypatch.setattr("banditrank.service.dashboard_routes.MAX_STATE_SECONDS", 0.0)
     client = Listening(service)
     wait_until(lambda: len(client.of("state")) >= 3)
     assert client.of("state")[0]["as_of"] < client.of("state")[-1]["as_of"]
     client.leave()
 
 
-def test_a_stream_and_a_reload_tell_the_same_of_every_bucket(service: Running) -> None:
+def test_a_stream_and_a_reload_return_the_same_buckets(service: Running) -> None:
     client = Listening(service)
     play(service, 5)
     wait_until(lambda: sum(sum(map(sum, one["visits"])) for one in client.of("series")) == 5)
-    told = client.of("series")
+    events = client.of("series")
     client.leave()
     whole = service.ask("GET", "/v1/surfaces/ads/series").json()
     begin = datetime.fromisoformat(whole["start"]).timestamp()
-    for one in told:
-        at = round((datetime.fromisoformat(one["start"]).timestamp() - begin) / whole["bucket_s"])
-        for name in set(one) - {"start", "bucket_s", "events"}:
+    for one in events:
+        at = round((datetime.fromisoformat(one["start"]).timestamp() - begin) / whole["bucket_seconds"])
+        for name in set(one) - {"start", "bucket_seconds", "events"}:
             assert one[name] == whole[name][at : at + len(one[name])]
 
 
-def test_buckets_are_told_once_each_or_all_again_when_they_became_wider(service: Running) -> None:
+def test_buckets_are_sent_once_and_again_after_they_were_merged(service: Running) -> None:
     client = Listening(service)
     play(service, 3)
     wait_until(lambda: len(client.of("series")) >= 3)
     first, *others = client.of("series")
-    end = datetime.fromisoformat(first["start"]).timestamp() + first["bucket_s"] * len(first["visits"])
+    end = datetime.fromisoformat(first["start"]).timestamp() + first["bucket_seconds"] * len(first["visits"])
     for one in others:
         assert datetime.fromisoformat(one["start"]).timestamp() == pytest.approx(end, abs=0.002)
-        end += one["bucket_s"] * len(one["visits"])
-    live = service.application.engine.surface("ads")
-    with live._replica.time_series() as time_series:
-        time_series.fold()
-        time_series._buckets.widen(int((time.time() + 60) * 1000))
-    wait_until(lambda: client.of("series")[-1]["bucket_s"] > 0.1)
-    wider = next(one for one in client.of("series") if one["bucket_s"] > 0.1)
+        end += one["bucket_seconds"] * len(one["visits"])
+    monitor = service.application.monitors.of(service.application.engine.surface("ads"))
+    with monitor._lock:
+        monitor._series.fold()
+        monitor._series._buckets.widen(int((time.time() + 60) * 1000))
+    wait_until(lambda: client.of("series")[-1]["bucket_seconds"] > 0.1)
+    wider = next(one for one in client.of("series") if one["bucket_seconds"] > 0.1)
     assert sum(map(sum, wider["visits"])) == 3
     client.leave()
 
 
 def test_streams_end_when_the_service_stops() -> None:
-    with running(stream_seconds=3600.0) as service:
+    with running(max_stream_seconds=3600.0) as service:
         service.ask("POST", "/v1/surfaces", ADS)
         clients = [Listening(service) for _ in range(3)]
         wait_until(lambda: all(client.of("state") for client in clients))
     # uvicorn waits, and cuts off what has not ended by then: the client would see that
     for client in clients:
-        client.thread.join(LONGEST_WAIT)
+        client.thread.join(MAX_WAIT_SECONDS)
         assert client.ended.is_set()
 
 
-def test_a_client_that_does_not_read_holds_nothing_up(
+def test_a_client_that_does_not_read_does_not_delay_shutdown(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def endless(*_: object) -> State:
-        return State(b"x" * 100_000_000, b"tag")
+    async def endless(*_: object) -> EncodedDashboard:
+        return EncodedDashboard(b"x" * 100_000_000, b"tag")
 
-    monkeypatch.setattr(SharedDocuments, "state", endless)
+    monkeypatch.setattr(DashboardCache, "dashboard", endless)
     with socket.socket() as client, running() as service:
         service.ask("POST", "/v1/surfaces", ADS)
         host, port = service.address.removeprefix("http://").split(":")
@@ -242,25 +253,25 @@ def test_a_client_that_does_not_read_holds_nothing_up(
     assert not [record for record in caplog.records if "Cancel" in record.message]  # uvicorn gave up waiting
 
 
-def test_a_stream_ends_after_its_time() -> None:
-    with running(stream_seconds=0.05) as service:
+def test_a_stream_ends_after_its_maximum_duration() -> None:
+    with running(max_stream_seconds=0.05) as service:
         service.ask("POST", "/v1/surfaces", ADS)
         client = Listening(service)
-        client.thread.join(LONGEST_WAIT)
+        client.thread.join(MAX_WAIT_SECONDS)
         assert [kind for kind, _ in client.events] == ["state"]
-        assert service.application.streams.number == 0
+        assert service.application.streams.n_open == 0
 
 
 def test_a_stream_ends_with_its_surface(service: Running) -> None:
     client = Listening(service)
     wait_until(lambda: client.of("state"))
     assert service.ask("DELETE", "/v1/surfaces/ads").status_code == 204
-    client.thread.join(LONGEST_WAIT)
+    client.thread.join(MAX_WAIT_SECONDS)
     assert client.ended.is_set()
     assert service.ask("GET", EVENTS).status_code == 404
 
 
-def test_there_are_only_so_many_streams(service: Running) -> None:
+def test_the_number_of_streams_is_limited(service: Running) -> None:
     clients = [Listening(service) for _ in range(2)]
     wait_until(lambda: all(client.begun.is_set() for client in clients))
     refused = service.ask("GET", EVENTS)
@@ -268,7 +279,7 @@ def test_there_are_only_so_many_streams(service: Running) -> None:
     assert refused.json()["type"].endswith("too-many-streams")
     assert refused.headers["retry-after"] == "1"
     clients[0].leave()
-    wait_until(lambda: service.application.streams.number == 1)
+    wait_until(lambda: service.application.streams.n_open == 1)
     another = Listening(service)
     wait_until(lambda: another.of("state"))
     for client in (another, clients[1]):
@@ -279,10 +290,10 @@ def test_a_head_request_opens_no_stream(service: Running) -> None:
     asked = service.ask("HEAD", EVENTS)
     assert (asked.status_code, asked.content) == (200, b"")
     assert asked.headers["content-type"] == "text/event-stream"
-    assert service.application.streams.number == 0
+    assert service.application.streams.n_open == 0
 
 
-def test_who_may_not_read_is_told_nothing() -> None:
+def test_dashboard_routes_need_the_right_to_read() -> None:
     with running(require_keys=True) as service:
         store = service.application.engine.store
         keys = {right: create_key(store, right, [right]) for right in ("rank", "read", "administer")}
@@ -299,30 +310,30 @@ def test_who_may_not_read_is_told_nothing() -> None:
             assert asked(path, "rank").status_code == 403
         assert asked("/v1/surfaces/ads/dashboard", "read").status_code == 200
         unlimited = {"surfaces": None, "expires_at": None}
-        assert asked("/v1/access").json() == {"keys_demanded": True, "rights": [], **unlimited}
-        assert asked("/v1/access", "rank").json() == {"keys_demanded": True, "rights": ["rank"], **unlimited}
+        assert asked("/v1/access").json() == {"keys_required": True, "rights": [], **unlimited}
+        assert asked("/v1/access", "rank").json() == {"keys_required": True, "rights": ["rank"], **unlimited}
         keys["wrong"] = "br_0_wrong"
         assert asked("/v1/access", "wrong").json()["rights"] == []
         client = Listening(service, headers={"authorization": f"Bearer {keys['read']}"})
         wait_until(lambda: client.of("state"))
         store.revoke_key(keys["read"].split("_")[1], revoked_at_ms=1)
-        client.thread.join(LONGEST_WAIT)
+        client.thread.join(MAX_WAIT_SECONDS)
         assert client.ended.is_set()
 
 
-def test_without_keys_everybody_may_do_everything(service: Running) -> None:
+def test_access_without_keys_is_unlimited(service: Running) -> None:
     access = service.ask("GET", "/v1/access").json()
-    assert not access["keys_demanded"]
+    assert not access["keys_required"]
     assert access["rights"] == ["rank", "read", "administer"]
     assert access["surfaces"] is None
 
 
-def test_ten_pages_cost_what_one_costs(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from banditrank.service import shared_documents
+def test_ten_dashboards_share_one_assessment(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    from banditrank.service import dashboard_cache
 
     made = []
-    assess = shared_documents.assess
-    monkeypatch.setattr(shared_documents, "assess", lambda known: made.append(known.version) or assess(known))
+    assess = dashboard_cache.assess
+    monkeypatch.setattr(dashboard_cache, "assess", lambda known: made.append(known.version) or assess(known))
     play(service, 3)
     asking = [
         threading.Thread(target=service.ask, args=["GET", "/v1/surfaces/ads/dashboard"]) for _ in range(10)

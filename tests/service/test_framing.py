@@ -1,4 +1,4 @@
-"""No request is served that was not sent as one, whatever the bytes on a connection."""
+"""HTTP framing: only requests that were sent are served."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def service(running_service: Running) -> Running:
     return running_service
 
 
-def test_vectors_have_names_of_their_own() -> None:
+def test_names_of_vectors_are_unique() -> None:
     assert len({vector.name for vector in VECTORS}) == len(VECTORS)
 
 
@@ -41,7 +41,7 @@ def test_applications_see_only_requests_that_were_sent(recorder: Address, vector
 
 
 @pytest.mark.parametrize("kind", ["length", "chunks", "conflict", "upgrade"])
-def test_packets_may_end_anywhere(recorder: Address, kind: str) -> None:
+def test_packets_can_be_split_anywhere(recorder: Address, kind: str) -> None:
     vectors = [vector for vector in splits() if vector.name.startswith(kind)]
     assert len(vectors) > 100
     broken = {vector.name: violations_by_recorder(recorder, vector) for vector in vectors}
@@ -49,7 +49,7 @@ def test_packets_may_end_anywhere(recorder: Address, kind: str) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.name)
-def test_the_service_answers_only_requests_that_were_sent(service: Running, vector: Vector) -> None:
+def test_the_service_responds_only_to_requests_that_were_sent(service: Running, vector: Vector) -> None:
     host, port = service.address.removeprefix("http://").split(":")
     assert violations_by_service((host, int(port)), vector) == []
     assert service.ask("GET", CANARY_PATH).status_code == 200, "the canary was deleted"

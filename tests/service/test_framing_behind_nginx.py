@@ -1,4 +1,4 @@
-"""Behind nginx with keep-alive connections, no client reaches past a rule or gets the answer to another."""
+"""HTTP framing behind nginx: clients cannot bypass its rules or receive responses to other clients."""
 
 import threading
 from collections import Counter
@@ -58,7 +58,7 @@ def proxied(upstream_port: int, mode: str) -> Iterator[tuple[NginxServer, Addres
 
 @contextmanager
 def clients(address: Address, ask: Callable[[HTTPConnection, str], bool]) -> Iterator[None]:
-    """Let legitimate clients ask until the block ends; each request has a marker that no other has."""
+    """Run legitimate clients until the block ends; each request has a unique marker."""
     is_over = threading.Event()
     wrong: list[str] = []
     n_asked: Counter[int] = Counter()

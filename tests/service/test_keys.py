@@ -1,4 +1,4 @@
-"""Closed by default: who may ask what."""
+"""API keys over HTTP: rights, revocation and defaults."""
 
 import pytest
 from helpers.live import wait_until
@@ -18,7 +18,7 @@ def ask(service: Running, key: str | None, method: str, path: str, body: object 
     return service.ask(method, path, body, headers=headers).status_code
 
 
-def test_each_right_is_for_its_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_right_allows_its_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     keys = {right: create_key(store, right, [right]) for right in ("rank", "read", "administer")}
     monkeypatch.setattr(Settings, "open_store", lambda _: store)
@@ -33,7 +33,7 @@ def test_each_right_is_for_its_operations(monkeypatch: pytest.MonkeyPatch) -> No
             assert changed == (200 if right == "administer" else 403)
 
 
-def test_wrong_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     key = create_key(store, "all", ["rank", "read", "administer"])
     gone = create_key(store, "gone", ["read"])
@@ -49,7 +49,7 @@ def test_wrong_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         assert key not in answer.text
 
 
-def test_a_revoked_key_is_refused_although_reading_keys_failed(
+def test_a_revoked_key_is_refused_after_failed_refreshes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MemoryStore()
@@ -65,30 +65,30 @@ def test_a_revoked_key_is_refused_although_reading_keys_failed(
     running_already: list[bool] = []
     monkeypatch.setattr(store, "api_keys", failing)
     monkeypatch.setattr(Settings, "open_store", lambda _: store)
-    monkeypatch.setattr(application, "KEY_SECONDS", 0.01)
+    monkeypatch.setattr(application, "KEY_REFRESH_SECONDS", 0.01)
     with running() as service:
         assert ask(service, key, "GET", "/v1/surfaces") == 200
         running_already.append(True)
         wait_until(lambda: not failures)
         store.revoke_key(key.split("_")[1], revoked_at_ms=1)
         wait_until(lambda: ask(service, key, "GET", "/v1/surfaces") == 401)
-    told = [record.getMessage() for record in caplog.records if record.exc_info]
-    assert told == ["API key refresh failed, and is tried again"]
+    logged = [(record.getMessage(), vars(record)["task"]) for record in caplog.records if record.exc_info]
+    assert logged == [("periodic task failed", "refresh API keys")]
 
 
 @pytest.mark.parametrize(
     ("host", "demanded"),
     [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True)],  # noqa: S104
 )
-def test_keys_are_demanded_beyond_loopback(host: str, demanded: bool) -> None:  # noqa: FBT001
-    assert Settings(host=host).demands_keys == demanded
+def test_keys_are_required_beyond_loopback(host: str, demanded: bool) -> None:  # noqa: FBT001
+    assert Settings(host=host).keys_required == demanded
 
 
 @pytest.mark.parametrize(
     ("demanded", "keys", "revoked", "warned"),
     [(True, 0, 0, True), (True, 2, 2, True), (True, 2, 1, False), (False, 0, 0, False)],
 )
-def test_a_service_that_nobody_may_ask_warns(
+def test_a_service_without_valid_keys_logs_a_warning(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     demanded: bool,  # noqa: FBT001
@@ -104,18 +104,18 @@ def test_a_service_that_nobody_may_ask_warns(
     with running(require_keys=demanded):
         pass
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert any("make one with banditrank keys create" in one for one in said) == warned
+    assert any("run banditrank keys create" in one for one in said) == warned
 
 
 @pytest.mark.parametrize(("name", "rights"), [("x", []), ("x", ["write"]), ("", ["rank"]), ("\n", ["rank"])])
-def test_bad_keys_are_not_made(name: str, rights: list[str]) -> None:
+def test_invalid_keys_are_not_created(name: str, rights: list[str]) -> None:
     store = MemoryStore()
     with pytest.raises(InvalidInputError):
         create_key(store, name, rights)
     assert store.api_keys() == []
 
 
-def test_only_hashes_are_kept() -> None:
+def test_only_hashes_are_stored() -> None:
     store = MemoryStore()
     key = create_key(store, "page", ["rank"])
     (record,) = store.api_keys()

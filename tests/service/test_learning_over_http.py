@@ -1,4 +1,4 @@
-"""Users who come over HTTP are learned from as simulated ones are, also when their feedback is late."""
+"""Learning over HTTP has the regret of the simulator, also with late feedback."""
 
 from collections import deque
 from pathlib import Path
@@ -17,7 +17,7 @@ WORLD = kdd2012()
 ITEMS = [f"ad-{number}" for number in range(WORLD.n_items)]
 TYPES = ["male", "female"]
 BEST = best_personalized_values(WORLD)
-LEAST_P = 0.001  # the share of right services that the test would refuse, if its seeds were drawn anew
+MIN_P_VALUE = 0.001  # false-positive rate of the test over random seeds
 
 
 def surface(name: str, **settings: object) -> dict:
@@ -26,7 +26,7 @@ def surface(name: str, **settings: object) -> dict:
 
 
 class Users:
-    """Simulated users of Table 1's world, and what was lost on them."""
+    """Simulated users of Table 1, and their regret."""
 
     def __init__(self, name: str, services: list[Running], seed: int, *, delay: int = 0) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Users:
         self.losses: list[float] = []
 
     def come(self, http: httpx.Client, number: int) -> list[float]:
-        """Let users come; return what was lost on each."""
+        """Simulate visits, and return the regret of each."""
         for _ in range(number):
             i = int(self.rng.choice(WORLD.n_user_types, p=WORLD.arrival_rates))
             where = self.services[int(self.rng.integers(len(self.services)))].address
@@ -62,7 +62,7 @@ def test_regret_has_the_simulators_distribution(monkeypatch: pytest.MonkeyPatch)
         for seed in range(runs):
             assert service.ask("POST", "/v1/surfaces", surface(f"run-{seed}")).status_code == 201
             live.append(sum(Users(f"run-{seed}", [service], seed).come(http, rounds)))
-    assert ks_2samp(live, simulated.final_regret).pvalue > LEAST_P, np.median(live)
+    assert ks_2samp(live, simulated.final_regret).pvalue > MIN_P_VALUE, np.median(live)
 
 
 def test_late_feedback_to_two_replicas_still_converges(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the service tells of what was learned."""
+"""Routes of reports."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def service() -> Iterator[Running]:
 
 
 def play(service: Running, rounds: int) -> list[dict]:
-    """Let users click "a" wherever it stands."""
+    """Simulate users who click "a" at any position."""
     shown = []
     for number in range(rounds):
         ranking = service.ask(
@@ -45,7 +45,7 @@ def test_estimates_have_intervals(service: Running, rounds: int) -> None:
             assert a["estimate"] > 0 == max(other["estimate"] for other in others)
 
 
-def test_levels_are_taken_as_described(service: Running) -> None:
+def test_limits_of_levels_are_those_of_the_openapi_document(service: Running) -> None:
     operation = service.ask("GET", "/openapi.json").json()["paths"]["/v1/surfaces/{surface}/estimates"]["get"]
     (level,) = [one["schema"] for one in operation["parameters"] if one["name"] == "level"]
     for limit, beyond in ((level["minimum"], 0.0), (level["maximum"], 1.0)):
@@ -56,7 +56,7 @@ def test_levels_are_taken_as_described(service: Running) -> None:
 
 
 @pytest.mark.parametrize("level", ["x", "2", "-1", "nan"])
-def test_a_bad_level_is_refused(service: Running, level: str) -> None:
+def test_an_invalid_level_is_refused(service: Running, level: str) -> None:
     assert service.ask("GET", f"/v1/surfaces/ads/estimates?level={level}").status_code == 422
 
 

@@ -1,4 +1,4 @@
-"""A request is found in the log by the id that its response carries; administrative actions by their key."""
+"""Log lines have the id of the request, and those of administrative actions the id of the key."""
 
 import logging
 
@@ -14,7 +14,7 @@ ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": 
 RANK = "/v1/surfaces/ads/rankings"
 
 
-def test_every_response_has_an_id_of_its_own() -> None:
+def test_every_response_has_a_unique_id() -> None:
     with running() as service:
         answers = [
             service.ask("GET", path) for path in ("/healthz", "/healthz", "/none", "/v1/surfaces/none")
@@ -25,13 +25,13 @@ def test_every_response_has_an_id_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("sent", "is_kept"), [("proxy-7", True), ("a" * 65, False), ("a b", False)])
-def test_the_id_of_a_proxy_is_kept_if_it_is_plain(sent: str, is_kept: bool) -> None:  # noqa: FBT001
+def test_a_valid_id_of_a_proxy_is_kept(sent: str, is_kept: bool) -> None:  # noqa: FBT001
     with running() as service:
         answer = service.ask("GET", "/healthz", headers={"x-request-id": sent})
         assert (answer.headers["x-request-id"] == sent) is is_kept
 
 
-def test_failures_are_logged_under_the_id_and_tell_the_client_nothing(
+def test_failures_are_logged_with_the_id_and_without_details_for_the_client(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = FailingStore()
@@ -81,7 +81,7 @@ def test_administrative_actions_are_logged_with_the_key(
     assert key not in caplog.text
 
 
-def test_user_types_are_not_told_to_a_key_that_may_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_types_are_hidden_from_keys_without_the_right_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     keys = {
         rights: create_key(store, "page", rights.split()) for rights in ("rank", "rank read", "administer")
@@ -100,4 +100,4 @@ def test_user_types_are_not_told_to_a_key_that_may_only_rank(monkeypatch: pytest
             assert "secret-type" not in ask("rank", path, body)
             assert "secret-type" in ask("rank read", path, body)
         committer = service.application.engine.committer
-        assert committer.waiting == committer.entries == 0, "no ranking of a refused batch is noted"
+        assert committer.queued == committer.events == 0, "no ranking of a refused batch is noted"

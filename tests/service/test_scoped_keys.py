@@ -1,4 +1,4 @@
-"""A key that is limited to surfaces has its rights there, and nowhere else."""
+"""Rights of keys that are limited to surfaces."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import pytest
 from helpers.running_service import running
 
 from banditrank.engine.api_keys import create_key
-from banditrank.service.application import OPERATIONS
+from banditrank.service.application import ROUTES
 from banditrank.service.settings import Settings
 from banditrank.storage.memory import MemoryStore
 
-READS = [one.path for one in OPERATIONS if one.right == "read" and "{surface}" in one.path]
+READS = [one.path for one in ROUTES if one.right == "read" and "{surface}" in one.path]
 
 
 def surface(name: str) -> dict[str, Any]:

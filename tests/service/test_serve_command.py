@@ -1,4 +1,4 @@
-"""``banditrank serve`` and ``banditrank keys``, as they are typed."""
+"""The commands ``banditrank serve`` and ``banditrank keys``."""
 
 import json
 import signal
@@ -19,19 +19,19 @@ from helpers.live import wait_until
 PROGRAM = [sys.executable, "-c", "from banditrank.cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
-LONGEST_WAIT = 120.0  # what is not compiled yet is compiled now
+MAX_WAIT_SECONDS = 120.0  # for compilation
 
 
 class HTTP:
-    """One request on a connection of its own."""
+    """Requests on separate connections."""
 
     @staticmethod
     def get(address: str) -> httpx.Response:
-        return httpx.get(address, timeout=LONGEST_WAIT)
+        return httpx.get(address, timeout=MAX_WAIT_SECONDS)
 
     @staticmethod
     def post(address: str, json: dict) -> httpx.Response:
-        return httpx.post(address, json=json, timeout=LONGEST_WAIT)
+        return httpx.post(address, json=json, timeout=MAX_WAIT_SECONDS)
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def serving(directory: Path, *options: str) -> Iterator[tuple[str, subprocess.Po
         )
         address = f"http://127.0.0.1:{port}"
         try:
-            until = time.monotonic() + LONGEST_WAIT
+            until = time.monotonic() + MAX_WAIT_SECONDS
             while time.monotonic() < until:
                 assert process.poll() is None, (directory / "log").read_text()
                 try:
@@ -60,18 +60,20 @@ def serving(directory: Path, *options: str) -> Iterator[tuple[str, subprocess.Po
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_it_serves_and_stops_in_peace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
+def test_it_serves_and_stops_gracefully(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with serving(tmp_path, "--workers", workers, "--log-requests") as (address, process):
         assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
-        for _ in range(20):  # on a connection of its own each, so that all workers have some
+        for _ in range(20):  # on separate connections, so that all workers have some
             shown = HTTP.post(f"{address}/v1/surfaces/ads/rankings", json={"user_type": "everybody"}).json()
-            told = HTTP.post(f"{address}/v1/feedback", json={"ranking": shown["id"]})
-            assert told.json() == {"status": "counted"}
-        for _ in range(5):  # whoever is asked
+            response = HTTP.post(f"{address}/v1/feedback", json={"ranking": shown["id"]})
+            assert response.json() == {"status": "counted"}
+        for _ in range(5):  # answered by different workers
             wait_until(lambda: COUNTED in HTTP.get(f"{address}/metrics").text)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(LONGEST_WAIT) in (0, -signal.SIGTERM)
+        assert process.wait(MAX_WAIT_SECONDS) in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     said = [line["message"] for line in lines]
     assert said.count("started") == said.count("stopped") == int(workers)
@@ -79,10 +81,10 @@ def test_it_serves_and_stops_in_peace(tmp_path: Path, monkeypatch: pytest.Monkey
     assert next(line["address"] for line in lines if line["message"] == "listening") == address
     assert sum(line.get("operation") == "feedback" for line in lines) == 20
     assert (tmp_path / "banditrank.db").exists()
-    assert not list(tmp_path.glob("banditrank-*")), "what workers told each other is left"
+    assert not list(tmp_path.glob("banditrank-*")), "shared metrics are left behind"
 
 
-def test_workers_end_when_their_parent_was_killed(tmp_path: Path) -> None:
+def test_workers_stop_if_their_parent_is_killed(tmp_path: Path) -> None:
     with serving(tmp_path, "--workers", "2") as (address, process):
         process.kill()
         process.wait()
@@ -101,14 +103,14 @@ def is_served(address: str) -> bool:
         return False
 
 
-def test_a_restart_goes_on_with_what_was_learned(tmp_path: Path) -> None:
+def test_a_restart_resumes_from_the_stored_counts(tmp_path: Path) -> None:
     with serving(tmp_path, "--store", "sqlite:kept.db") as (address, process):
         assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
         shown = HTTP.post(f"{address}/v1/surfaces/ads/rankings", json={"user_type": "everybody"}).json()
         feedback = {"ranking": shown["id"], "clicked": shown["items"][0]}
         assert HTTP.post(f"{address}/v1/feedback", json=feedback).json() == {"status": "counted"}
         process.send_signal(signal.SIGTERM)
-        process.wait(LONGEST_WAIT)
+        process.wait(MAX_WAIT_SECONDS)
     with serving(tmp_path, "--store", "sqlite:kept.db") as (address, _):
         assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 409
         assert HTTP.get(f"{address}/v1/surfaces/ads").json()["rounds"] == 1
@@ -151,7 +153,7 @@ def test_the_settings_file_is_read_and_overridden(tmp_path: Path) -> None:
         (["keys", "create", "x", "--expires", "soon"], "--expires must be a duration such as"),
     ],
 )
-def test_bad_input_is_one_line(
+def test_invalid_input_is_reported_in_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
@@ -166,7 +168,7 @@ def test_bad_input_is_one_line(
     check_refusal(capsys, arguments, message)
 
 
-def test_a_port_that_is_taken_is_told(
+def test_a_port_in_use_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -198,7 +200,7 @@ def test_the_expiry_and_surfaces_of_keys_are_listed(tmp_path: Path, capsys: pyte
     assert "2400-01-31" in listed
 
 
-def test_keys_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_keys_are_created_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     store = ["--store", f"sqlite:{tmp_path / 'keys.db'}"]
     status, key, _ = run(capsys, "keys", "create", "shop window", "--rights", "rank,read", *store)
     assert status == 0

@@ -1,4 +1,4 @@
-"""The service does not grow with the requests it has answered; `make soak` checks the same for longer."""
+"""The memory of the service does not grow with requests; `make soak` runs for longer."""
 
 import asyncio
 import time
@@ -41,7 +41,7 @@ def service(tmp_path: Path) -> ServiceProcess:
     return service
 
 
-def test_requests_leave_nothing_behind(service: ServiceProcess) -> None:
+def test_requests_do_not_leak_memory(service: ServiceProcess) -> None:
     with service:
         file_descriptors = asyncio.run(_drive(service))
         until = time.monotonic() + _CLOSE_SECONDS  # the service may be about to close the last connection
@@ -76,13 +76,13 @@ async def _rank(service: ServiceProcess, rankings: int, *, connections: int, see
 
 
 @pytest.mark.parametrize(("leaked", "slope"), [(0, 0.0), (3, 3.0)])
-def test_a_trend_is_told_from_spikes(leaked: int, slope: float) -> None:
+def test_a_trend_is_robust_to_spikes(leaked: int, slope: float) -> None:
     requests = list(range(0, 8000, 250))
     rss = [100_000 + leaked * x + (1_000_000 if x % 1750 == 0 else 0) for x in requests]
     assert trend(requests, rss).slope == slope
 
 
-def test_a_trend_takes_samples() -> None:
+def test_a_trend_needs_samples() -> None:
     with pytest.raises(ValueError, match="at least 4 samples, got 3"):
         trend([0, 1, 2], [0, 1, 2])
 

@@ -1,4 +1,4 @@
-"""Names that no store can hold are answered alike, whatever the store."""
+"""Names that a store cannot hold get the same response with every store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The protocol overrides undocumented parts of uvicorn, so its version is bounded and tested at both ends."""
+"""The version of uvicorn is bounded, since the protocol overrides undocumented methods."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import uvicorn
 ROOT = Path(__file__).parents[2]
 
 
-def test_both_ends_of_the_allowed_versions_are_tested() -> None:
+def test_the_lowest_and_highest_versions_are_tested() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (bounds,) = [one for one in extras["service"] if one.startswith("uvicorn")]
     match = re.fullmatch(r"uvicorn>=(0\.\d+),<0\.(\d+)", bounds)

@@ -25,10 +25,10 @@ def certificate_error(best: float = BEST, **changes: float) -> str | None:
     [
         {},
         {"value": BEST + 1e-15, "upper_bound": BEST - 1e-15},  # rounding
-        {"value": BEST - 0.1, "gap": 0.1, "certified": False},
-        {"upper_bound": np.inf, "gap": np.inf, "certified": False},
+        {"value": BEST - 0.1, "gap": 0.1, "is_certified": False},
+        {"upper_bound": np.inf, "gap": np.inf, "is_certified": False},
         {"best": -np.inf, "value": -np.inf, "upper_bound": -np.inf},
-        {"best": -np.inf, "value": -np.inf, "upper_bound": 0.0, "gap": np.inf, "certified": False},
+        {"best": -np.inf, "value": -np.inf, "upper_bound": 0.0, "gap": np.inf, "is_certified": False},
     ],
 )
 def test_a_correct_certificate_has_no_error(changes: dict) -> None:
@@ -42,12 +42,12 @@ def test_a_correct_certificate_has_no_error(changes: dict) -> None:
         ({"best": -np.inf}, "value .* is above the best -inf"),
         ({"value": BEST + 1e-9, "upper_bound": BEST + 1e-9}, "value .* is above the best"),
         ({"value": BEST - 0.1}, "gap 0.0 of value"),
-        ({"value": BEST - 0.1, "gap": 0.09, "certified": False}, "gap 0.09 of value"),
+        ({"value": BEST - 0.1, "gap": 0.09, "is_certified": False}, "gap 0.09 of value"),
         ({"upper_bound": BEST + 0.1}, "gap 0.0 of value"),
-        ({"upper_bound": np.inf, "gap": 1.0, "certified": False}, "understates the distance inf"),
+        ({"upper_bound": np.inf, "gap": 1.0, "is_certified": False}, "understates the distance inf"),
         ({"best": -np.inf, "value": -np.inf, "upper_bound": 0.0}, "understates the distance inf"),
         ({"upper_bound": BEST + 0.1, "gap": 0.2}, "certified is True with gap 0.2"),
-        ({"certified": False}, "certified is False with gap 0.0"),
+        ({"is_certified": False}, "certified is False with gap 0.0"),
         ({"value": np.nan}, "value nan"),
         ({"upper_bound": np.nan}, "bound nan"),
         ({"gap": np.nan}, "gap nan"),

@@ -1,4 +1,4 @@
-"""A client of the ranking service, for programs with and without an event loop.
+"""Synchronous and asynchronous clients of the ranking service.
 
 >>> from banditrank.client import Client
 >>> with Client("http://127.0.0.1:8420") as client:  # doctest: +SKIP
@@ -8,8 +8,8 @@
 """
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
-from banditrank.client.calls import ShownRanking
+from banditrank.client.retries import ServiceError
 from banditrank.client.synchronous import Client
+from banditrank.shown_ranking import ShownRanking
 
 __all__ = ["AsyncClient", "Client", "ServiceError", "ShownRanking"]

@@ -1,4 +1,4 @@
-"""What the service is asked, and what its answers mean: the same for both clients."""
+"""API calls: the requests of both clients, and how their responses are parsed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,140 +7,167 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 from banditrank.errors import InvalidInputError
+from banditrank.shown_ranking import ShownRanking
 
 T = TypeVar("T")
 
-DEFAULT_ADDRESS = "http://127.0.0.1:8420"
-_REPORT_SECONDS = 30.0  # reports are made one after the other, with pauses
-_COMPILING_SECONDS = 120.0  # the first surface of a kind on a machine is compiled, for up to a minute
+DEFAULT_URL = "http://127.0.0.1:8420"
+_REPORT_TIMEOUT_SECONDS = 30.0  # the service makes one report at a time, with pauses
+_COMPILATION_TIMEOUT_SECONDS = 120.0  # the first surface of its kind on a machine compiles code
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRanking:
-    """What to show to one user: items in order of positions."""
-
-    id: str
-    items: tuple[str, ...]
-    expires: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """A request and how its answer is read.
+class ApiCall(Generic[T]):
+    """A request to the service.
 
     Attributes
     ----------
-    repeatable
-        Whether sending it twice is the same as sending it once. Otherwise it is only sent again if it surely
-        did not arrive, or was not done.
-    undone_after
-        Statuses that say so of a request that is not repeatable.
-    seconds
-        That it may take, if more than the client waits for others.
+    method, path, body, query
+        The HTTP request; the body is sent as JSON.
+    parse
+        Returns the result from the decoded body of the response.
+    is_retryable
+        Whether the request may be sent again in any case; other requests only if they certainly had no
+        effect.
+    retry_statuses
+        Statuses after which a request that is not retryable certainly had no effect.
+    min_timeout_seconds
+        Minimum timeout for the response.
     """
 
     method: str
     path: str
-    read: Callable[[Any], T]
+    parse: Callable[[Any], T]
     body: Any = None
     query: Mapping[str, Any] | None = None
-    repeatable: bool = True
-    undone_after: tuple[int, ...] = ()
-    seconds: float = 0.0
+    is_retryable: bool = True
+    retry_statuses: tuple[int, ...] = ()
+    min_timeout_seconds: float = 0.0
 
 
-def rank(surface: str, user_type: str) -> Call[ShownRanking]:
-    """Ask what to show.
+def rank(surface: str, user_type: str) -> ApiCall[ShownRanking]:
+    """Return the call for a ranking.
 
-    A ranking that was given out and got lost would count as not clicked: it is not asked for twice. It is
-    refused with 503 before it is given out.
+    It is not retryable: a ranking whose response is lost would count as not clicked. A 503 precedes the
+    ranking.
     """
-    path, body = f"{_surface(surface)}/rankings", {"user_type": user_type}
-    return Call("POST", path, _shown, body, repeatable=False, undone_after=(503,))
+    path, body = f"{_surface_path(surface)}/rankings", {"user_type": user_type}
+    return ApiCall("POST", path, _parse_ranking, body, is_retryable=False, retry_statuses=(503,))
 
 
-def rank_batch(surface: str, user_types: Iterable[str]) -> Call[list[ShownRanking]]:
-    """Ask for a ranking for each of several users; not sent twice, as `rank`."""
-    path, body = f"{_surface(surface)}/rankings/batch", {"user_types": list(user_types)}
-    return Call("POST", path, _all_shown, body, repeatable=False, undone_after=(503,))
+def rank_batch(surface: str, user_types: Iterable[str]) -> ApiCall[list[ShownRanking]]:
+    """Return the call for several rankings; not retryable, like `rank`."""
+    path, body = f"{_surface_path(surface)}/rankings/batch", {"user_types": list(user_types)}
+    return ApiCall("POST", path, _parse_rankings, body, is_retryable=False, retry_statuses=(503,))
 
 
-def feedback(ranking: str, clicked: str | None, reward: float) -> Call[str]:
-    """Tell what became of a ranking."""
-    body = {"ranking": ranking, "clicked": clicked, "reward": reward}
-    return Call("POST", "/v1/feedback", lambda answer: str(answer["status"]), body)
+def feedback(ranking_id: str, clicked: str | None, reward: float) -> ApiCall[str]:
+    """Return the call that sends feedback."""
+    body = {"ranking": ranking_id, "clicked": clicked, "reward": reward}
+    return ApiCall("POST", "/v1/feedback", lambda response: str(response["status"]), body)
 
 
-def feedback_batch(feedback: Iterable[Mapping[str, Any]]) -> Call[list[dict[str, Any]]]:
-    """Tell what became of several rankings."""
+def feedback_batch(feedback: Iterable[Mapping[str, Any]]) -> ApiCall[list[dict[str, Any]]]:
+    """Return the call that sends feedback for several rankings."""
     body = {"feedback": [dict(one) for one in feedback]}
-    return Call("POST", "/v1/feedback/batch", lambda answer: list(answer["results"]), body)
+    return ApiCall("POST", "/v1/feedback/batch", lambda response: list(response["results"]), body)
 
 
-def surfaces() -> Call[list[dict[str, Any]]]:
-    """Ask for all surfaces."""
-    return Call("GET", "/v1/surfaces", lambda answer: list(answer["surfaces"]))
+def surfaces() -> ApiCall[list[dict[str, Any]]]:
+    """Return the call for all surfaces."""
+    return ApiCall("GET", "/v1/surfaces", lambda response: list(response["surfaces"]))
 
 
-def surface(name: str) -> Call[dict[str, Any]]:
-    """Ask for a surface."""
-    return Call("GET", _surface(name), dict)
+def surface(name: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for a surface."""
+    return ApiCall("GET", _surface_path(name), dict)
 
 
-def create_surface(name: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
-    """Create a surface."""
-    body = {"name": name, **settings}
-    return Call("POST", "/v1/surfaces", dict, body, repeatable=False, seconds=_COMPILING_SECONDS)
-
-
-def change_surface(name: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
-    """Change settings of a surface."""
-    return Call("PATCH", _surface(name), dict, dict(settings), seconds=_COMPILING_SECONDS)
-
-
-def delete_surface(name: str) -> Call[None]:
-    """Delete a surface."""
-    return Call("DELETE", _surface(name), lambda _: None, repeatable=False)
-
-
-def add_items(surface: str, items: Iterable[str]) -> Call[dict[str, Any]]:
-    """Show items from now on."""
-    return Call("POST", f"{_surface(surface)}/items", dict, {"items": list(items)}, repeatable=False)
-
-
-def retire_item(surface: str, item: str) -> Call[dict[str, Any]]:
-    """Show an item no more."""
-    return Call("DELETE", f"{_surface(surface)}/items/{_segment('item', item)}", dict, repeatable=False)
-
-
-def estimates(surface: str, level: float) -> Call[dict[str, Any]]:
-    """Ask what was learned."""
-    return Call(
-        "GET", f"{_surface(surface)}/estimates", dict, query={"level": level}, seconds=_REPORT_SECONDS
+def create_surface(name: str, settings: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
+    """Return the call that creates a surface."""
+    return ApiCall(
+        "POST",
+        "/v1/surfaces",
+        dict,
+        {"name": name, **settings},
+        is_retryable=False,
+        min_timeout_seconds=_COMPILATION_TIMEOUT_SECONDS,
     )
 
 
-def equality(surface: str) -> Call[dict[str, Any]]:
-    """Ask what treating everyone equally costs."""
-    return Call("GET", f"{_surface(surface)}/equality", dict, seconds=_REPORT_SECONDS)
+def change_surface(name: str, settings: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
+    """Return the call that changes settings of a surface."""
+    return ApiCall(
+        "PATCH",
+        _surface_path(name),
+        dict,
+        dict(settings),
+        min_timeout_seconds=_COMPILATION_TIMEOUT_SECONDS,
+    )
 
 
-def dashboard(surface: str) -> Call[dict[str, Any]]:
-    """Ask for what the surface's page shows."""
-    return Call("GET", f"{_surface(surface)}/dashboard", dict)
+def delete_surface(name: str) -> ApiCall[None]:
+    """Return the call that deletes a surface."""
+    return ApiCall("DELETE", _surface_path(name), lambda _: None, is_retryable=False)
 
 
-def explain(ranking: str) -> Call[dict[str, Any]]:
-    """Ask why a ranking was made as it was."""
-    return Call("GET", f"/v1/rankings/{_segment('ranking', ranking)}", dict, seconds=_REPORT_SECONDS)
+def add_items(surface: str, items: Iterable[str]) -> ApiCall[dict[str, Any]]:
+    """Return the call that adds items."""
+    path = f"{_surface_path(surface)}/items"
+    return ApiCall("POST", path, dict, {"items": list(items)}, is_retryable=False)
 
 
-def _surface(name: str) -> str:
+def retire_items(surface: str, items: Iterable[str]) -> list[ApiCall[dict[str, Any]]]:
+    """Return the calls that retire items, one for each item.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no item.
+    """
+    path = f"{_surface_path(surface)}/items"
+    retire = [
+        ApiCall("DELETE", f"{path}/{_segment('item', item)}", dict, is_retryable=False) for item in items
+    ]
+    if not retire:
+        raise InvalidInputError("items", "must not be empty", [])
+    return retire
+
+
+def estimates(surface: str, level: float) -> ApiCall[dict[str, Any]]:
+    """Return the call for the estimates."""
+    path = f"{_surface_path(surface)}/estimates"
+    return ApiCall("GET", path, dict, query={"level": level}, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
+def equality(surface: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for the equality report."""
+    path = f"{_surface_path(surface)}/equality"
+    return ApiCall("GET", path, dict, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
+def dashboard(surface: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for the dashboard document."""
+    return ApiCall("GET", f"{_surface_path(surface)}/dashboard", dict)
+
+
+def explain(ranking_id: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for the explanation of a ranking."""
+    path = f"/v1/rankings/{_segment('ranking_id', ranking_id)}"
+    return ApiCall("GET", path, dict, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
+def _surface_path(name: str) -> str:
     return f"/v1/surfaces/{_segment('surface', name)}"
 
 
-def _segment(what: str, name: str) -> str:
-    """Return a name as a segment of a path, or raise an error if it would stand for another place.
+def _segment(field: str, name: str) -> str:
+    """Return a name as a percent-encoded segment of a path.
+
+    Raises
+    ------
+    InvalidInputError
+        If the segment would change the path.
 
     Examples
     --------
@@ -151,18 +178,19 @@ def _segment(what: str, name: str) -> str:
     banditrank.errors.InvalidInputError: item must not be empty, . or .., got '..'
     """
     if name in ("", ".", ".."):
-        raise InvalidInputError(what, "must not be empty, . or ..", name)
+        raise InvalidInputError(field, "must not be empty, . or ..", name)
     return quote(name, safe="")
 
 
-def _shown(answer: Any) -> ShownRanking:
-    return ShownRanking(answer["id"], tuple(answer["items"]), datetime.fromisoformat(answer["expires"]))
+def _parse_ranking(response: Any) -> ShownRanking:
+    expires_at = datetime.fromisoformat(response["expires_at"])
+    return ShownRanking(response["id"], tuple(response["items"]), expires_at)
 
 
-def _all_shown(answer: Any) -> list[ShownRanking]:
-    return [_shown(one) for one in answer["rankings"]]
+def _parse_rankings(response: Any) -> list[ShownRanking]:
+    return [_parse_ranking(ranking) for ranking in response["rankings"]]
 
 
-def headers_with(key: str | None) -> dict[str, str]:
-    """Return what is sent with every request."""
-    return {} if key is None else {"authorization": f"Bearer {key}"}
+def auth_headers(api_key: str | None) -> dict[str, str]:
+    """Return the headers that authenticate requests; none without a key."""
+    return {} if api_key is None else {"authorization": f"Bearer {api_key}"}

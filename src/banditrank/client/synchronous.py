@@ -1,4 +1,4 @@
-"""A client of the ranking service."""
+"""Synchronous client of the ranking service."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -9,61 +9,106 @@ import httpx
 
 from banditrank.checks import check_integer
 from banditrank.client import calls
-from banditrank.client.attempts import MOST_RETRIES, Attempts
-from banditrank.client.calls import DEFAULT_ADDRESS, Call, ShownRanking
+from banditrank.client.calls import DEFAULT_URL, ApiCall
+from banditrank.client.retries import MAX_RETRIES, Retries
+from banditrank.shown_ranking import ShownRanking
 
 T = TypeVar("T")
 
 
 class Client:
-    """Asks the service, and asks again where that is safe.
+    """A client of the ranking service that retries requests where that is safe.
 
     Parameters
     ----------
-    address
-        The service's.
-    key
-        An API key, if the service demands one.
-    timeout
-        Seconds to wait for an answer; for that to creating or changing a surface two minutes at least, since
-        what is new to the service's machine is compiled first.
-    retries
-        How often to try again.
+    base_url
+        URL of the service.
+    api_key
+        API key, if the service requires one.
+    timeout_seconds
+        Timeout for a response; at least 30 seconds for reports, and two minutes for creating and changing
+        surfaces, which may compile code.
+    max_retries
+        Maximum number of retries of a request.
     transport
-        How requests travel; over the network, if left out.
+        Transport of the HTTP client; over the network by default.
+
+    Raises
+    ------
+    ServiceError
+        Raised by all methods, if the service refuses a request or cannot be reached.
+
+    Examples
+    --------
+    >>> def handle(request: httpx.Request) -> httpx.Response:
+    ...     return httpx.Response(200, json={"status": "counted"})
+    >>> with Client(transport=httpx.MockTransport(handle)) as client:
+    ...     client.feedback("id", clicked="ad-1")
+    'counted'
     """
 
     def __init__(
         self,
-        address: str = DEFAULT_ADDRESS,
+        base_url: str = DEFAULT_URL,
         *,
-        key: str | None = None,
-        timeout: float = 5.0,
-        retries: int = 3,
+        api_key: str | None = None,
+        timeout_seconds: float = 5.0,
+        max_retries: int = 3,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._timeout = timeout
-        self._retries = check_integer("retries", retries, 0, MOST_RETRIES)
-        self._http = httpx.Client(base_url=address, headers=calls.headers_with(key), transport=transport)
+        self._timeout_seconds = timeout_seconds
+        self._max_retries = check_integer("max_retries", max_retries, 0, MAX_RETRIES)
+        headers = calls.auth_headers(api_key)
+        self._http = httpx.Client(base_url=base_url, headers=headers, transport=transport)
 
     def rank(self, surface: str, user_type: str) -> ShownRanking:
-        """Return what to show to a user of a type."""
+        """Return a ranking for a user of a type."""
         return self._send(calls.rank(surface, user_type))
 
     def rank_batch(self, surface: str, user_types: Iterable[str]) -> list[ShownRanking]:
         """Return a ranking for a user of each type, in one request."""
         return self._send(calls.rank_batch(surface, user_types))
 
-    def feedback(self, ranking: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
-        """Count what became of a ranking; return ``counted``, or ``repeated`` if that was known."""
-        return self._send(calls.feedback(ranking, clicked, reward))
+    def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
+        """Send the feedback for a ranking; it is durable when this returns.
+
+        Parameters
+        ----------
+        ranking_id
+            Id of the ranking.
+        clicked
+            The item that was clicked; None if none was.
+        reward
+            Value of the click, from 0 to 1; must be omitted without a click.
+
+        Returns
+        -------
+        str
+            ``counted``, or ``repeated`` if the same feedback was counted before.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the id is unknown.
+        ExpiredRankingError
+            If the attribution window has closed.
+        ConflictingFeedbackError
+            If different feedback was counted before.
+        """
+        return self._send(calls.feedback(ranking_id, clicked, reward))
 
     def feedback_batch(self, feedback: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Count what became of several rankings; return what became of each."""
+        """Send the feedback for several rankings in one request, and return the status of each.
+
+        Parameters
+        ----------
+        feedback
+            Mappings with the keys ``ranking``, ``clicked`` and ``reward``, as `feedback` takes them.
+        """
         return self._send(calls.feedback_batch(feedback))
 
     def surfaces(self) -> list[dict[str, Any]]:
-        """Return all surfaces."""
+        """Return all surfaces that the key covers."""
         return self._send(calls.surfaces())
 
     def surface(self, name: str) -> dict[str, Any]:
@@ -71,43 +116,49 @@ class Client:
         return self._send(calls.surface(name))
 
     def create_surface(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Create a surface."""
+        """Create a surface, and return it."""
         return self._send(calls.create_surface(name, settings))
 
     def change_surface(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Change settings of a surface."""
+        """Change settings of a surface, and return it."""
         return self._send(calls.change_surface(name, settings))
 
     def delete_surface(self, name: str) -> None:
-        """Delete a surface and all that was learned."""
+        """Delete a surface and its counts."""
         self._send(calls.delete_surface(name))
 
     def add_items(self, surface: str, items: Iterable[str]) -> dict[str, Any]:
-        """Show items from now on."""
+        """Add new or retired items to a surface, and return it."""
         return self._send(calls.add_items(surface, items))
 
-    def retire_item(self, surface: str, item: str) -> dict[str, Any]:
-        """Show an item no more."""
-        return self._send(calls.retire_item(surface, item))
+    def retire_items(self, surface: str, items: Iterable[str]) -> dict[str, Any]:
+        """Retire items of a surface with one request per item, and return the surface.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no item.
+        """
+        return [self._send(call) for call in calls.retire_items(surface, items)][-1]
 
     def estimates(self, surface: str, *, level: float = 0.95) -> dict[str, Any]:
-        """Return what was learned, with intervals."""
+        """Return the estimated position preferences and item means, with intervals at a level."""
         return self._send(calls.estimates(surface, level))
 
     def equality(self, surface: str) -> dict[str, Any]:
-        """Return what treating everyone equally costs."""
+        """Return the value of personalized and equal treatment for each user type."""
         return self._send(calls.equality(surface))
 
     def dashboard(self, surface: str) -> dict[str, Any]:
-        """Return what the surface's page shows."""
+        """Return the dashboard document of a surface."""
         return self._send(calls.dashboard(surface))
 
-    def explain(self, ranking: str) -> dict[str, Any]:
-        """Return why a ranking was made as it was."""
-        return self._send(calls.explain(ranking))
+    def explain(self, ranking_id: str) -> dict[str, Any]:
+        """Return the explanation of a ranking."""
+        return self._send(calls.explain(ranking_id))
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -121,18 +172,20 @@ class Client:
     ) -> None:
         self.close()
 
-    def _send(self, call: Call[T]) -> T:
-        attempts = Attempts(call, self._retries)
-        timeout = httpx.Timeout(self._timeout, read=max(self._timeout, call.seconds))
+    def _send(self, call: ApiCall[T]) -> T:
+        retries = Retries(call, self._max_retries)
+        timeout = httpx.Timeout(
+            self._timeout_seconds, read=max(self._timeout_seconds, call.min_timeout_seconds)
+        )
         while True:
             try:
                 response = self._http.request(
                     call.method, call.path, json=call.body, params=call.query, timeout=timeout
                 )
             except httpx.TransportError as error:
-                wait = attempts.wait_after_failing(error)
+                delay = retries.delay_after_error(error)
             else:
                 if response.is_success:
-                    return call.read(response.json() if response.content else None)
-                wait = attempts.wait_after_refusal(response)
-            time.sleep(wait)
+                    return call.parse(response.json() if response.content else None)
+                delay = retries.delay_after_response(response)
+            time.sleep(delay)

@@ -1,9 +1,9 @@
 """Schemas of the dashboard's documents.
 
-Lists over user types are in the order of ``surface.types``. Lists over items are in the order of
+Lists over user types are in the order of ``surface.user_types``. Lists over items are in the order of
 ``surface.items``, which includes retired ones. Rankings are item numbers in order of positions. Values are
-clicks per visit. Times are formatted by `format_timestamp`. ``t``, ``true`` and ``regret`` are present only
-if the problem is known: in a demo.
+clicks per visit. Times are formatted by `format_timestamp`. ``true_value``, ``true_values`` and ``regret``
+are present only if the problem is known: in a demo.
 """
 
 from datetime import UTC, datetime
@@ -34,69 +34,69 @@ class SurfaceDocument(TypedDict):
     policy: str
     items: list[str]
     retired: list[str]
-    types: list[str]
+    user_types: list[str]
     n_positions: int
-    window_s: float
+    attribution_seconds: float
 
 
 class IntervalDocument(TypedDict):
     """An estimate and the ends of its interval."""
 
-    m: float
-    lo: float
-    hi: float
+    estimate: float
+    low: float
+    high: float
 
 
 class PositionDocument(IntervalDocument):
     """Probability that users of a type look at a position."""
 
-    t: NotRequired[float]
+    true_value: NotRequired[float]
 
 
 class ItemDocument(IntervalDocument):
     """Probability that users of a type click an item that they look at.
 
-    n is the expected number of looks, c the sum of rewards.
+    expected_looks is the expected number of looks, clicks the sum of rewards.
     """
 
-    t: NotRequired[float]
-    n: float
-    c: float
+    true_value: NotRequired[float]
+    expected_looks: float
+    clicks: float
 
 
 class RunnerUpDocument(TypedDict):
-    """The second-best ranking; delta is its value less that of the best one, lo and hi the interval of delta.
+    """The second-best ranking, and the difference of its value from that of the best one, with an interval.
 
-    They are in clicks per visit, under equal treatment in the collective utility; by_type is always in clicks
-    per visit.
+    The difference is in clicks per visit, under equal treatment in the collective utility; by_user_type is
+    always in clicks per visit.
     """
 
     ranking: list[int]
-    delta: float
-    lo: float
-    hi: float
-    by_type: list[float]
+    difference: float
+    low: float
+    high: float
+    by_user_type: list[float]
 
 
 class ShownShareDocument(TypedDict):
     """Share of a ranking in the latest impressions of this process, and the number of these."""
 
     share: float
-    of: int
+    n_rankings: int
 
 
 class BestRankingDocument(TypedDict):
     """The best ranking for a user type; under equal treatment for all, with lists of values over user types.
 
-    p_best is the probability that no ranking is better: the share of posterior samples in which none is, with
-    the interval that their number allows. shown is among the latest impressions of the same user types.
+    probability_best is the probability that no ranking is better: the share of posterior samples in which
+    none is, with the interval that their number allows. shown is among the latest impressions of these users.
     """
 
     ranking: list[int]
     value: float | list[float]
-    lo: float | list[float]
-    hi: float | list[float]
-    p_best: IntervalDocument | None
+    low: float | list[float]
+    high: float | list[float]
+    probability_best: IntervalDocument | None
     shown: ShownShareDocument | None
     runner_up: RunnerUpDocument | None
 
@@ -104,18 +104,18 @@ class BestRankingDocument(TypedDict):
 class ImpressionDocument(TypedDict):
     """An impression that this process issued.
 
-    why compares it with the best ranking at that time, tried are its items that were not in that one, and
-    item is the clicked one.
+    reason compares it with the best ranking at that time, explored_items are its items that were not in that
+    one, and clicked is the clicked item.
     """
 
     id: str
     at: str
-    type: int
+    user_type: int
     ranking: list[int]
-    why: RankingComparison
-    tried: list[int]
+    reason: RankingComparison
+    explored_items: list[int]
     feedback: FeedbackState
-    item: int | None
+    clicked: int | None
 
 
 class TreatmentDocument(TypedDict):
@@ -125,9 +125,9 @@ class TreatmentDocument(TypedDict):
     utility: NotRequired[str]
     rankings: list[list[int]]
     value: list[float]
-    lo: list[float]
-    hi: list[float]
-    true: NotRequired[list[float]]
+    low: list[float]
+    high: list[float]
+    true_values: NotRequired[list[float]]
     price: NotRequired[IntervalDocument | None]
 
 
@@ -137,12 +137,12 @@ class HealthCheckDocument(TypedDict):
     Values over the last hour are null where nothing was measured.
     """
 
-    n: str
-    v: str
-    d: str
-    l: str  # noqa: E741 - a key of the document
-    s: HealthStatus
-    hour: list[float | None]
+    name: str
+    value: str
+    description: str
+    limit: str
+    status: HealthStatus
+    last_hour: list[float | None]
 
 
 class LastHourDocument(TypedDict):
@@ -160,29 +160,29 @@ class LastHourDocument(TypedDict):
 class DashboardDocument(TypedDict):
     """All data of a surface's dashboard except the time series.
 
-    began is the start of the first bucket of the time series. optimum and random are the values of the best
-    ranking and of a random order to each user type, by the problem where it is known. optimum_of_all is
-    whether the optimum is over all rankings; otherwise it is the value of the best known one.
+    started_at is the start of the first bucket of the time series. optimum and random are the values of the
+    best ranking and of a random order to each user type, by the problem where it is known. is_optimum_exact
+    is whether the optimum is over all rankings; otherwise it is the value of the best known one.
     """
 
     surface: SurfaceDocument
     as_of: str
-    counts_age_s: float
+    counts_age_seconds: float
     version: int
     rounds: int
     level: float
-    truth: bool
-    began: str | None
+    has_true_values: bool
+    started_at: str | None
     last_hour: LastHourDocument
-    arrivals: list[float]
+    arrival_rates: list[float]
     optimum: list[IntervalDocument]
-    optimum_of_all: bool
+    is_optimum_exact: bool
     random: list[float]
-    now: list[BestRankingDocument]
-    recent: list[ImpressionDocument]
+    best_rankings: list[BestRankingDocument]
+    latest_rankings: list[ImpressionDocument]
     positions: list[list[PositionDocument]]
     items: list[list[ItemDocument]]
-    fair: list[TreatmentDocument]
+    treatments: list[TreatmentDocument]
     displays: list[list[list[int]]]
     health: list[HealthCheckDocument]
 
@@ -191,7 +191,7 @@ class AnnotationDocument(TypedDict):
     """An annotation of the time series."""
 
     at: str
-    t: str
+    text: str
 
 
 class SeriesDocument(TypedDict):
@@ -203,7 +203,7 @@ class SeriesDocument(TypedDict):
     """
 
     start: str
-    bucket_s: float
+    bucket_seconds: float
     visits: list[list[int]]
     clicks: list[list[float]]
     other_item: list[float | None]

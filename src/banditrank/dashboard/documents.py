@@ -73,22 +73,22 @@ def dashboard_document(
     return {
         "surface": _surface(surface),
         "as_of": format_timestamp(now),
-        "counts_age_s": round(counts_age, 3),
+        "counts_age_seconds": round(counts_age, 3),
         "version": version,
         "rounds": counts.rounds,
         "level": CONFIDENCE_LEVEL,
-        "truth": problem is not None,
-        "began": None if start is None else format_timestamp(start),
+        "has_true_values": problem is not None,
+        "started_at": None if start is None else format_timestamp(start),
         "last_hour": _last_hour(totals, len(surface.user_types)),
         "optimum": [_interval(value) for value in optimal_values],
-        "optimum_of_all": problem is not None or assessment.is_optimum_exact,
+        "is_optimum_exact": problem is not None or assessment.is_optimum_exact,
         "random": random_values.tolist(),
-        "arrivals": [one.share for one in assessment.estimates.user_types],
-        "now": _best_rankings(assessment, recent) if has_counts else [],
-        "recent": recent.documents(now),
+        "arrival_rates": [one.share for one in assessment.estimates.user_types],
+        "best_rankings": _best_rankings(assessment, recent) if has_counts else [],
+        "latest_rankings": recent.documents(now),
         "positions": _positions(assessment, problem),
         "items": _items(assessment, problem),
-        "fair": _treatments(assessment, problem) if has_counts else [],
+        "treatments": _treatments(assessment, problem) if has_counts else [],
         "displays": counts.displays_by_position.astype(np.int64).tolist(),
         "health": health,
     }
@@ -119,13 +119,13 @@ def series_document(
     start_ms = buckets.start_ms + first * buckets.width_ms
     document: SeriesDocument = {
         "start": format_timestamp(start_ms / 1000),
-        "bucket_s": buckets.width_ms / 1000,
+        "bucket_seconds": buckets.width_ms / 1000,
         "visits": visits.tolist(),
         "clicks": _fit_user_types(buckets.clicks[first:], n_user_types).tolist(),
         "other_item": [_nan_to_none(share) for share in buckets.other_item[first:].tolist()],
         "other_order": [_nan_to_none(share) for share in buckets.other_order[first:].tolist()],
         "events": [
-            {"at": format_timestamp(one.at_ms / 1000), "t": one.text}
+            {"at": format_timestamp(one.at_ms / 1000), "text": one.text}
             for one in annotations
             if one.at_ms >= start_ms
         ],
@@ -166,9 +166,9 @@ def _surface(surface: Surface) -> SurfaceDocument:
         "policy": surface.compiled_policy.name,
         "items": list(surface.items),
         "retired": list(surface.retired),
-        "types": list(surface.user_types),
+        "user_types": list(surface.user_types),
         "n_positions": surface.n_positions,
-        "window_s": surface.attribution_seconds,
+        "attribution_seconds": surface.attribution_seconds,
     }
 
 
@@ -193,9 +193,11 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
             {
                 "ranking": ranking,
                 "value": [value.estimate for value in values] if is_equal else values[i].estimate,
-                "lo": [value.low for value in values] if is_equal else values[i].low,
-                "hi": [value.high for value in values] if is_equal else values[i].high,
-                "p_best": None if best.probability_best is None else _interval(best.probability_best),
+                "low": [value.low for value in values] if is_equal else values[i].low,
+                "high": [value.high for value in values] if is_equal else values[i].high,
+                "probability_best": None
+                if best.probability_best is None
+                else _interval(best.probability_best),
                 "shown": share,
                 "runner_up": _runner_up(best, numbers),
             }
@@ -209,22 +211,22 @@ def _runner_up(best: AssessedRanking, numbers: ItemNumbers) -> RunnerUpDocument 
     delta, low, high = best.runner_up.delta
     return {
         "ranking": numbers[best.runner_up.ranking].tolist(),
-        "delta": delta,
-        "lo": low,
-        "hi": high,
-        "by_type": best.runner_up.delta_by_user_type,
+        "difference": delta,
+        "low": low,
+        "high": high,
+        "by_user_type": best.runner_up.delta_by_user_type,
     }
 
 
 def _positions(assessment: Assessment, problem: SurfaceProblem | None) -> list[list[PositionDocument]]:
     documents: list[list[PositionDocument]] = [
-        [{"m": one.estimate, "lo": one.low, "hi": one.high} for one in estimates.positions]
+        [{"estimate": one.estimate, "low": one.low, "high": one.high} for one in estimates.positions]
         for estimates in assessment.estimates.user_types
     ]
     if problem is not None:
         for row, preferences in zip(documents, problem.position_preferences.tolist(), strict=True):
             for document, preference in zip(row, preferences, strict=True):
-                document["t"] = preference
+                document["true_value"] = preference
     return documents
 
 
@@ -235,7 +237,13 @@ def _items(assessment: Assessment, problem: SurfaceProblem | None) -> list[list[
     exposure = np.einsum("ikm,ik->im", displays, preferences).tolist()
     documents: list[list[ItemDocument]] = [
         [
-            {"m": one.estimate, "lo": one.low, "hi": one.high, "n": looks, "c": one.rewards}
+            {
+                "estimate": one.estimate,
+                "low": one.low,
+                "high": one.high,
+                "expected_looks": looks,
+                "clicks": one.rewards,
+            }
             for one, looks in zip(estimates.items, row, strict=True)
         ]
         for estimates, row in zip(user_types, exposure, strict=True)
@@ -243,7 +251,7 @@ def _items(assessment: Assessment, problem: SurfaceProblem | None) -> list[list[
     if problem is not None:
         for items, means in zip(documents, problem.item_means.tolist(), strict=True):
             for document, mean in zip(items, means, strict=True):
-                document["t"] = mean
+                document["true_value"] = mean
     return documents
 
 
@@ -260,14 +268,14 @@ def _treatment(
         "treatment": treatment.treatment,
         "rankings": (rankings if treatment.utility is None else rankings[:1]).tolist(),
         "value": [value.estimate for value in treatment.values],
-        "lo": [value.low for value in treatment.values],
-        "hi": [value.high for value in treatment.values],
+        "low": [value.low for value in treatment.values],
+        "high": [value.high for value in treatment.values],
     }
     if treatment.utility is not None:
         document["utility"] = treatment.utility
         document["price"] = None if treatment.price is None else _interval(treatment.price)
     if problem is not None:
-        document["true"] = [float(problem.values(ranking)[i]) for i, ranking in enumerate(rankings)]
+        document["true_values"] = [float(problem.values(ranking)[i]) for i, ranking in enumerate(rankings)]
     return document
 
 
@@ -277,7 +285,7 @@ def _active_numbers(assessment: Assessment) -> ItemNumbers:
 
 
 def _interval(interval: Interval) -> IntervalDocument:
-    return {"m": interval.estimate, "lo": interval.low, "hi": interval.high}
+    return {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
 
 
 def _fit_user_types(table: Table, n_user_types: int) -> Table:

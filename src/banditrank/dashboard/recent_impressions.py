@@ -67,7 +67,7 @@ class RecentImpressions:
             user_types = range(n_user_types) if is_equal else [index]
             total = sum(totals[i] for i in user_types)
             n_shown = sum(shown[pack_ranking(i, ranking)] for i in user_types)
-            shares.append({"share": n_shown / total, "of": total} if total else None)
+            shares.append({"share": n_shown / total, "n_rankings": total} if total else None)
         return shares
 
 
@@ -78,12 +78,12 @@ def _document(recent: RecentImpression, outcome: Outcome | None, now: float) -> 
     return {
         "id": recent.ranking_id,
         "at": format_timestamp(recent.issued_at),
-        "type": user_type,
+        "user_type": user_type,
         "ranking": items,
-        "why": _compare(tuple(items), best),
-        "tried": [] if best is None else [item for item in items if item not in best],
+        "reason": _compare(tuple(items), best),
+        "explored_items": [] if best is None else [item for item in items if item not in best],
         "feedback": feedback,
-        "item": items[outcome.position] if outcome is not None and feedback == "clicked" else None,
+        "clicked": items[outcome.position] if outcome is not None and feedback == "clicked" else None,
     }
 
 

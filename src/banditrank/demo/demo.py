@@ -12,7 +12,7 @@ from typing import Any
 from banditrank import __version__
 from banditrank.checks import check_integer, check_number
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
+from banditrank.client.retries import ServiceError
 from banditrank.demo.regret_tracker import RegretTracker
 from banditrank.demo.service import running_service
 from banditrank.demo.summary import SurfaceSummary, summarise
@@ -115,7 +115,9 @@ def run_demo(
         check_integer("rounds", rounds, 1, MAX_ROUNDS)
 
     async def run(address: str) -> DemoResult:
-        async with AsyncClient(address, timeout=_TIMEOUT_SECONDS, transport=KeepAliveTransport()) as client:
+        async with AsyncClient(
+            address, timeout_seconds=_TIMEOUT_SECONDS, transport=KeepAliveTransport()
+        ) as client:
             trackers: list[RegretTracker] = []
             traffic = _run_traffic(
                 client, trackers, store, lambda: on_ready(address), rounds=rounds, seed=seed, speed=speed
@@ -184,7 +186,7 @@ async def _open_surface(client: AsyncClient, surface: DemoSurface, store: str | 
     try:
         await client.create_surface(**definition)
     except ServiceError as error:
-        if error.kind != "name-taken":
+        if error.error_type != "name-taken":
             raise
         existing = await client.surface(surface.name)
         names = [item["name"] for item in existing["items"]]

@@ -12,7 +12,7 @@ import uvicorn
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.model.problem import Problem
 from banditrank.service.application import Application
-from banditrank.service.origins import LOOPBACK
+from banditrank.service.cors import LOOPBACK
 from banditrank.service.server import bind, server_config
 from banditrank.service.settings import Settings
 from banditrank.storage.addresses import redacted
@@ -46,7 +46,7 @@ def running_service(
     unbound = Settings(store=store, allow_origins=(LOOPBACK,), bucket_seconds=_BUCKET_SECONDS)
     _check_store(unbound)
     settings, listener = _bind_next(unbound) if port is None else _bind(unbound, port)
-    server = uvicorn.Server(server_config(Application(settings, truths=true_problems), settings))
+    server = uvicorn.Server(server_config(Application(settings, true_problems=true_problems), settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="banditrank-service")
     thread.start()
     try:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import count
 
 from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.attempts import ServiceError
-from banditrank.client.calls import ShownRanking
+from banditrank.client.retries import ServiceError
 from banditrank.demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
 from banditrank.demo.visits import Visit
 from banditrank.errors import ExpiredRankingError, UnknownRankingError
+from banditrank.shown_ranking import ShownRanking
 
 _MAX_CONCURRENT_VISITS = 8
 _MAX_LAG_SECONDS = 1.0  # after a longer delay, such as compilation, missed visits do not arrive all at once
@@ -73,7 +73,7 @@ class Traffic:
         except UnknownRankingError:
             self._tracker.is_deleted = True
         except ServiceError as error:
-            if error.kind != "unknown-surface":
+            if error.error_type != "unknown-surface":
                 raise
             self._tracker.is_deleted = True
         finally:

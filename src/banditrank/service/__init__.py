@@ -1,1 +1,1 @@
-"""The live side over HTTP."""
+"""HTTP service: ASGI application, routes, dashboard pages, metrics and server."""

@@ -1,7 +1,7 @@
 """The service as an ASGI application.
 
-Every request takes the same way: host check, route, authentication, body, handler, response. Rankings and
-feedback are requested thousands of times a second, so nothing else stands between server and handler.
+Every request takes the same steps: host check, routing, authentication, body, handler, response. Rankings and
+feedback are requested thousands of times a second, so there is no framework between server and handlers.
 """
 
 import asyncio
@@ -23,235 +23,242 @@ from banditrank.engine.surface_runtime import SurfaceRuntime
 from banditrank.errors import BanditRankError, StoreError, UnknownNameError
 from banditrank.model.problem import Problem
 from banditrank.service import (
-    access,
-    dashboard_operations,
-    health,
+    auth,
+    dashboard_routes,
+    health_routes,
     openapi,
-    pages,
-    rankings,
-    reports,
-    surfaces,
+    ranking_routes,
+    report_routes,
+    static_files,
+    surface_routes,
 )
-from banditrank.service.bodies import Bodies
-from banditrank.service.hosts import OwnHosts
-from banditrank.service.messages import (
+from banditrank.service.auth import ANONYMOUS, KEY_REFRESH_SECONDS, Authenticator, Principal
+from banditrank.service.cors import cors_middleware
+from banditrank.service.dashboard_cache import DashboardCache
+from banditrank.service.health_monitor import SAMPLE_SECONDS, HealthMonitor
+from banditrank.service.health_routes import ReadinessCheck
+from banditrank.service.host_check import HostCheck
+from banditrank.service.http import (
     Receive,
     Request,
     RequestHeaders,
+    RequestIds,
     Response,
     Scope,
     Send,
-    query_of,
+    parse_query,
+    wait_for_disconnect,
 )
-from banditrank.service.metrics import Metrics
-from banditrank.service.operations import Operation, Router
-from banditrank.service.origins import answer_across_origins
-from banditrank.service.pools import Pools
-from banditrank.service.problems import (
+from banditrank.service.http_errors import (
     CLIENT_DISCONNECTED,
     UNKNOWN_SURFACE,
-    ProblemError,
+    HttpError,
+    error_response,
     is_internal,
-    response_to,
 )
+from banditrank.service.metrics import Metrics
+from banditrank.service.periodic import run_periodically
 from banditrank.service.process_memory import TRIM_SECONDS, freeze_objects, trim_heap
-from banditrank.service.readiness import Readiness
-from banditrank.service.repeating import repeat
-from banditrank.service.request_ids import RequestIds
-from banditrank.service.rights import ANYONE, KEY_SECONDS, Principal, Rights
+from banditrank.service.request_body import BodyReader
+from banditrank.service.routing import Route, Router
 from banditrank.service.settings import Settings
-from banditrank.service.shared_documents import SharedDocuments
-from banditrank.service.streams import OpenStreams, Stream
-from banditrank.service.tallies import SHARING_SECONDS
-from banditrank.service.vitals import SAMPLE_SECONDS, Vitals
+from banditrank.service.streams import StreamingResponse, StreamLimiter
+from banditrank.service.thread_pools import ThreadPools
+from banditrank.service.worker_metrics import SHARE_INTERVAL_SECONDS
 
-OPERATIONS: tuple[Operation, ...] = (
-    *surfaces.OPERATIONS,
-    *rankings.OPERATIONS,
-    *reports.OPERATIONS,
-    *dashboard_operations.OPERATIONS,
-    *health.OPERATIONS,
-    *access.OPERATIONS,
-    *pages.OPERATIONS,
-    *openapi.OPERATIONS,
+ROUTES: tuple[Route, ...] = (
+    *surface_routes.ROUTES,
+    *ranking_routes.ROUTES,
+    *report_routes.ROUTES,
+    *dashboard_routes.ROUTES,
+    *health_routes.ROUTES,
+    *auth.ROUTES,
+    *static_files.ROUTES,
+    *openapi.ROUTES,
 )
 
 _FREEZE_SECONDS = 5.0
-_PARENT_SECONDS = 1.0
+_PARENT_CHECK_SECONDS = 1.0
 
 
 class Application:
-    """Answers requests.
+    """The ASGI application of one worker process.
 
     Parameters
     ----------
     settings
         Settings of the service.
-    truths
-        The true problems of surfaces whose users are simulated, by name: dashboards show them beside.
-    shared
-        Directory in which workers share their metrics; None if this is the only worker.
+    true_problems
+        True problems of surfaces with simulated users, by name; their dashboards show the true values.
+    metrics_directory
+        Directory in which workers share their metrics; None for a single worker.
     owns_process
-        Whether the process does nothing else, so that its memory may be managed.
+        Whether nothing else runs in the process, so that its garbage collection and heap may be tuned.
+
+    Attributes
+    ----------
+    engine, monitors, metrics, health_monitor, dashboard_cache, readiness, pools, loop
+        Set by `start`.
     """
 
     engine: Engine
+    monitors: SurfaceMonitors
     metrics: Metrics
-    vitals: Vitals
-    documents: SharedDocuments
-    readiness: Readiness
-    pools: Pools
+    health_monitor: HealthMonitor
+    dashboard_cache: DashboardCache
+    readiness: ReadinessCheck
+    pools: ThreadPools
     loop: asyncio.AbstractEventLoop
 
     def __init__(
         self,
         settings: Settings,
-        truths: Mapping[str, Problem] = MappingProxyType({}),
-        shared: Path | None = None,
+        true_problems: Mapping[str, Problem] = MappingProxyType({}),
+        metrics_directory: Path | None = None,
         *,
         owns_process: bool = False,
     ) -> None:
         self.settings = settings
         self._owns_process = owns_process
         self._frozen_surfaces: set[int] | None = None
-        self._truths = truths
-        self._shared = shared
+        self._true_problems = true_problems
+        self._metrics_directory = metrics_directory
         self.log = logging.getLogger("banditrank.service")
-        self.router = Router(OPERATIONS)
-        self.bodies = Bodies(OPERATIONS, largest=settings.largest_body, seconds=settings.body_seconds)
-        self._own_hosts = OwnHosts()
+        self.router = Router(ROUTES)
+        self.body_reader = BodyReader(
+            ROUTES, max_bytes=settings.max_body_bytes, timeout_seconds=settings.body_timeout_seconds
+        )
+        self._host_check = HostCheck()
         self._request_ids = RequestIds()
-        self.rights = Rights(always=settings.demands_keys)
+        self.authenticator = Authenticator(always_required=settings.keys_required)
         self._background: list[asyncio.Task[None]] = []
-        self.streams = OpenStreams(settings.most_streams)
+        self.streams = StreamLimiter(settings.max_streams)
         self.stopping = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or start and stop with the server."""
+        """Handle an HTTP request or the lifespan of the server."""
         if scope["type"] == "http":
             if self.settings.allow_origins:
-                allowed = self.settings.allow_origins
-                await answer_across_origins(self._answer, allowed, scope, receive, send)
+                await cors_middleware(self._handle, self.settings.allow_origins, scope, receive, send)
             else:
-                await self._answer(scope, receive, send)
+                await self._handle(scope, receive, send)
         elif scope["type"] == "lifespan":
             scope.setdefault("state", {})["stopping"] = self.stopping  # for `HttpProtocol.shutdown`
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         headers: RequestHeaders = dict(scope["headers"])
         request_id = self._request_ids.for_request(headers)
-        name, failure, unread = "none", None, _declares_body(headers)
-        response: Response | Stream
+        operation_id, failure, is_unread = "none", None, _has_body(headers)
+        response: Response | StreamingResponse
         try:
             self._check_host(headers)
-            operation, parameters = self.router.find(scope["method"], _raw_path(scope))
-            name = operation.name
-            principal = self._authorize(operation, parameters, headers)
+            route, parameters = self.router.find(scope["method"], _raw_path(scope))
+            operation_id = route.operation_id
+            principal = self._authorize(route, parameters, headers)
             body = None
-            if operation.body is not None:
-                content = await self.bodies.read(headers, receive)
-                unread = False
-                body = self.bodies.decode(operation, content)
-            query = query_of(scope) if operation.query else {}
+            if route.request_schema is not None:
+                content = await self.body_reader.read(headers, receive)
+                is_unread = False
+                body = self.body_reader.decode(route, content)
+            query = parse_query(scope) if route.query else {}
             request = Request(request_id, parameters, query, body, headers, principal)
-            if operation.cancellable and not unread:
-                response = await _unless_disconnected(operation.handler(self, request), receive)
+            if route.is_cancellable and not is_unread:
+                response = await _run_unless_disconnected(route.handler(self, request), receive)
             else:
-                response = await operation.handler(self, request)
-        except Exception as error:  # noqa: BLE001 - every error is answered
+                response = await route.handler(self, request)
+        except Exception as error:  # noqa: BLE001 - every error gets a response
             failure = error
-            response = response_to(error, request_id)
+            response = error_response(error, request_id)
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
-            close = unread and not await _is_received(headers, receive)
+            close = is_unread and not await _body_has_arrived(headers, receive)
             await response.send(send, request_id, close=close)
-        self._record(request_id, name, response.status, start, failure)
-        if isinstance(response, Stream):  # recorded when it begins: it may be open for hours
-            await self._stream(response, request_id, name, receive, send)
+        self._record(request_id, operation_id, response.status, start, failure)
+        if isinstance(response, StreamingResponse):  # recorded at its start: it may be open for hours
+            await self._send_stream(response, request_id, operation_id, receive, send)
 
     def _check_host(self, headers: RequestHeaders) -> None:
-        if not self.rights.demanded:
-            self._own_hosts.check(headers)
+        if not self.authenticator.is_required:
+            self._host_check.check(headers)
 
-    def _authorize(
-        self, operation: Operation, parameters: Mapping[str, str], headers: RequestHeaders
-    ) -> Principal:
+    def _authorize(self, route: Route, parameters: Mapping[str, str], headers: RequestHeaders) -> Principal:
         """Return the caller, or raise a 401 or 403."""
-        if operation.right is None:
-            return ANYONE
-        principal = self.rights.authenticate(headers)
-        if operation.scope == "handler":
-            principal.check_right(operation.right)
+        if route.right is None:
+            return ANONYMOUS
+        principal = self.authenticator.authenticate(headers)
+        if route.scope == "handler":
+            principal.check_right(route.right)
         else:
-            principal.check(operation.right, parameters.get("surface"))
+            principal.check(route.right, parameters.get("surface"))
         return principal
 
     def _record(
-        self, request_id: str, name: str, status: int, start: float, failure: Exception | None
+        self, request_id: str, operation_id: str, status: int, start: float, failure: Exception | None
     ) -> None:
-        """Count a request, and log it if it failed or all are logged."""
+        """Count a request; log it if it failed or if all requests are logged."""
         seconds = time.perf_counter() - start
-        self.metrics.request(name, status, seconds)
+        self.metrics.record_request(operation_id, status, seconds)
         if failure is not None:
-            self.log_failure(request_id, name, failure)
+            self.log_failure(request_id, operation_id, failure)
         if self.settings.log_requests:
             self.log.info(
                 "request",
                 extra={
                     "request_id": request_id,
-                    "operation": name,
+                    "operation": operation_id,
                     "status": status,
                     "milliseconds": round(seconds * 1e3, 2),
                 },
             )
 
-    def log_failure(self, request_id: str, name: str, error: Exception) -> None:
-        """Log an error whose details the client is not told."""
+    def log_failure(self, request_id: str, operation_id: str, error: Exception) -> None:
+        """Log an error whose message is not sent to the client."""
         if is_internal(error):
-            known = isinstance(error, StoreError)
+            is_expected = isinstance(error, StoreError)
             self.log.error(
                 "request failed",
-                exc_info=None if known else error,
-                extra={"request_id": request_id, "operation": name, "error": str(error)},
+                exc_info=None if is_expected else error,
+                extra={"request_id": request_id, "operation": operation_id, "error": str(error)},
             )
 
-    def log_action(self, request: Request, action: str, **details: object) -> None:
+    def log_action(self, request: Request, action: str, **fields: object) -> None:
         """Log an administrative action with the id of the API key."""
-        known = {"request_id": request.id, "key_id": request.principal.key_id}
-        self.log.info(action, extra={**known, **details})
+        self.log.info(action, extra={"request_id": request.id, "key_id": request.principal.key_id, **fields})
 
-    async def _stream(self, stream: Stream, request_id: str, name: str, receive: Receive, send: Send) -> None:
+    async def _send_stream(
+        self, stream: StreamingResponse, request_id: str, operation_id: str, receive: Receive, send: Send
+    ) -> None:
         try:
             await stream.send(send, receive, self.stopping, request_id)
-        except Exception:  # the client notices that the response has no end, and reconnects
-            self.log.exception("stream failed", extra={"request_id": request_id, "operation": name})
+        except Exception:  # the client notices the missing end of the response, and reconnects
+            self.log.exception("stream failed", extra={"request_id": request_id, "operation": operation_id})
             raise
 
     async def surface(self, request: Request) -> SurfaceRuntime:
-        """Return the surface that a path names.
+        """Return the surface in the path of a request.
 
         Raises
         ------
-        ProblemError
-            A 404 if there is none.
+        HttpError
+            A 404 if it does not exist.
         """
         name = request.parameters["surface"]
-        live = self.engine.loaded(name)
-        if live is not None:
-            return live
+        runtime = self.engine.loaded(name)
+        if runtime is not None:
+            return runtime
         if re.fullmatch(SURFACE_NAME, name):
             with contextlib.suppress(UnknownNameError):
                 return await self.pools.store.run(self.engine.surface, name)
-        raise ProblemError(UNKNOWN_SURFACE, f"there is no surface {name[:80]!r}")
+        raise HttpError(UNKNOWN_SURFACE, f"surface {name[:80]!r} does not exist")
 
-    # Starting and stopping with the server
+    # Lifespan
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self.start()
@@ -264,11 +271,19 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def start(self) -> None:
-        """Open the store and start background work."""
+        """Open the store and start the background tasks.
+
+        Raises
+        ------
+        BanditRankError
+            If the store cannot be opened.
+        """
         self.loop = asyncio.get_running_loop()
-        self.pools = Pools()
+        self.pools = ThreadPools()
         store = await self.pools.control.run(self.settings.open_store)
-        self.monitors = SurfaceMonitors(bucket_seconds=self.settings.bucket_seconds, problems=self._truths)
+        self.monitors = SurfaceMonitors(
+            bucket_seconds=self.settings.bucket_seconds, problems=self._true_problems
+        )
         try:
             self.engine = await self.pools.control.run(
                 lambda: Engine(
@@ -281,25 +296,27 @@ class Application:
         except BaseException:
             self.monitors.close()
             raise
-        self.metrics = Metrics(self.engine, self._shared)
-        self.vitals = Vitals(self.engine, self.metrics)
-        self.documents = SharedDocuments(self.engine, self.monitors, self.vitals, self.pools.dashboards)
-        self.readiness = Readiness(store, self.pools.control)
+        self.metrics = Metrics(self.engine, self._metrics_directory)
+        self.health_monitor = HealthMonitor(self.engine, self.metrics)
+        self.dashboard_cache = DashboardCache(
+            self.engine, self.monitors, self.health_monitor, self.pools.dashboards
+        )
+        self.readiness = ReadinessCheck(store, self.pools.control)
         await self._load_keys()
-        self._begin("API key refresh", self._reload_keys, KEY_SECONDS)
-        self._begin("health sampling", self._measure, SAMPLE_SECONDS)
-        if self._shared is not None:
-            self._begin("metrics sharing", self._share_metrics, SHARING_SECONDS)
-            self._begin("parent check", _stop_without_parent, _PARENT_SECONDS)
+        self._run_in_background("refresh API keys", self._refresh_keys, KEY_REFRESH_SECONDS)
+        self._run_in_background("sample health", self._sample_health, SAMPLE_SECONDS)
+        if self._metrics_directory is not None:
+            self._run_in_background("share metrics", self._share_metrics, SHARE_INTERVAL_SECONDS)
+            self._run_in_background("check parent process", _stop_without_parent, _PARENT_CHECK_SECONDS)
         if self._owns_process:
-            self._begin("object freezing", self._freeze_objects, _FREEZE_SECONDS)
-            self._begin("heap trimming", self._trim_heap, TRIM_SECONDS)
+            self._run_in_background("freeze objects", self._freeze_objects, _FREEZE_SECONDS)
+            self._run_in_background("trim heap", self._trim_heap, TRIM_SECONDS)
         self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
-        if self.rights.nobody_has_any:
-            self.log.warning("API keys are demanded and there are none: make one with banditrank keys create")
+        if self.authenticator.has_no_valid_key:
+            self.log.warning("API keys are required and none is valid: run banditrank keys create")
 
     async def stop(self) -> None:
-        """Write what is waiting, and close the store."""
+        """Commit all pending events and close the store."""
         self.stopping.set()
         for task in self._background:
             task.cancel()
@@ -313,17 +330,21 @@ class Application:
         self.log.info("stopped")
 
     def _deliver(self, calls: Sequence[tuple[CommitCallback, CommitOutcome]]) -> None:
-        """Run commit callbacks in the event loop, a group at a time."""
+        """Run commit callbacks in the event loop, one group at a time."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: no request is pending
             self.loop.call_soon_threadsafe(run_callbacks, calls)
 
-    def _begin(self, what: str, work: Callable[[], Awaitable[None]], seconds: float) -> None:
-        self._background.append(asyncio.create_task(repeat(what, work, seconds)))
+    # Background tasks
+
+    def _run_in_background(
+        self, name: str, task: Callable[[], Awaitable[None]], interval_seconds: float
+    ) -> None:
+        self._background.append(asyncio.create_task(run_periodically(name, task, interval_seconds)))
 
     async def _load_keys(self) -> None:
-        self.rights.load(await self.pools.control.run(self.engine.store.api_keys))
+        self.authenticator.load(await self.pools.control.run(self.engine.store.api_keys))
 
-    async def _reload_keys(self) -> None:
+    async def _refresh_keys(self) -> None:
         with contextlib.suppress(StoreError):  # the engine logs that the store is unavailable
             await self._load_keys()
 
@@ -331,8 +352,8 @@ class Application:
         await self.pools.control.run(self.metrics.share)
 
     async def _freeze_objects(self) -> None:
-        """Exempt what lives as long as the process from garbage collection, when surfaces were opened."""
-        surfaces = {live.surface_id for live in self.engine.surfaces()}
+        """Exempt long-lived objects from garbage collection after surfaces were opened."""
+        surfaces = {runtime.surface_id for runtime in self.engine.surfaces()}
         if self._frozen_surfaces is None or not surfaces <= self._frozen_surfaces:
             freeze_objects()
         self._frozen_surfaces = surfaces
@@ -340,18 +361,20 @@ class Application:
     async def _trim_heap(self) -> None:
         await self.pools.control.run(trim_heap)
 
-    async def _measure(self) -> None:
-        self.vitals.sample()
+    async def _sample_health(self) -> None:
+        self.health_monitor.sample()
 
 
-async def _unless_disconnected(handling: Awaitable[Response | Stream], receive: Receive) -> Response | Stream:
+async def _run_unless_disconnected(
+    handling: Awaitable[Response | StreamingResponse], receive: Receive
+) -> Response | StreamingResponse:
     """Return the response, or cancel the handler when the client disconnects."""
     handler = asyncio.ensure_future(handling)
-    disconnect = asyncio.ensure_future(_disconnected(receive))
+    disconnect = asyncio.ensure_future(wait_for_disconnect(receive))
     try:
         await asyncio.wait((handler, disconnect), return_when=asyncio.FIRST_COMPLETED)
         if not handler.done():
-            raise ProblemError(CLIENT_DISCONNECTED, "the client disconnected before the answer")
+            raise HttpError(CLIENT_DISCONNECTED, "the client disconnected before the response")
         return handler.result()
     finally:
         for task in (handler, disconnect):
@@ -359,14 +382,9 @@ async def _unless_disconnected(handling: Awaitable[Response | Stream], receive: 
         await asyncio.gather(handler, disconnect, return_exceptions=True)
 
 
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _is_received(headers: RequestHeaders, receive: Receive) -> bool:
-    """Return whether the body of a request has arrived that no handler has read."""
-    if headers.get(b"expect") is not None:  # the client waits for the word to send it
+async def _body_has_arrived(headers: RequestHeaders, receive: Receive) -> bool:
+    """Return whether a body that no handler read has arrived already."""
+    if headers.get(b"expect") is not None:  # the client waits for a 100 before it sends the body
         return False
     try:
         async with asyncio.timeout(0):
@@ -378,7 +396,7 @@ async def _is_received(headers: RequestHeaders, receive: Receive) -> bool:
     return False
 
 
-def _declares_body(headers: RequestHeaders) -> bool:
+def _has_body(headers: RequestHeaders) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
@@ -388,7 +406,7 @@ def _raw_path(scope: Scope) -> str:
 
 
 async def _stop_without_parent() -> None:
-    """Stop a worker whose parent was killed: nobody else would, and it has the port."""
+    """Stop this worker if its parent process was killed: it would keep the port."""
     parent = parent_process()
     if parent is not None and not parent.is_alive():
         signal.raise_signal(signal.SIGTERM)

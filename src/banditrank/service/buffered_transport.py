@@ -1,7 +1,7 @@
-"""A transport that joins the writes of one turn of the event loop.
+"""A transport that combines the writes of one iteration of the event loop.
 
-uvicorn writes the head of a response and its body apart. Each write is a system call that wakes the client
-up, and in a virtual machine that takes as long as making a ranking.
+uvicorn writes the head and the body of a response separately. Each write is a system call that wakes the
+client, which takes as long as a ranking in a virtual machine.
 """
 
 from asyncio import AbstractEventLoop, BaseProtocol, Transport
@@ -14,7 +14,7 @@ _MAX_BUFFERED_BYTES = 1 << 16
 
 
 class BufferedTransport(Transport):
-    """Delegates to a transport, with one write for all that is written in a turn of the event loop.
+    """Delegates to a transport, with one write per iteration of the event loop.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class BufferedTransport(Transport):
         self._n_bytes = 0
 
     def write(self, data: "Buffer") -> None:
-        """Write data at the end of this turn of the event loop, or at once if there is much."""
+        """Write data in the next iteration of the event loop, or at once if the buffer is full."""
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts.append(data)
@@ -49,12 +49,12 @@ class BufferedTransport(Transport):
                 self._transport.write(data)
 
     def close(self) -> None:
-        """Write what is buffered, and close the connection."""
+        """Write the buffered data and close the connection."""
         self._flush()
         self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection without writing what is buffered."""
+        """Close the connection and discard the buffered data."""
         self._parts.clear()
         self._transport.abort()
 
@@ -62,7 +62,7 @@ class BufferedTransport(Transport):
         """Return the number of bytes that the system has not accepted yet."""
         return self._n_bytes + self._transport.get_write_buffer_size()
 
-    # Delegated as they are
+    # Delegated methods
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return information about the connection."""

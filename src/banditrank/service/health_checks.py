@@ -1,4 +1,4 @@
-"""What may go wrong: how it is measured, and its limits."""
+"""Health checks: their metrics, limits and texts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,157 +10,192 @@ from banditrank.engine.engine import Engine
 from banditrank.engine.feedback_tracker import Pending
 from banditrank.engine.group_commit import MAX_QUEUED
 from banditrank.engine.surface_runtime import SurfaceRuntime
-from banditrank.service.metrics import Answers
+from banditrank.service.metrics import ResponseStats
 
-_SLOWEST_SHARE = 0.99
-_NEARLY = 0.8  # of an attribution window: feedback that takes longer is about to come too late
+_LATENCY_QUANTILE = 0.99
+_LATE_SHARE = 0.8  # of the attribution window: feedback that takes longer is close to being rejected
 
 
-class Reading(NamedTuple):
-    """What is measured at a moment; counters are since the process began."""
+class HealthSample(NamedTuple):
+    """State of a surface and its process at one moment; counters are since the process started.
 
-    at: float  # seconds of a clock that is never set
-    age: float  # of the counts behind rankings
-    store_age: float  # since the store was last read
-    waiting: int
+    Attributes
+    ----------
+    at
+        Time of a monotonic clock in seconds.
+    counts_age_seconds
+        Age of the counts that rankings are made from.
+    sync_age_seconds
+        Time since the last sync with the store.
+    queue_length
+        Number of events that wait for a commit.
+    dropped
+        Number of impressions that were not recorded.
+    commits
+        Number of group commits.
+    closed_windows, unreported_windows
+        Number of attribution windows that closed, and of those without feedback.
+    pending
+        Rankings that wait for feedback.
+    delays
+        Median and 95% quantile of the delay of the latest feedback in seconds; empty without feedback.
+    responses
+        Statistics of HTTP responses.
+    """
+
+    at: float
+    counts_age_seconds: float
+    sync_age_seconds: float
+    queue_length: int
     dropped: int
-    groups: int
-    entries: int
-    closed: int
-    missed: int
+    commits: int
+    closed_windows: int
+    unreported_windows: int
     pending: Pending
-    delays: list[float]  # of half of the latest feedback and of 95%; nothing if there was none
-    answers: Answers
+    delays: list[float]
+    responses: ResponseStats
 
 
-Measure: TypeAlias = Callable[[Reading, Reading], float | None]
-"""Returns a figure for the time between two readings; None if there was nothing to measure."""
+CheckMetric: TypeAlias = Callable[[HealthSample, HealthSample], float | None]
+"""Returns the value of a metric between two samples; None if there was nothing to measure."""
 
 
 @dataclass(frozen=True)
-class Check:
-    """Something that may go wrong.
+class HealthCheck:
+    """A metric with limits.
 
     Attributes
     ----------
     name
-        For people.
-    measure
-        Gives the figure.
-    told, explained
-        Make texts of the figure.
-    warns, fails
-        Beyond which it is not well, or bad; None if it never is.
+        Name, for people.
+    metric
+        Returns the value.
+    format
+        Formats the value.
+    description
+        Text that follows the value.
+    warn_above, fail_above
+        Limits beyond which the status is ``warn`` or ``bad``; None for no limit.
     limit
-        The first of these for people.
-    idle
-        The explanation if the figure is 0, or there is none, where it is another.
+        Text for `warn_above`.
+    idle_description
+        Text that follows a value of 0 or none; `description` if None.
     """
 
     name: str
-    measure: Measure
-    told: Callable[[float], str]
-    explained: str
-    warns: float | None = None
-    fails: float | None = None
+    metric: CheckMetric
+    format: Callable[[float], str]
+    description: str
+    warn_above: float | None = None
+    fail_above: float | None = None
     limit: str = "no limit"
-    idle: str | None = None
+    idle_description: str | None = None
 
-    def document(self, readings: list[Reading], before: Reading) -> HealthCheckDocument:
-        """Return what is told of it, by readings of the last hour of which the last is of now."""
-        figure = self.measure(before, readings[-1])
+    def document(self, samples: list[HealthSample], before: HealthSample) -> HealthCheckDocument:
+        """Return the check as it is part of the dashboard document.
+
+        Parameters
+        ----------
+        samples
+            Samples of the last hour, the last of them of now.
+        before
+            Sample since which the current value is computed.
+        """
+        value = self.metric(before, samples[-1])
         return {
-            "n": self.name,
-            "v": "none" if figure is None else self.told(figure),
-            "d": self.explained if figure or self.idle is None else self.idle,
-            "l": self.limit,
-            "s": self._status(figure or 0.0),
-            "hour": [_rounded(self.measure(*two)) for two in pairwise(readings)],
+            "name": self.name,
+            "value": "none" if value is None else self.format(value),
+            "description": self.description
+            if value or self.idle_description is None
+            else self.idle_description,
+            "limit": self.limit,
+            "status": self._status(value or 0.0),
+            "last_hour": [_rounded(self.metric(*two)) for two in pairwise(samples)],
         }
 
-    def _status(self, figure: float) -> HealthStatus:
-        if self.fails is not None and figure > self.fails:
+    def _status(self, value: float) -> HealthStatus:
+        if self.fail_above is not None and value > self.fail_above:
             return "bad"
-        return "warn" if self.warns is not None and figure > self.warns else "ok"
+        return "warn" if self.warn_above is not None and value > self.warn_above else "ok"
 
 
-AGES = ("Ranking age", "Store")
-"""Checks whose figures are ages, which change all the time while nothing happens."""
+AGE_CHECKS = ("Counts age", "Store sync")
+"""Checks whose values are ages, which grow while nothing happens."""
 
 
-def checks_of(live: SurfaceRuntime, engine: Engine, now: Reading) -> Iterator[Check]:
-    """Return what is checked of a surface, and of what all of them share."""
-    yield from _checks_of_engine(live, engine)
-    yield from _checks_of_requests()
-    yield from _checks_of_feedback(live, now)
+def health_checks(runtime: SurfaceRuntime, engine: Engine, now: HealthSample) -> Iterator[HealthCheck]:
+    """Return the health checks of a surface and of the process that serves it."""
+    yield from _engine_checks(runtime, engine)
+    yield from _request_checks()
+    yield from _feedback_checks(runtime, now)
 
 
-def _checks_of_engine(live: SurfaceRuntime, engine: Engine) -> Iterator[Check]:
-    oldest = max(5.0, 4 * live.surface.refresh_seconds)
-    yield Check(
-        "Ranking age",
-        lambda _, now: now.age,
-        _seconds,
-        "behind the newest counts",
-        oldest,
-        10 * oldest,
-        _seconds(oldest),
+def _engine_checks(runtime: SurfaceRuntime, engine: Engine) -> Iterator[HealthCheck]:
+    max_age = max(5.0, 4 * runtime.surface.refresh_seconds)
+    yield HealthCheck(
+        "Counts age",
+        lambda _, now: now.counts_age_seconds,
+        _format_seconds,
+        "behind the latest counts",
+        max_age,
+        10 * max_age,
+        _format_seconds(max_age),
     )
-    longest = max(5.0, 20 * engine.sync_seconds)
-    yield Check(
-        "Store",
-        lambda _, now: now.store_age,
-        _seconds,
-        "since it was last read",
-        longest,
-        6 * longest,
-        _seconds(longest),
+    max_sync_age = max(5.0, 20 * engine.sync_seconds)
+    yield HealthCheck(
+        "Store sync",
+        lambda _, now: now.sync_age_seconds,
+        _format_seconds,
+        "since the last sync with the store",
+        max_sync_age,
+        6 * max_sync_age,
+        _format_seconds(max_sync_age),
     )
-    yield Check(
-        "Waiting",
-        lambda _, now: now.waiting,
-        _whole,
-        "rankings and feedback wait to be written",
+    yield HealthCheck(
+        "Commit queue",
+        lambda _, now: now.queue_length,
+        _format_count,
+        "rankings and feedback wait for a commit",
         MAX_QUEUED / 20,
         MAX_QUEUED / 2,
-        _whole(MAX_QUEUED / 20),
+        _format_count(MAX_QUEUED / 20),
     )
-    yield Check(
+    yield HealthCheck(
         "Dropped",
         lambda before, now: now.dropped - before.dropped,
-        _whole,
-        "shown rankings were not noted in the last minute",
+        _format_count,
+        "impressions were not recorded in the last minute",
         0.0,
         0.0,
         "0",
     )
-    yield Check("Commits", _commits, _rate, "groups of rankings and feedback are written")
+    yield HealthCheck("Commits", _commit_rate, _format_rate, "group commits of rankings and feedback")
 
 
-def _checks_of_requests() -> Iterator[Check]:
-    yield Check(
-        "Answers",
-        lambda before, now: now.answers.since(before.answers).slowest(_SLOWEST_SHARE),
-        _within,
+def _request_checks() -> Iterator[HealthCheck]:
+    yield HealthCheck(
+        "Latency",
+        lambda before, now: now.responses.since(before.responses).latency_quantile(_LATENCY_QUANTILE),
+        _format_latency,
         "for 99% of rankings and feedback in the last minute",
         0.1,
         1.0,
         "100 ms",
-        idle="were asked for in the last minute",
+        idle_description="requested in the last minute",
     )
-    yield Check(
+    yield HealthCheck(
         "Refused",
-        _refused,
-        _share,
+        _refused_share,
+        _format_share,
         "of rankings and feedback were refused in the last minute",
         0.01,
         0.5,
         "1%",
     )
-    yield Check(
+    yield HealthCheck(
         "Failed",
-        lambda before, now: now.answers.since(before.answers).failed,
-        _whole,
+        lambda before, now: now.responses.since(before.responses).failed,
+        _format_count,
         "requests failed in the last minute",
         0.0,
         10.0,
@@ -168,82 +203,82 @@ def _checks_of_requests() -> Iterator[Check]:
     )
 
 
-def _checks_of_feedback(live: SurfaceRuntime, now: Reading) -> Iterator[Check]:
-    longest = _NEARLY * live.surface.attribution_seconds
-    half = _time(now.delays[0]) if now.delays else ""
-    yield Check(
+def _feedback_checks(runtime: SurfaceRuntime, now: HealthSample) -> Iterator[HealthCheck]:
+    max_delay = _LATE_SHARE * runtime.surface.attribution_seconds
+    median = _format_duration(now.delays[0]) if now.delays else ""
+    yield HealthCheck(
         "Feedback delay",
         lambda _, now: now.delays[1] if now.delays else None,
-        _time,
-        f"within which 95% of the latest feedback came, half of it within {half}",
-        longest,
+        _format_duration,
+        f"or less for 95% of the latest feedback, {median} or less for half of it",
+        max_delay,
         None,
-        _time(longest),
-        idle="came here so far",
+        _format_duration(max_delay),
+        idle_description="received by this process so far",
     )
-    if live.has_other_writers:  # feedback may have come to others
+    if runtime.has_other_writers:  # other processes may have received feedback
         return
-    yield Check(
+    yield HealthCheck(
         "Pending",
         lambda _, now: now.pending.number,
-        _whole,
-        f"rankings wait for feedback, the oldest for {_time(now.pending.oldest_seconds)}",
-        idle="rankings wait for feedback",
+        _format_count,
+        f"rankings wait for feedback, the oldest for {_format_duration(now.pending.oldest_seconds)}",
+        idle_description="rankings wait for feedback",
     )
-    yield Check(
+    yield HealthCheck(
         "Unreported",
-        _unreported,
-        _share,
+        _unreported_share,
+        _format_share,
         "of the rankings whose window closed in the last minute had no feedback",
         0.05,
         None,
         "5%",
-        idle="of the windows that closed in the last minute were without feedback",
+        idle_description="of the windows that closed in the last minute lacked feedback",
     )
 
 
-def _commits(before: Reading, now: Reading) -> float:
+def _commit_rate(before: HealthSample, now: HealthSample) -> float:
     seconds = now.at - before.at
-    return (now.groups - before.groups) / seconds if seconds > 0 else 0.0
+    return (now.commits - before.commits) / seconds if seconds > 0 else 0.0
 
 
-def _unreported(before: Reading, now: Reading) -> float | None:
-    closed = now.closed - before.closed
-    return (now.missed - before.missed) / closed if closed > 0 else None
+def _unreported_share(before: HealthSample, now: HealthSample) -> float | None:
+    closed = now.closed_windows - before.closed_windows
+    return (now.unreported_windows - before.unreported_windows) / closed if closed > 0 else None
 
 
-def _refused(before: Reading, now: Reading) -> float:
-    answers = now.answers.since(before.answers)
-    total = sum(answers.by_time)
-    return answers.refused / total if total else 0.0
+def _refused_share(before: HealthSample, now: HealthSample) -> float:
+    responses = now.responses.since(before.responses)
+    total = sum(responses.latencies)
+    return responses.refused / total if total else 0.0
 
 
-def _rounded(figure: float | None) -> float | None:
-    return None if figure is None else round(figure, 6)
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
 
 
-def _seconds(figure: float) -> str:
-    return f"{figure:,.0f} s" if figure >= 10 else f"{figure:.1f} s".replace(".0 ", " ")
+def _format_seconds(value: float) -> str:
+    return f"{value:,.0f} s" if value >= 10 else f"{value:.1f} s".replace(".0 ", " ")
 
 
-def _time(figure: float) -> str:
+def _format_duration(value: float) -> str:
     for seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if figure >= 2 * seconds:
-            return f"{figure / seconds:,.0f} {unit}"
-    return _seconds(figure)
+        if value >= 2 * seconds:
+            return f"{value / seconds:,.0f} {unit}"
+    return _format_seconds(value)
 
 
-def _within(figure: float) -> str:
-    return f"within {figure * 1000:g} ms" if figure else "none"
+def _format_latency(value: float) -> str:
+    return f"within {value * 1000:g} ms" if value else "none"
 
 
-def _whole(figure: float) -> str:
-    return f"{figure:,.0f}"
+def _format_count(value: float) -> str:
+    return f"{value:,.0f}"
 
 
-def _rate(figure: float) -> str:
-    return f"{figure:,.1f} a second"
+def _format_rate(value: float) -> str:
+    return f"{value:,.1f} per second"
 
 
-def _share(figure: float) -> str:
-    return f"{figure:.1%}"
+def _format_share(value: float) -> str:
+    return f"{value:.1%}"

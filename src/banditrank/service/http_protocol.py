@@ -1,13 +1,13 @@
 """Limits of an HTTP connection: timeouts, sizes, pipelining and upgrades.
 
-uvicorn's protocol waits forever for the head of a request and for a client that does not read, keeps heads
-and trailers of any size, reads on while pipelined requests wait, and takes what follows a refused upgrade for
-a request. `HttpProtocol` adds what a service that faces a network needs. It overrides methods of
-``HttpToolsProtocol``, which uvicorn does not document: pyproject.toml therefore bounds uvicorn's version from
-both sides, and ``make test`` runs the tests of this module with the lowest and the highest version.
+uvicorn's protocol has no timeout for the head of a request or for a client that does not read, no limit on
+the size of heads and trailers, reads on while pipelined requests wait, and parses the data after a refused
+upgrade as a request. `HttpProtocol` adds these limits. It overrides undocumented methods of
+``HttpToolsProtocol``: pyproject.toml therefore bounds the version of uvicorn from both sides, and ``make
+test`` runs the tests of this module with the lowest and the highest version.
 
-Requests are never rewritten: every decision is made from parsed headers, and whenever it is not certain where
-a request ends, the connection is closed.
+Requests are never rewritten: all decisions are made from parsed headers, and the connection is closed if the
+end of a request is ambiguous.
 """
 
 import logging
@@ -24,19 +24,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from banditrank.service.buffered_transport import BufferedTransport
 
-HEAD_SECONDS = 10.0
-"""Timeout for the head of a request, and for a connection without any."""
+HEAD_TIMEOUT_SECONDS = 10.0
+"""Timeout for the head of a request, and for a new connection without a request."""
 
 MAX_HEAD_BYTES = 1 << 16
-"""Maximum size of a head; of chunk headers and trailers, one read of the socket may come on top."""
+"""Maximum size of a head; chunk headers and trailers may exceed it by one read of the socket."""
 
-STALL_SECONDS = 30.0
+STALL_TIMEOUT_SECONDS = 30.0
 """Timeout for a client that does not read its response."""
 
-_STOP_SECONDS = 2.0  # the same while the service stops
+_SHUTDOWN_STALL_SECONDS = 2.0  # the same timeout while the service stops
 _MAX_CONNECTIONS = 10_000
-_RESERVED_FILES = 100  # of the process's limit: for the store, logs and static files
-_LOG_SECONDS = 60.0  # between two log lines about refused connections
+_RESERVED_FILES = 100  # file descriptors for the store, logs and static files
+_LOG_INTERVAL_SECONDS = 60.0  # between two log lines about refused connections
 
 _CLOSE = b"connection: close\r\ncontent-length: 0\r\n\r\n"
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSE
@@ -46,16 +46,16 @@ logger = logging.getLogger(__name__)
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 protocol with limits on what a client may send, and how slowly."""
+    """uvicorn's HTTP/1.1 protocol with limits on the size and the duration of requests."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.parser = _Parser(self)
-        self._excess_bytes = 0  # received for the present request and not part of its body
+        self._excess_bytes = 0  # received for the current request besides its body
         self._in_head = False
         self._is_upgrade = False
         self._is_refused = False
-        self._raw_body_bytes = 0  # of a body after an upgrade: left to be received
+        self._raw_body_bytes = 0  # of the body after an upgrade that are not received yet
         self._head_timer: TimerHandle | None = None
         self._stall_timer: TimerHandle | None = None
         self._idle_timer: TimerHandle | None = None
@@ -64,7 +64,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._receiving: RequestResponseCycle | None = None  # the request whose body is received
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn does
-        """Wait for a request, or refuse the connection if there are too many."""
+        """Start the timeout for the first request, or refuse the connection if too many are open."""
         transport = BufferedTransport(transport, self.loop)
         super().connection_made(transport)
         self.flow = _PipelineFlow(transport, self.pipeline)
@@ -99,7 +99,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Start to handle a request whose end is certain; raising an error refuses it with a 400."""
+        """Start to handle the request; an error that is raised here refuses it with a 400."""
         if self._excess_bytes > MAX_HEAD_BYTES and _head_bytes(self.url, self.headers) > MAX_HEAD_BYTES:
             self._refuse(self._send_431_response)
             raise ValueError("the head is too large")
@@ -110,7 +110,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._raw_body_bytes = _body_bytes(self.parser.get_method(), self.headers)
         super().on_headers_complete()
         self._in_head = False
-        self.headers = []  # trailers go here, not into the headers of the request
+        self.headers = []  # collects trailers, which are not headers of the request
         self._receiving = self.cycle
         if not self.pipeline:
             self._running = self.cycle
@@ -133,10 +133,10 @@ class HttpProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _receive_after_upgrade(self, data: bytes) -> None:
-        """Receive the body of a request that offered an upgrade; whatever follows is dropped.
+        """Receive the body of a request with an upgrade, and drop the data that follows.
 
-        The service upgrades nothing and answers as if it had not been offered, as HTTP allows. The parser
-        stops at the head of such a request, and with it all that is certain is the length of the body.
+        The service ignores upgrades, as HTTP allows. The parser stops at the head of such a request, so only
+        the length of the body is known.
         """
         if self._raw_body_bytes > 0:
             body = data[: self._raw_body_bytes]
@@ -145,7 +145,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be parsed, unless it was refused already."""
+        """Refuse invalid data, unless the connection is refused already."""
         if self._is_refused:
             return
         self._refuse(partial(super().send_400_response, msg))
@@ -155,7 +155,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._close()
 
     def _refuse(self, send_response: Callable[[], None]) -> None:
-        """Refuse what the client sends, after the answers to the requests before it."""
+        """Refuse the current request after the responses to all requests before it."""
         self._is_refused = True
         unanswered = [cycle for cycle in self._unanswered() if cycle is not self._receiving]
         if unanswered:
@@ -169,12 +169,12 @@ class HttpProtocol(HttpToolsProtocol):
             self._abort_later()
 
     def _unanswered(self) -> list[RequestResponseCycle]:
-        """Return the requests that wait for their answers, in order."""
+        """Return the requests without a complete response, in order."""
         running = [] if self._running is None or self._running.response_complete else [self._running]
         return [*running, *(cycle for cycle, _ in reversed(self.pipeline))]
 
     def on_response_complete(self) -> None:
-        """Start the next request of the pipeline, or wait for one."""
+        """Start the next request of the pipeline, or the timeout for the next request."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             self._abort_later()
@@ -188,7 +188,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_head_timer()
         else:
             self._idle_since = self.loop.time()
-            if self._idle_timer is None:  # uvicorn sets and cancels one with every response
+            if self._idle_timer is None:  # one timer, where uvicorn sets one per response
                 self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
 
     def pause_writing(self) -> None:
@@ -209,10 +209,10 @@ class HttpProtocol(HttpToolsProtocol):
         if stopping is not None:
             stopping.set()
         super().shutdown()
-        self.loop.call_later(_STOP_SECONDS, self._abort_if_stalled)
+        self.loop.call_later(_SHUTDOWN_STALL_SECONDS, self._abort_if_stalled)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel timers and notify the request in progress; uvicorn notifies only the last one received."""
+        """Cancel timers and notify the running request; uvicorn notifies only the last one received."""
         for timer in (self._head_timer, self._idle_timer, self._stall_timer):
             if timer is not None:
                 timer.cancel()
@@ -223,12 +223,12 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _awaits_request(self) -> bool:
-        """Return whether nothing is left to do for the service until the client sends more."""
+        """Return whether no request is in progress."""
         return self.cycle is None or self.cycle.response_complete
 
     def _start_head_timer(self) -> None:
         if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_slow_head)
+            self._head_timer = self.loop.call_later(HEAD_TIMEOUT_SECONDS, self._close_slow_head)
 
     def _close_slow_head(self) -> None:
         self._head_timer = None
@@ -248,17 +248,17 @@ class HttpProtocol(HttpToolsProtocol):
             self._close()
 
     def _close(self) -> None:
-        """Close the connection once the client has read what was written, or after the stall timeout."""
+        """Close the connection after the written data is read, or after the stall timeout."""
         self.transport.close()
         self._abort_later()
 
     def _abort_later(self) -> None:
         if self._stall_timer is None:
-            self._stall_timer = self.loop.call_later(STALL_SECONDS, self._abort_stalled)
+            self._stall_timer = self.loop.call_later(STALL_TIMEOUT_SECONDS, self._abort_stalled)
 
     def _abort_stalled(self) -> None:
         self._stall_timer = None
-        logger.info("client does not read its response", extra={"seconds": STALL_SECONDS})
+        logger.info("client does not read its response", extra={"seconds": STALL_TIMEOUT_SECONDS})
         self.transport.abort()
 
     def _abort_if_stalled(self) -> None:
@@ -267,12 +267,12 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 class _Parser(httptools.HttpRequestParser):
-    """A parser that hands over what follows the head of an upgrade, instead of raising it as an error."""
+    """A parser that passes on the data after the head of an upgrade, instead of raising an error."""
 
     def __init__(self, protocol: HttpProtocol) -> None:
         super().__init__(protocol)
         self._receive = protocol.data_received
-        # As uvicorn sets it: what follows a request with `connection: close` is ignored, not an error.
+        # As in uvicorn: data after a request with `connection: close` is ignored, not an error.
         self.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def feed_data(self, data: Any) -> None:
@@ -285,63 +285,63 @@ class _Parser(httptools.HttpRequestParser):
 
 
 class _PipelineFlow(FlowControl):
-    """Flow control that reads no further while pipelined requests wait."""
+    """Flow control that stops reading while pipelined requests wait."""
 
     def __init__(self, transport: Transport, pipeline: Collection[Any]) -> None:
         super().__init__(transport)
         self._pipeline = pipeline
 
     def resume_reading(self) -> None:
-        """Resume reading if no other request waits."""
+        """Resume reading if no pipelined request waits."""
         if not self._pipeline:
             super().resume_reading()
 
 
 def max_connections() -> int:
-    """Return the maximum number of open connections, by the limit of open files of the process."""
+    """Return the maximum number of open connections, from the process's limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, min(_MAX_CONNECTIONS, soft - _RESERVED_FILES))
 
 
 def _head_bytes(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:
-    """Return about how many bytes a head has."""
+    """Return the approximate size of a head."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def _check_framing(version: str, headers: list[tuple[bytes, bytes]]) -> None:
-    """Raise unless it is certain where a request ends, and for which host it is."""
+    """Raise if the end or the host of a request is ambiguous."""
     if version not in ("1.1", "1.0"):
         raise ValueError(f"HTTP/{version} is not supported")
     names = [name for name, _ in headers]
     if names.count(b"host") != 1 and (version == "1.1" or b"host" in names):
-        raise ValueError("a request must have one host")
+        raise ValueError("a request must have exactly one host")
     if b"transfer-encoding" not in names:
         return
     encodings = [value for name, value in headers if name == b"transfer-encoding"]
     if version == "1.0" or len(encodings) > 1 or encodings[0].lower() != b"chunked":
-        raise ValueError("the transfer encoding must be chunked, on HTTP/1.1")
+        raise ValueError("the transfer encoding must be chunked and the version HTTP/1.1")
 
 
 def _body_bytes(method: bytes, headers: list[tuple[bytes, bytes]]) -> int:
-    """Return the length of the body of a request that offers an upgrade, or raise if it is not certain."""
+    """Return the length of the body of a request with an upgrade, or raise if it is ambiguous."""
     if method == b"CONNECT":
         raise ValueError("CONNECT is not supported")
     if any(name == b"transfer-encoding" for name, _ in headers):
-        raise ValueError("an upgrade with a body in chunks is not supported")
+        raise ValueError("an upgrade with a chunked body is not supported")
     lengths = [value for name, value in headers if name == b"content-length"]
     if not lengths:
         return 0
-    (length,) = lengths  # the parser refuses several, and what is no number
+    (length,) = lengths  # the parser rejects repeated and invalid ones
     return int(length)
 
 
-_last_logged = -_LOG_SECONDS
+_last_logged = -_LOG_INTERVAL_SECONDS
 _refused = 0
 
 
 def _log_refusal(n_open: int) -> None:
     global _last_logged, _refused  # noqa: PLW0603 - one log line for all connections
     _refused += 1
-    if monotonic() - _last_logged >= _LOG_SECONDS:
+    if monotonic() - _last_logged >= _LOG_INTERVAL_SECONDS:
         logger.warning("too many connections", extra={"open": n_open, "refused": _refused})
         _last_logged, _refused = monotonic(), 0

@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""Prometheus metrics."""
 
 import time
 from bisect import bisect_left
@@ -8,162 +8,198 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from banditrank import __version__
 from banditrank.engine.engine import Engine
-from banditrank.service.tallies import BUCKETS, AllRequests, Requests, SharedTallies, Tally
+from banditrank.service.worker_metrics import (
+    BUCKETS,
+    RequestHistogram,
+    RequestHistograms,
+    SharedWorkerMetrics,
+    WorkerMetrics,
+)
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-_ANSWERS = ("rank", "feedback", "feedbackBatch")
+_RANKING_OPERATIONS = ("rank", "feedback", "feedbackBatch")
 
 
-class Answers(NamedTuple):
-    """How rankings and feedback were answered: by time, and how many refused; failures are of any kind."""
+class ResponseStats(NamedTuple):
+    """Statistics of responses since the process started.
 
-    by_time: list[int]  # within each of `BUCKETS`, and beyond
+    Attributes
+    ----------
+    latencies
+        Number of responses to ranking and feedback requests in each of `BUCKETS`, and beyond the last.
+    refused
+        Number of those with a 4xx status.
+    failed
+        Number of responses to any request with a 5xx status.
+    """
+
+    latencies: list[int]
     refused: int
     failed: int
 
-    def since(self, before: "Answers") -> "Answers":
-        """Return what came since."""
-        by_time = [now - then for now, then in zip(self.by_time, before.by_time, strict=True)]
-        return Answers(by_time, self.refused - before.refused, self.failed - before.failed)
+    def since(self, before: "ResponseStats") -> "ResponseStats":
+        """Return the statistics of the responses between two moments."""
+        latencies = [now - then for now, then in zip(self.latencies, before.latencies, strict=True)]
+        return ResponseStats(latencies, self.refused - before.refused, self.failed - before.failed)
 
-    def slowest(self, share: float) -> float:
-        """Return the seconds within which a share of the answers came; 0 if there were none.
+    def latency_quantile(self, q: float) -> float:
+        """Return an upper bound on a quantile of the latencies in seconds; 0 without responses.
 
         Examples
         --------
-        >>> Answers([90, 9, 1, *[0] * 11], 0, 0).slowest(0.99)
+        >>> ResponseStats([90, 9, 1, *[0] * 11], 0, 0).latency_quantile(0.99)
         0.001
         """
-        wanted = share * sum(self.by_time)
-        if wanted == 0:
+        rank = q * sum(self.latencies)
+        if rank == 0:
             return 0.0
-        place = bisect_left(list(accumulate(self.by_time)), wanted)
-        return BUCKETS[min(place, len(BUCKETS) - 1)]
+        bucket = bisect_left(list(accumulate(self.latencies)), rank)
+        return BUCKETS[min(bucket, len(BUCKETS) - 1)]
 
 
 class Metrics:
-    """Counts requests, and reads the rest from the engine when asked.
+    """Counts requests, and exports metrics of them and of the engine.
 
     Parameters
     ----------
     engine
-        What is told of.
-    shared
-        Directory in which workers tell each other what they counted; None if there is but one.
+        Engine whose metrics are exported.
+    shared_directory
+        Directory in which workers share their counters; None for a single worker.
     """
 
-    def __init__(self, engine: Engine, shared: Path | None = None) -> None:
+    def __init__(self, engine: Engine, shared_directory: Path | None = None) -> None:
         self._engine = engine
-        self._requests: AllRequests = {}
-        self._shared = None if shared is None else SharedTallies(shared, self._tally)
+        self._requests: RequestHistograms = {}
+        self._shared = None
+        if shared_directory is not None:
+            self._shared = SharedWorkerMetrics(shared_directory, self._own_counters)
 
-    def request(self, operation: str, status: int, seconds: float) -> None:
+    def record_request(self, operation_id: str, status: int, seconds: float) -> None:
         """Count a request."""
-        alike = self._requests.get((operation, status))
-        if alike is None:
-            alike = self._requests[operation, status] = Requests()
-        alike.seconds += seconds
-        alike.buckets[bisect_left(BUCKETS, seconds)] += 1
+        histogram = self._requests.get((operation_id, status))
+        if histogram is None:
+            histogram = self._requests[operation_id, status] = RequestHistogram()
+        histogram.seconds += seconds
+        histogram.buckets[bisect_left(BUCKETS, seconds)] += 1
 
-    def answers(self) -> "Answers":
-        """Return how rankings and feedback were answered so far."""
-        buckets = [0] * (len(BUCKETS) + 1)
+    def response_stats(self) -> ResponseStats:
+        """Return the statistics of responses so far."""
+        latencies = [0] * (len(BUCKETS) + 1)
         refused = failed = 0
-        for (operation, status), alike in list(self._requests.items()):
-            number = sum(alike.buckets)
+        for (operation_id, status), histogram in list(self._requests.items()):
+            n_responses = sum(histogram.buckets)
             if status >= 500:
-                failed += number
-            if operation not in _ANSWERS:
+                failed += n_responses
+            if operation_id not in _RANKING_OPERATIONS:
                 continue
-            refused += number if 400 <= status < 500 else 0
-            buckets = [before + more for before, more in zip(buckets, alike.buckets, strict=True)]
-        return Answers(buckets, refused, failed)
+            refused += n_responses if 400 <= status < 500 else 0
+            latencies = [before + more for before, more in zip(latencies, histogram.buckets, strict=True)]
+        return ResponseStats(latencies, refused, failed)
 
     def share(self) -> None:
-        """Tell the other workers what was counted, if there are any."""
+        """Write the counters of this worker for the others; does nothing for a single worker.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written.
+        """
         if self._shared is not None:
             self._shared.write()
 
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus' format."""
-        counted = self._tally() if self._shared is None else self._shared.total()
-        return generate_latest(_Collected(self._engine, counted))
+    def exposition(self) -> bytes:
+        """Return all metrics in the Prometheus text format: counters of all workers, gauges of this one."""
+        counters = self._own_counters() if self._shared is None else self._shared.total()
+        return generate_latest(_Collector(self._engine, counters))
 
-    def _tally(self) -> Tally:
+    def _own_counters(self) -> WorkerMetrics:
         committer = self._engine.committer
-        return Tally(self._requests, committer.groups, committer.events, committer.dropped)
+        return WorkerMetrics(self._requests, committer.groups, committer.events, committer.dropped)
 
 
-class _Collected(Collector):
-    """What is told once: counters of all workers, gauges of this one."""
+class _Collector(Collector):
+    """Metric families for one exposition."""
 
-    def __init__(self, engine: Engine, counted: Tally) -> None:
+    def __init__(self, engine: Engine, counters: WorkerMetrics) -> None:
         self._engine = engine
-        self._counted = counted
+        self._counters = counters
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._of_the_process()
-        yield from self._of_surfaces()
-        yield from self._of_requests()
+        yield from self._process_metrics()
+        yield from self._surface_metrics()
+        yield from self._request_metrics()
 
-    def _of_the_process(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("banditrank_info", "1, for version " + __version__, value=1)
+    def _process_metrics(self) -> Iterator[Metric]:
+        engine, counters = self._engine, self._counters
+        yield InfoMetricFamily("banditrank_build", "Version of banditrank.", value={"version": __version__})
         yield GaugeMetricFamily(
             "banditrank_store_sync_age_seconds",
-            "Since the store was last looked at for what other replicas wrote.",
-            value=time.monotonic() - self._engine.last_sync,
+            "Time since the last sync with the store.",
+            value=time.monotonic() - engine.last_sync,
         )
         yield GaugeMetricFamily(
             "banditrank_surfaces_unreadable",
-            "Surfaces that are not at work as they are in the store: the log says why.",
-            value=len(self._engine.sync_errors),
+            "Surfaces in the store that this version cannot read.",
+            value=len(engine.sync_errors),
         )
-        for name, text, value in (
-            ("groups", "Commits so far.", self._counted.groups),
-            ("entries", "Rankings and feedback written in these commits.", self._counted.entries),
-            (
-                "dropped",
-                "Impression rankings that were not noted, because the store was too far behind.",
-                self._counted.dropped,
-            ),
-            ("waiting", "Entries that wait to be written.", self._engine.committer.queued),
-        ):
-            yield GaugeMetricFamily(f"banditrank_journal_{name}", text, value=value)
+        yield GaugeMetricFamily(
+            "banditrank_commit_queue_length", "Events that wait for a commit.", value=engine.committer.queued
+        )
+        yield CounterMetricFamily("banditrank_commits", "Group commits.", value=counters.commits)
+        yield CounterMetricFamily(
+            "banditrank_committed_events", "Rankings and feedback in group commits.", value=counters.events
+        )
+        yield CounterMetricFamily(
+            "banditrank_dropped_impressions",
+            "Impressions that were not recorded because the commit queue was full.",
+            value=counters.dropped,
+        )
 
-    def _of_surfaces(self) -> Iterator[Metric]:
+    def _surface_metrics(self) -> Iterator[Metric]:
         age = GaugeMetricFamily(
             "banditrank_counts_age_seconds",
-            "By how much the counts behind rankings are behind those learned.",
+            "Age of the counts that rankings are made from.",
             labels=["surface"],
         )
-        versions = GaugeMetricFamily(
-            "banditrank_counts_version", "Of the counts learned in this process.", labels=["surface"]
+        version = GaugeMetricFamily(
+            "banditrank_counts_version", "Version of the counts in this process.", labels=["surface"]
         )
-        rounds = GaugeMetricFamily("banditrank_rounds", "Rankings that were counted.", labels=["surface"])
-        for live in self._engine.surfaces():
-            name = live.surface.name
-            age.add_metric([name], live.staleness_seconds)
-            versions.add_metric([name], live.version)
-            rounds.add_metric([name], live.rounds)
-        yield from (age, versions, rounds)
+        rounds = CounterMetricFamily(
+            "banditrank_rounds", "Counted rankings of the surface, over all replicas.", labels=["surface"]
+        )
+        for runtime in self._engine.surfaces():
+            name = runtime.surface.name
+            age.add_metric([name], runtime.staleness_seconds)
+            version.add_metric([name], runtime.version)
+            rounds.add_metric([name], runtime.rounds)
+        yield from (age, version, rounds)
 
-    def _of_requests(self) -> Iterator[Metric]:
+    def _request_metrics(self) -> Iterator[Metric]:
         labels = ["operation", "status"]
         counter = CounterMetricFamily(
-            "banditrank_requests", "Requests by operation and status.", labels=labels
+            "banditrank_requests", "HTTP requests by operation id and status.", labels=labels
         )
-        histogram = HistogramMetricFamily(
-            "banditrank_request_seconds", "How long requests took, by operation and status.", labels=labels
+        durations = HistogramMetricFamily(
+            "banditrank_request_duration_seconds",
+            "Duration of HTTP requests by operation id and status.",
+            labels=labels,
         )
         bounds = [*map(str, BUCKETS), "+Inf"]
-        for (operation, status), alike in list(self._counted.requests.items()):
-            sums = list(accumulate(alike.buckets))
-            counter.add_metric([operation, str(status)], sums[-1])
+        for (operation_id, status), histogram in list(self._counters.requests.items()):
+            sums = list(accumulate(histogram.buckets))
+            counter.add_metric([operation_id, str(status)], sums[-1])
             buckets = list(zip(bounds, sums, strict=True))
-            histogram.add_metric([operation, str(status)], buckets, alike.seconds)
-        yield from (counter, histogram)
+            durations.add_metric([operation_id, str(status)], buckets, histogram.seconds)
+        yield from (counter, durations)

@@ -1,4 +1,4 @@
-"""Memory of a process that serves for months: short garbage collections, and no free memory held back."""
+"""Memory management of a long-running process: garbage collection and the heap of the C library."""
 
 import ctypes
 import gc
@@ -9,26 +9,26 @@ TRIM_SECONDS = 30.0
 """Seconds between two calls of `trim_heap`."""
 
 _M_ARENA_MAX = -8  # of malloc.h
-_MAX_HEAPS = 2
+_MAX_ARENAS = 2
 
 
 def freeze_objects() -> None:
     """Exempt all present objects from garbage collection.
 
-    A full collection visits all that was imported and compiled, and for 0.1 s no request is answered.
+    Otherwise a full collection visits all imported and compiled code, and blocks requests for 0.1 s.
     """
     gc.collect()
     gc.freeze()
 
 
-def limit_heaps() -> None:
-    """Let all threads allocate from a few heaps; to be called before threads are started.
+def limit_arenas() -> None:
+    """Limit the malloc arenas of the process; must be called before threads start.
 
-    By default each of twenty threads fills a heap of its own, and all of them fragment: a busy service grows
-    by some MiB a minute, though what it uses stays the same. Does nothing without the GNU C library.
+    By default each thread has an arena, and all of them fragment: a busy service with twenty threads grows by
+    some MiB a minute. Does nothing without the GNU C library.
     """
     if (set_option := _c_function("mallopt")) is not None:
-        set_option(_M_ARENA_MAX, _MAX_HEAPS)
+        set_option(_M_ARENA_MAX, _MAX_ARENAS)
 
 
 def trim_heap() -> None:

@@ -1,4 +1,4 @@
-"""Runs the service: one process, or several that share the address."""
+"""The HTTP server: one process, or several workers that share a socket."""
 
 import errno
 import logging
@@ -16,30 +16,37 @@ from uvicorn.supervisors import Multiprocess
 from banditrank.errors import InvalidInputError
 from banditrank.service.application import Application
 from banditrank.service.http_protocol import HttpProtocol
-from banditrank.service.logs import log_as_json
-from banditrank.service.process_memory import limit_heaps
+from banditrank.service.json_logging import configure_json_logging
+from banditrank.service.process_memory import limit_arenas
 from banditrank.service.settings import Settings
 
 _BACKLOG = 2048
-_IDLE_SECONDS = 75  # a connection is kept: longer than proxies do, so that it is they who close it
-_STOP_SECONDS = 10  # for requests under way when the service is told to stop
-# How long the thread that commits may wait for its turn: commits are what people wait for.
-_SWITCH_SECONDS = 0.0005
+_KEEP_ALIVE_SECONDS = 75  # longer than proxies, so that they close idle connections
+_SHUTDOWN_SECONDS = 10  # for requests in progress
+_SWITCH_SECONDS = 0.0005  # so that the commit thread soon gets the interpreter lock
 
 
-def make_application(settings: Settings, shared: Path | None = None) -> Application:
-    """Make the application of a worker process."""
-    log_as_json()
-    limit_heaps()
+def make_application(settings: Settings, metrics_directory: Path | None = None) -> Application:
+    """Return the application of a worker process, and configure logging and memory of the process."""
+    configure_json_logging()
+    limit_arenas()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return Application(settings, shared=shared, owns_process=True)
+    return Application(settings, metrics_directory=metrics_directory, owns_process=True)
 
 
 def serve(settings: Settings) -> None:
-    """Serve until a signal says to stop; then answer what was asked, write what is waiting, and return."""
-    settings.open_store().close()  # a store that cannot be used is told here, in one line
+    """Serve until SIGINT or SIGTERM, then finish requests in progress and commit all pending events.
+
+    Raises
+    ------
+    InvalidInputError
+        If the address is not available.
+    StoreError
+        If the store cannot be opened.
+    """
+    settings.open_store().close()  # to raise an error before workers start
     bound = bind(settings)
-    log_as_json()
+    configure_json_logging()
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logging.getLogger(__name__).info("listening", extra={"address": address})
@@ -47,16 +54,26 @@ def serve(settings: Settings) -> None:
         make = partial(make_application, settings)
         uvicorn.Server(server_config(make, settings, factory=True)).run(sockets=[bound])
     else:
-        with TemporaryDirectory(prefix="banditrank-") as shared:
-            # Workers get the settings through a pipe: a password in the store's address is in no environment.
-            make = partial(make_application, settings, Path(shared))
+        with TemporaryDirectory(prefix="banditrank-") as directory:
+            # Settings are pickled: a password in the address of the store is in no environment.
+            make = partial(make_application, settings, Path(directory))
             Multiprocess(server_config(make, settings, factory=True), sockets=[bound]).run()
 
 
 def server_config(
     application: Callable[..., Any], settings: Settings, *, factory: bool = False
 ) -> uvicorn.Config:
-    """Return the configuration of uvicorn for an application, or for a function that makes it."""
+    """Return the uvicorn configuration of an application.
+
+    Parameters
+    ----------
+    application
+        ASGI application, or a function that returns it if `factory`.
+    settings
+        Settings of the service.
+    factory
+        Whether `application` is called in each worker.
+    """
     return uvicorn.Config(
         application,
         factory=factory,
@@ -64,18 +81,24 @@ def server_config(
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nobody asks who the client is
+        proxy_headers=False,  # addresses of clients are not used
         http=HttpProtocol,
         loop="uvloop",
         lifespan="on",
         ws="none",
-        timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Return a socket that listens at the address, or raise an error that names it."""
+    """Return a socket that listens at the address in the settings.
+
+    Raises
+    ------
+    InvalidInputError
+        If the address is not available.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         socket.getaddrinfo(settings.host, settings.port, family)

@@ -1,4 +1,4 @@
-"""How the service is set up."""
+"""Settings of the service."""
 
 import logging
 import tomllib
@@ -9,8 +9,8 @@ from typing import Any
 from banditrank.checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.files import is_private
-from banditrank.service.hosts import is_loopback
-from banditrank.service.origins import check_origins
+from banditrank.service.cors import check_origins
+from banditrank.service.host_check import is_loopback
 from banditrank.storage.addresses import has_password, is_in_memory
 from banditrank.storage.base import Store
 from banditrank.storage.factory import DEFAULT_STORE, open_store
@@ -20,52 +20,52 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``banditrank serve`` is told, on the command line or in a file.
+    """Settings of ``banditrank serve``, from the command line or a TOML file.
 
     Parameters
     ----------
     host, port
-        Where to listen; beyond the loopback address API keys are demanded.
+        Address to listen on; API keys are required unless it is a loopback address.
     store
         Address of the store.
     workers
-        Processes that answer requests.
+        Number of worker processes.
     require_keys
-        Demand API keys on the loopback address, too; they are also demanded once there are any.
+        Require API keys on a loopback address, too; they are also required once the store has any.
     sync_seconds
-        How often to look for what other processes wrote to the store.
-    largest_body
-        Bytes of a request.
-    body_seconds
-        Within which a request must arrive.
-    most_streams
-        Dashboards that may be open at a time, in each process.
-    stream_seconds
-        After which a dashboard's stream is ended, for the page to ask for another.
+        Seconds between two syncs with what other processes wrote to the store.
+    max_body_bytes
+        Maximum size of a request body.
+    body_timeout_seconds
+        Time within which a request body must arrive.
+    max_streams
+        Maximum number of open dashboard streams of each process.
+    max_stream_seconds
+        Maximum duration of a dashboard stream; the page then opens another.
     bucket_seconds
-        Width of the first buckets of a surface's series.
+        Initial width of the buckets of a surface's time series.
     log_requests
-        Log all requests, not only those that failed.
+        Log all requests, not only failed ones.
     allow_origins
-        Origins whose pages may ask, beside the service's own: such as ``https://shop.example``, or
-        ``loopback`` for all on the machine itself.
+        Other origins whose pages may send requests, such as ``https://shop.example``, or ``loopback`` for
+        all origins on this machine.
 
     Examples
     --------
-    >>> Settings(host="0.0.0.0").demands_keys
+    >>> Settings(host="0.0.0.0").keys_required
     True
     """
 
     host: str = "127.0.0.1"
     port: int = 8420
-    store: str = field(default=DEFAULT_STORE, repr=False)  # there may be a password in it
+    store: str = field(default=DEFAULT_STORE, repr=False)  # may contain a password
     workers: int = 1
     require_keys: bool = False
     sync_seconds: float = 0.25
-    largest_body: int = 1 << 20
-    body_seconds: float = 10.0
-    most_streams: int = 100
-    stream_seconds: float = 3600.0
+    max_body_bytes: int = 1 << 20
+    body_timeout_seconds: float = 10.0
+    max_streams: int = 100
+    max_stream_seconds: float = 3600.0
     bucket_seconds: float = 60.0
     log_requests: bool = False
     allow_origins: tuple[str, ...] = ()
@@ -73,28 +73,49 @@ class Settings:
     def __post_init__(self) -> None:
         check_integer("port", self.port, 0, 65_535)
         check_integer("workers", self.workers, 1, 64)
-        check_integer("largest_body", self.largest_body, 1024, 1 << 28)
+        check_integer("max_body_bytes", self.max_body_bytes, 1024, 1 << 28)
         check_number("sync_seconds", self.sync_seconds, 0.01, 60.0)
-        check_number("body_seconds", self.body_seconds, 0.1, 600.0)
+        check_number("body_timeout_seconds", self.body_timeout_seconds, 0.1, 600.0)
         object.__setattr__(self, "allow_origins", check_origins(self.allow_origins))
-        check_integer("most_streams", self.most_streams, 0, 10_000)
-        check_number("stream_seconds", self.stream_seconds, 0.01, 86_400.0)
+        check_integer("max_streams", self.max_streams, 0, 10_000)
+        check_number("max_stream_seconds", self.max_stream_seconds, 0.01, 86_400.0)
         check_number("bucket_seconds", self.bucket_seconds, 0.1, 86_400.0)
         if self.workers > 1 and is_in_memory(self.store):
             raise InvalidInputError("store", "must be shared by all workers", self.store)
 
     @property
-    def demands_keys(self) -> bool:
-        """Whether a key is needed whether or not there are any."""
+    def keys_required(self) -> bool:
+        """Whether API keys are required even if the store has none."""
         return self.require_keys or not is_loopback(self.host)
 
     def open_store(self) -> Store:
-        """Open the store."""
+        """Return the opened store.
+
+        Raises
+        ------
+        InvalidInputError
+            If its address is invalid.
+        StoreError
+            If it cannot be opened.
+        """
         return open_store(self.store)
 
     @classmethod
-    def from_file(cls, path: Path, **overriding: Any) -> "Settings":
-        """Read settings from a TOML file; those given otherwise override it."""
+    def from_file(cls, path: Path, **overrides: Any) -> "Settings":
+        """Return the settings of a TOML file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        **overrides
+            Settings that replace those of the file.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file cannot be read, or a setting is unknown or invalid.
+        """
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -106,16 +127,16 @@ class Settings:
             if name not in known:
                 raise UnknownNameError(f"{path}", name, known)
             default = known[name].default
-            if not _is_like(value, default):
-                like = "a list" if isinstance(default, tuple) else f"like {default!r}"
-                told = type(value).__name__ if name == "store" else value  # there may be a password in it
-                raise InvalidInputError(f"{path}: {name}", f"must be {like}", told)
+            if not _has_type_of(value, default):
+                expected = "a list" if isinstance(default, tuple) else f"like {default!r}"
+                shown = type(value).__name__ if name == "store" else value  # may contain a password
+                raise InvalidInputError(f"{path}: {name}", f"must be {expected}", shown)
         if has_password(values.get("store", "")) and not is_private(path):
             _log.warning("file with a password is accessible to other users: %s", path)
-        return cls(**{**values, **overriding})
+        return cls(**{**values, **overrides})
 
 
-def _is_like(value: Any, default: Any) -> bool:
+def _has_type_of(value: Any, default: Any) -> bool:
     """Return whether a value of a TOML file has the type of a setting."""
     if isinstance(default, tuple):
         return type(value) is list

@@ -1,97 +1,112 @@
-"""Responses that go on: parts are sent as they come, until the client leaves or the service stops."""
+"""Streaming responses, and the limit on how many are open."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from banditrank.service.messages import ALWAYS, REQUEST_ID, Headers, Receive, Response, Send
-from banditrank.service.problems import TOO_MANY_STREAMS, ProblemError
+from banditrank.service.http import (
+    NO_STORE,
+    REQUEST_ID,
+    Headers,
+    Receive,
+    Response,
+    Send,
+    wait_for_disconnect,
+)
+from banditrank.service.http_errors import TOO_MANY_STREAMS, HttpError
 
-_LAST_SECONDS = 1.0  # for the end of a stream to be sent
+_LAST_CHUNK_TIMEOUT_SECONDS = 1.0
 
 
-class OpenStreams:
-    """How many streams there are; each holds a connection, and is worked for every few seconds.
+class StreamLimiter:
+    """Limit on the number of open streams: each holds a connection and costs work every few seconds.
 
     Parameters
     ----------
-    most
-        There may be.
+    max_streams
+        Maximum number of open streams.
+
+    Attributes
+    ----------
+    n_open
+        Number of open streams.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.number = 0
+    def __init__(self, max_streams: int) -> None:
+        self._max_streams = max_streams
+        self.n_open = 0
 
-    def add(self) -> None:
-        """Count one more, or raise a problem if there are as many as there may be."""
-        if self.number >= self._most:
-            raise ProblemError(TOO_MANY_STREAMS, f"{self._most} streams are open, as many as there may be")
-        self.number += 1
+    def acquire(self) -> None:
+        """Count a stream that opens.
 
-    def remove(self) -> None:
-        """Count one less."""
-        self.number -= 1
+        Raises
+        ------
+        HttpError
+            A 503 if the maximum number of streams is open.
+        """
+        if self.n_open >= self._max_streams:
+            raise HttpError(TOO_MANY_STREAMS, f"the maximum of {self._max_streams} streams is open")
+        self.n_open += 1
+
+    def release(self) -> None:
+        """Count a stream that closed."""
+        self.n_open -= 1
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """A response that goes on.
+class StreamingResponse:
+    """A response whose body is sent in chunks as they become available.
 
     Attributes
     ----------
     status, content_type, headers
-        As of any response.
-    parts
-        What is sent, as it comes.
-    ended
-        Called once, whatever it ends by.
-    seconds
-        After which it is ended in any case: a client that does not read holds up what is sent.
+        As in `Response`.
+    chunks
+        Body.
+    on_close
+        Called once when the response ends, for any reason.
+    timeout_seconds
+        Maximum duration; a client that does not read would otherwise hold the stream open.
     """
 
     status: int
-    parts: AsyncIterator[bytes]
+    chunks: AsyncIterator[bytes]
     content_type: bytes
-    ended: Callable[[], None]
-    seconds: float
+    on_close: Callable[[], None]
+    timeout_seconds: float
     headers: Headers = ()
 
     def head(self) -> Response:
-        """Return the response to a HEAD request: no part is sent."""
-        self.ended()
+        """Return the response to a HEAD request, and close the stream."""
+        self.on_close()
         return Response(self.status, b"", headers=(*self.headers, (b"content-type", self.content_type)))
 
     async def send(self, send: Send, receive: Receive, stopping: asyncio.Event, request_id: str) -> None:
-        """Send parts until there are no more, the client is gone, or the service stops."""
-        named = (REQUEST_ID, request_id.encode("ascii"))
-        headers = [named, *self.headers, *ALWAYS, (b"content-type", self.content_type)]
+        """Send chunks until they end, the client disconnects, the service stops or the timeout expires."""
+        id_header = (REQUEST_ID, request_id.encode("ascii"))
+        headers = [id_header, *self.headers, *NO_STORE, (b"content-type", self.content_type)]
         tasks = []
         try:
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
-            tasks = [asyncio.create_task(work) for work in (self._feed(send), _gone(receive), _set(stopping))]
-            await asyncio.wait(tasks, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
+            coroutines = (self._send_chunks(send), wait_for_disconnect(receive), _wait_for(stopping))
+            tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+            await asyncio.wait(tasks, timeout=self.timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self.ended()
+            self.on_close()
         if not tasks[0].cancelled():
-            tasks[0].result()  # raises what it failed with
+            tasks[0].result()  # raises the error of the chunks
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_SECONDS):
+            async with asyncio.timeout(_LAST_CHUNK_TIMEOUT_SECONDS):
                 await send({"type": "http.response.body", "body": b""})
 
-    async def _feed(self, send: Send) -> None:
-        async for part in self.parts:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
+    async def _send_chunks(self, send: Send) -> None:
+        async for chunk in self.chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _set(event: asyncio.Event) -> None:
+async def _wait_for(event: asyncio.Event) -> None:
     await event.wait()

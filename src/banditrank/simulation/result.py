@@ -152,9 +152,9 @@ class SimulationResult:
             "regret": {
                 "mean": self.mean.tolist(),
                 "median": self.median.tolist(),
-                "std": self.std.tolist(),
-                "q10": self.quantile(0.1).tolist(),
-                "q90": self.quantile(0.9).tolist(),
+                "standard_deviation": self.std.tolist(),
+                "percentile_10": self.quantile(0.1).tolist(),
+                "percentile_90": self.quantile(0.9).tolist(),
             },
             "final_regret": self.final_regret.tolist(),
             "optimal_rate": self.optimal_rate[:, -1].tolist(),

@@ -1,0 +1,178 @@
+// The explanation of one ranking: its inputs, its reasons and its outcome. Under equal treatment it proves
+// that the user type was not used.
+
+import { fetchExplanation } from "./api.js";
+import { h } from "./element.js";
+import { field } from "./form.js";
+import { emptyState, panelError } from "./section.js";
+import { table } from "./tables.js";
+import { capitalize, moment, number, percent, plural, signed, utilityName, whole } from "./format.js";
+
+let current = null; // {id, explanation, error}
+let form = null;
+
+export function explainView(id, back, redraw) {
+  if (id && current?.id !== id) load(id, redraw);
+  if (!id) current = null;
+  form ??= idForm(redraw); // always a direct child of the page: an element that moves loses the focus
+  const head = h(
+    "div",
+    { class: "title" },
+    h("p", null, h("a", { href: "#" }, `Back to ${back}`)),
+    h("h1", null, "Why this ranking?"),
+    id && h("p", { class: "m mono wrap-any" }, id),
+  );
+  if (!id) return [head, form];
+  if (current.error) return [head, panelError(current.error), form];
+  if (!current.explanation) return [head, emptyState("Loading…"), form];
+  return [head, ...sections(current.explanation), form];
+}
+
+// Drops the cached explanation, which changes when feedback arrives.
+export function clearExplanation() {
+  current = null;
+}
+
+async function load(id, redraw) {
+  const request = { id };
+  current = request;
+  try {
+    request.explanation = await fetchExplanation(id);
+  } catch (error) {
+    request.error = error;
+  }
+  if (current === request) redraw();
+}
+
+function idForm(redraw) {
+  const submit = (event) => {
+    event.preventDefault();
+    const id = event.currentTarget.querySelector("input").value.trim();
+    const hash = `#ranking=${encodeURIComponent(id)}`;
+    if (id && location.hash !== hash) location.hash = hash;
+    else if (id) reload();
+  };
+  const reload = () => {
+    clearExplanation();
+    redraw();
+  };
+  return h(
+    "form",
+    { class: "form narrow", "data-key": "ask", on: { submit } },
+    field(
+      "ranking-id",
+      "Ranking id",
+      h("input", { type: "text", required: true, autocomplete: "off", spellcheck: "false" }),
+      "Returned with the ranking, and listed under the latest rankings.",
+    ),
+    h("div", { class: "actions" }, h("button", { type: "submit" }, "Explain")),
+  );
+}
+
+const OUTCOMES = {
+  open: "No feedback yet.",
+  "not-clicked": "No click.",
+  discarded: "The attribution window closed without feedback; the ranking was discarded.",
+  forgotten: "The ranking was purged; it is only part of the counts.",
+};
+
+// Whether the user type was used. Only a ranking that was reproduced proves what other users would have got.
+function userTypeText({ type_entered: wasUsed, treatment, reproduced }) {
+  if (wasUsed) return "used: the ranking was made for this type";
+  return treatment === "equal" && reproduced
+    ? "not used: all users would have got this ranking from these counts"
+    : "not used";
+}
+
+const outcomeText = ({ state, item, reward }) =>
+  state === "clicked"
+    ? `${item} was clicked${reward === 1 ? "" : `, worth ${number(reward, 2)}`}.`
+    : (OUTCOMES[state] ?? state);
+
+function sections(explanation) {
+  const equal = explanation.treatment === "equal";
+  const facts = [
+    ["Shown to", `a user of type ${explanation.user_type}`],
+    ["When", `${moment(explanation.issued * 1000)} UTC`],
+    ["Treatment", equal ? `equal, ${utilityName(explanation.utility)}` : "personalized"],
+    ["User type", userTypeText(explanation)],
+    [
+      "Made by",
+      `${explanation.policy}, from ${plural(explanation.rounds, "counted ranking")} ` +
+        `(version ${whole(explanation.version)})`,
+    ],
+    [
+      "Reproduced",
+      explanation.reproduced
+        ? "yes: the same counts give the same ranking"
+        : "no: the same counts give another ranking",
+    ],
+    ["Outcome", outcomeText(explanation.outcome)],
+  ];
+  const basis =
+    explanation.basis === "draw" ? "in the problem that the policy sampled" : "by the estimates at the time";
+  return [
+    h("p", { class: "reason" }, capitalize(explanation.reason)),
+    h(
+      "dl",
+      { class: "facts-list" },
+      facts.map(([name, text]) => h("div", null, h("dt", null, name), h("dd", null, text))),
+    ),
+    h(
+      "div",
+      { class: "ev" },
+      h(
+        "figure",
+        null,
+        h("figcaption", null, h("h2", null, "Shown items"), h("span", { class: "m" }, basis)),
+        table(
+          "Items shown, by position",
+          ["Item", "Position", "Looks", "If seen", "Clicks"],
+          explanation.shown.map((one) => [
+            one.item,
+            one.position,
+            percent(one.look, 1),
+            number(one.mean),
+            number(one.value),
+          ]),
+        ),
+      ),
+      explanation.left_out.length > 0 &&
+        h(
+          "figure",
+          null,
+          h(
+            "figcaption",
+            null,
+            h("h2", null, "Closest alternatives"),
+            h("span", { class: "m" }, "each at its best position"),
+          ),
+          table(
+            "Items that were not shown",
+            ["Item", "If seen", "Instead of", "Change"],
+            explanation.left_out.map((one) => [
+              one.item,
+              number(one.mean),
+              one.instead_of,
+              one.gain === null ? "unknown" : signed(one.gain, 4),
+            ]),
+          ),
+        ),
+      h(
+        "figure",
+        null,
+        h("figcaption", null, h("h2", null, "User types"), h("span", { class: "m" }, basis)),
+        table(
+          "User types and their weights",
+          ["User type", "Weight", "Looks by position", "Clicks per visit"],
+          explanation.beliefs.map((one) => [
+            one.user_type,
+            percent(one.weight, 1),
+            one.position_preferences.map((look) => percent(look)).join(", "),
+            number(one.value),
+          ]),
+        ),
+      ),
+    ),
+  ];
+}

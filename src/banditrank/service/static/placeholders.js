@@ -1,0 +1,41 @@
+// Views without data: loading, unknown surface, and service not available.
+
+import { h } from "./element.js";
+import { emptyState, panelError, section } from "./section.js";
+
+const SLOW_SECONDS = 10;
+
+const QUESTIONS = [
+  ["shown", "What is shown now?"],
+  ["learned", "What has been learned?"],
+  ["working", "Is it working?"],
+  ["fair", "Is it fair?"],
+  ["healthy", "Is it healthy?"],
+];
+
+const title = (name, text) =>
+  h("div", { class: "title" }, h("h1", null, name), h("p", { class: "m" }, text));
+
+// Empty sections of the final height, so that the layout does not shift.
+export function loadingView(name, seconds) {
+  const text = seconds >= SLOW_SECONDS ? "The service is slow to respond." : "Loading…";
+  return [
+    title(name, text),
+    ...QUESTIONS.map(([id, question]) =>
+      section(id, question, "Loading…", null, h("div", { class: "none sk" })),
+    ),
+  ];
+}
+
+export function unknownSurfaceView(name) {
+  return [
+    title(name, "This surface does not exist."),
+    emptyState("It may have been deleted, or its name is misspelled."),
+    h("p", { class: "after" }, h("a", { href: "../" }, "All surfaces")),
+  ];
+}
+
+export const unreachableView = (name, error) => [
+  title(name, "No data yet."),
+  panelError(error),
+];

@@ -1,0 +1,239 @@
+// Is it working: the click rate compared with random order and the optimum, exploration, and regret in demos.
+
+import { roundRange } from "./axis.js";
+import { path, readout } from "./chart.js";
+import { uiState, updateUiState } from "./ui-state.js";
+import { h } from "./element.js";
+import { explorationFigure } from "./exploration-figure.js";
+import { isEmpty, isEqual, optimumName, rates, referenceRates, sum } from "./selectors.js";
+import { emptyState, figure, note, panelError, section } from "./section.js";
+import { workingAnswer } from "./sentences.js";
+import { chartTable } from "./tables.js";
+import { formatBucket, segments, timeChart } from "./time-chart.js";
+import { amount, duration, number, plural, whole } from "./format.js";
+
+const TITLE = "Is it working?";
+
+export function workingSection(state, series, error) {
+  if (!series && error)
+    return section("working", TITLE, "Not available.", null, panelError(error));
+  if (!series) return section("working", TITLE, "Loading…", null, h("div", { class: "none sk" }));
+  if (isEmpty(state)) {
+    const window = duration(state.surface.attribution_seconds);
+    const text = `A visit is counted when its feedback arrives or its window of ${window} closes.`;
+    return section("working", TITLE, "No visits have been counted yet.", null, emptyState(text));
+  }
+  if (!series.visits.length) {
+    const text = `The first point appears after ${duration(series.bucket_seconds)}.`;
+    return section("working", TITLE, workingAnswer(state), null, emptyState(text));
+  }
+  const definition = note(
+    `Each point covers ${duration(series.bucket_seconds)}; the band is its 95% interval. No smoothing.`,
+  );
+  return section(
+    "working",
+    TITLE,
+    workingAnswer(state),
+    definition,
+    error && panelError(error),
+    clickFigure(state, series),
+    h(
+      "div",
+      { class: "two" },
+      explorationFigure(series),
+      series.regret && regretFigure(state, series),
+    ),
+  );
+}
+
+function clickFigure(state, series) {
+  const { clickChartType: selected } = uiState;
+  const type = selected !== null && selected < state.surface.user_types.length ? selected : null;
+  const buckets = rates(series, type);
+  const best = referenceRates(state, series, type);
+  const range = clickRange(buckets, best);
+  const optimum = optimumName(state);
+  const line = (values, name, kind, above) => ({
+    values,
+    kind,
+    above,
+    label: `${name} ${number(values.at(-1))}`,
+  });
+  const suffix = type === null ? "" : ` of ${state.surface.user_types[type]}`;
+  const label = `Click rate${suffix} over time, with the ${optimum} and random order`;
+  const spec = {
+    key: "clicks",
+    label,
+    series,
+    height: 280,
+    range,
+    format: (value, decimals) => number(value, Math.max(2, decimals)),
+    values: buckets.map(({ rate, visits }) =>
+      rate
+        ? `${number(rate.estimate)} clicks per visit (${formatInterval(rate)}), ${plural(visits, "visit")}`
+        : "no visits",
+    ),
+    references: [
+      line(best.optimum, optimum, "op", true),
+      line(best.random, state.has_true_values ? "random" : "estimated random", "rn", false),
+    ],
+    events: series.events,
+    point: (bucket) => buckets[bucket].rate?.estimate ?? null,
+    layers: (x, y, clamp) => clickLayers(buckets, best, x, y, clamp),
+  };
+  const chart = timeChart(spec);
+  const head = [
+    "From",
+    "Visits",
+    "Clicks",
+    "Click rate",
+    "95% interval",
+    "Optimum",
+    ...(best.low ? ["Optimum interval"] : []),
+    "Random order",
+  ];
+  return h(
+    "figure",
+    null,
+    h(
+      "figcaption",
+      null,
+      h("h3", null, "Click rate"),
+      readout({ key: spec.key, idle: "" }),
+      typeControl(state, type),
+    ),
+    chart,
+    best.low && note(`The lighter band around the dashed line is the interval of the ${optimum}.`),
+    chartTable("clicks", label, head, () =>
+      buckets.map(({ visits, clicks, rate }, bucket) => [
+        formatBucket(series, bucket),
+        whole(visits),
+        amount(clicks),
+        rate ? number(rate.estimate) : "–",
+        rate ? formatInterval(rate) : "–",
+        number(best.optimum[bucket]),
+        ...(best.low ? [formatInterval({ low: best.low[bucket], high: best.high[bucket] })] : []),
+        number(best.random[bucket]),
+      ]),
+    ),
+  );
+}
+
+const formatInterval = ({ low, high }) => `${number(low)}–${number(high)}`;
+
+// The range of the axis; wide intervals of buckets with few visits are clipped.
+function clickRange(buckets, best) {
+  const counts = buckets.map(({ visits }) => visits).sort((a, b) => a - b);
+  const threshold = counts[Math.floor(counts.length / 2)] / 2;
+  const values = buckets.flatMap(({ rate, visits }) =>
+    rate ? (visits >= threshold ? [rate.low, rate.high] : []) : [],
+  );
+  return roundRange([...values, best.optimum.at(-1), best.random.at(-1)], 5, { floor: 0, ceiling: 1 });
+}
+
+function clickLayers(buckets, best, x, y, clamp) {
+  const runs = [];
+  buckets.forEach(({ rate }, bucket) => {
+    if (!rate) runs.push([]);
+    else (runs.at(-1) ?? (runs.push([]), runs.at(-1))).push([bucket, rate]);
+  });
+  const bands = runs
+    .filter((run) => run.length > 1)
+    .map((run) => {
+      const upper = run.map(([bucket, rate]) => [x(bucket), y(clamp(rate.high))]);
+      const lower = run.map(([bucket, rate]) => [x(bucket), y(clamp(rate.low))]).reverse();
+      return h("path", { class: "bd", d: `${path([...upper, ...lower])}Z` });
+    });
+  const singlePoints = runs
+    .filter((run) => run.length === 1)
+    .flatMap(([[bucket, rate]]) => [
+      h("line", {
+        class: "lone",
+        x1: x(bucket),
+        x2: x(bucket),
+        y1: y(clamp(rate.low)),
+        y2: y(clamp(rate.high)),
+      }),
+      h("circle", { class: "pt", cx: x(bucket), cy: y(clamp(rate.estimate)), r: 2 }),
+    ]);
+  const values = buckets.map(({ rate }) => (rate ? clamp(rate.estimate) : null));
+  const lines = segments(values, x, y).map((run) => h("path", { class: "ln", d: path(run) }));
+  return [...optimumBand(best, x, y, clamp), ...bands, ...singlePoints, ...lines];
+}
+
+function optimumBand(best, x, y, clamp) {
+  if (!best.low || best.low.length < 2) return [];
+  const upper = best.high.map((value, bucket) => [x(bucket), y(clamp(value))]);
+  const lower = best.low.map((value, bucket) => [x(bucket), y(clamp(value))]).reverse();
+  return [h("path", { class: "ob", d: `${path([...upper, ...lower])}Z` })];
+}
+
+// The control for the user type: radio buttons, or a list if they do not fit in a line.
+function typeControl(state, type) {
+  const { user_types: types } = state.surface;
+  if (types.length === 1) return null;
+  const select = (event) =>
+    updateUiState({ clickChartType: event.target.value === "all" ? null : Number(event.target.value) });
+  const options = [["all", "All"], ...types.map((name, index) => [String(index), name])];
+  const chosen = type === null ? "all" : String(type);
+  if (types.length > 3 || types.join("").length > 36) {
+    return h(
+      "label",
+      { class: "pick" },
+      h("span", { class: "vh" }, "User type in the click chart"),
+      h(
+        "select",
+        { "data-key": "pick", on: { change: select } },
+        options.map(([value, name]) => h("option", { value, selected: value === chosen }, name)),
+      ),
+    );
+  }
+  return h(
+    "fieldset",
+    { class: "seg", on: { change: select } },
+    h("legend", { class: "vh" }, "User type in the click chart"),
+    options.map(([value, name]) =>
+      h("label", null, h("input", { type: "radio", name: "who", value, checked: value === chosen }), name),
+    ),
+  );
+}
+
+function regretFigure(state, series) {
+  const label = "Cumulative regret in the demo";
+  const unit = isEqual(state) ? "in utility" : "clicks";
+  const visits = series.visits.map((row) => sum(row));
+  let before = 0;
+  const totals = visits.map((count) => (before += count));
+  const spec = {
+    key: "regret",
+    label,
+    series,
+    height: 160,
+    range: roundRange([0, 1, ...series.regret], 4, { floor: 0 }),
+    format: (value) => whole(value),
+    values: series.regret.map(
+      (value, bucket) => `${number(value, 1)} ${unit} in ${plural(totals[bucket], "visit")}`,
+    ),
+    point: (bucket) => series.regret[bucket],
+    layers: (x, y) => [
+      h("path", { class: "ln", d: path(series.regret.map((value, bucket) => [x(bucket), y(value)])) }),
+    ],
+  };
+  const quantity = isEqual(state) ? "Collective utility" : "Clicks";
+  return figure(
+    "Regret (demo)",
+    readout({ key: spec.key, idle: "" }),
+    timeChart(spec),
+    note(
+      `${quantity} lost so far because the true values are unknown to the policy. ` +
+        "A flat end means that little is left to learn.",
+    ),
+    chartTable("regret", label, ["Until", "Regret", "Visits"], () =>
+      series.regret.map((value, bucket) => [
+        formatBucket(series, bucket),
+        number(value, 1),
+        whole(totals[bucket]),
+      ]),
+    ),
+  );
+}

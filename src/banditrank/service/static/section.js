@@ -1,0 +1,34 @@
+// A section of the dashboard: a question, its answer in a sentence, and charts and tables.
+
+import { h } from "./element.js";
+
+export const section = (id, title, answer, key, ...evidence) =>
+  h(
+    "section",
+    { id, "aria-labelledby": `${id}-h` },
+    h("div", { class: "rail" }, h("h2", { id: `${id}-h` }, title), h("p", { class: "a" }, answer), key),
+    h("div", { class: "ev" }, ...evidence),
+  );
+
+// A text in place of missing data, with a command that creates some.
+export const emptyState = (text, command) =>
+  h("div", { class: "none" }, text, command && h("pre", { class: "mono" }, command));
+
+// Renders a section, or its error without affecting other sections.
+export function errorBoundary(id, title, render) {
+  try {
+    return render();
+  } catch (error) {
+    return section(id, title, "This section cannot be shown.", null, panelError(error));
+  }
+}
+
+export function panelError(error) {
+  const request = error.requestId ? ` Request ${error.requestId}.` : "";
+  return h("div", { class: "none bad" }, h("b", null, "This panel failed. "), `${error.message}${request}`);
+}
+
+export const figure = (title, readout, ...children) =>
+  h("figure", null, h("figcaption", null, h("h3", null, title), readout), ...children);
+
+export const note = (...content) => h("p", { class: "m s" }, ...content);

@@ -1,0 +1,173 @@
+// Values that charts, tables and sentences derive from a dashboard document.
+
+export const sum = (values) => values.reduce((total, value) => total + value, 0);
+const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
+
+const HOUR = 3600;
+const MIN_PROBABILITY = 0.95; // lower end of the interval from which a ranking is called the best
+
+export const isEqual = (state) => state.surface.treatment === "equal";
+export const isEmpty = (state) => state.rounds === 0 || !state.best_rankings?.length;
+export const isProbablyBest = (probability) => probability !== null && probability.low >= MIN_PROBABILITY;
+
+// The current ranking of a user type.
+export const bestRankingOf = (state, type) => state.best_rankings[isEqual(state) ? 0 : type];
+
+// The value of the current ranking for a user type.
+export function valueOf(state, type) {
+  const now = bestRankingOf(state, type);
+  const pick = (values) => (Array.isArray(values) ? values[type] : values);
+  return { estimate: pick(now.value), low: pick(now.low), high: pick(now.high) };
+}
+
+// Indices of the items that are not retired.
+export function activeItems(state) {
+  const retired = new Set(state.surface.retired ?? []);
+  return state.surface.items.flatMap((name, item) => (retired.has(name) ? [] : [item]));
+}
+
+export const isRetired = (state, item) => (state.surface.retired ?? []).includes(state.surface.items[item]);
+
+// Indices of the items in the current rankings of some user types; of all types by default.
+export function currentItems(state, types = null) {
+  const all = types ?? state.surface.user_types.map((_, type) => type);
+  const hasRankings = (state.best_rankings ?? []).length > 0;
+  return new Set(hasRankings ? all.flatMap((type) => bestRankingOf(state, type).ranking) : []);
+}
+
+// The number of displays of an item, over all positions.
+export const displaysOf = (state, type, item) => sum(state.displays[type].map((items) => items[item]));
+
+// The number of rankings of a user type: each has one item at the first position.
+export const rankingsOf = (state, type) => sum(state.displays[type][0]);
+
+// The expected looks at an item by a user type: its displays, weighted by the looks at their positions.
+export const looksOf = (state, type, item) =>
+  sum(state.positions[type].map((one, position) => one.estimate * state.displays[type][position][item]));
+
+// Indices of the estimates that may be the largest, in descending order: those whose interval overlaps
+// that of the largest estimate.
+export function contenders(estimates, among = estimates.map((_, index) => index)) {
+  const order = [...among].sort((a, b) => estimates[b].estimate - estimates[a].estimate);
+  const floor = estimates[order[0]].low;
+  return order.filter((index, rank) => rank === 0 || estimates[index].high >= floor);
+}
+
+// The position with the most looks of a user type; null if the intervals overlap.
+export function topPosition(state, type) {
+  const best = contenders(state.positions[type]);
+  return best.length === 1 ? best[0] : null;
+}
+
+// Wilson's 95% interval for a click rate.
+export function rateInterval(clicks, visits) {
+  if (visits === 0) return null;
+  const z = 1.959964;
+  const rate = Math.min(1, clicks / visits);
+  const scale = 1 + (z * z) / visits;
+  const middle = (rate + (z * z) / (2 * visits)) / scale;
+  const half = (z / scale) * Math.sqrt((rate * (1 - rate)) / visits + (z * z) / (4 * visits * visits));
+  return { estimate: clicks / visits, low: Math.max(0, middle - half), high: Math.min(1, middle + half) };
+}
+
+const countsIn = (rows, type) => rows.map((row) => (type === null ? sum(row) : row[type]));
+
+// Visits, clicks and the click rate with its interval in each bucket, of all user types or of one.
+export function rates(series, type = null) {
+  const visits = countsIn(series.visits, type);
+  const clicks = countsIn(series.clicks, type);
+  return visits.map((count, bucket) => ({
+    visits: count,
+    clicks: clicks[bucket],
+    rate: rateInterval(clicks[bucket], count),
+  }));
+}
+
+// Statistics of the last hour, or since the first visit; the optimum and random order have the same weights.
+export function lastHour(state) {
+  const { visits, clicks, other_item: otherItem, other_order: otherOrder } = state.last_hour;
+  const total = sum(visits);
+  const mean = (values) => (total ? dot(visits, values) / total : null);
+  const age = state.started_at === null ? 0 : (Date.parse(state.as_of) - Date.parse(state.started_at)) / 1000;
+  return {
+    seconds: Math.min(HOUR, age),
+    visits: total,
+    rate: rateInterval(sum(clicks), total),
+    otherItem,
+    otherOrder,
+    optimum: {
+      estimate: mean(state.optimum.map((one) => one.estimate)),
+      low: mean(state.optimum.map((one) => one.low)),
+      high: mean(state.optimum.map((one) => one.high)),
+    },
+    random: mean(state.random),
+  };
+}
+
+// Name of the best click rate; the best of all rankings is not always computed.
+export const optimumName = (state) =>
+  state.has_true_values ? "optimum" : state.is_optimum_exact ? "estimated optimum" : "best known ranking";
+
+// The optimum and the click rate of random order in each bucket by the current estimates, of one user type or
+// of all: weighted by the visits in the bucket, or by the arrival rates without visits.
+export function referenceRates(state, series, type = null) {
+  const ofAll = (row) => state.arrival_rates.map((_, i) => row[i] ?? 0);
+  const weights = series.visits.map((row) =>
+    type !== null
+      ? state.arrival_rates.map((_, i) => Number(i === type))
+      : sum(row)
+        ? ofAll(row)
+        : state.arrival_rates,
+  );
+  const level = (values) => weights.map((shares) => dot(shares, values) / sum(shares));
+  const optimum = (end) => level(state.optimum.map((one) => one[end]));
+  return {
+    optimum: optimum("estimate"),
+    low: state.has_true_values ? null : optimum("low"),
+    high: state.has_true_values ? null : optimum("high"),
+    random: level(state.random),
+  };
+}
+
+// The treatments to compare, personalized first, without duplicates.
+export function treatments(state) {
+  const seen = new Set();
+  return state.treatments.filter((one) => {
+    const name = `${one.treatment} ${one.treatment === "equal" ? one.utility : ""}`;
+    return !seen.has(name) && seen.add(name);
+  });
+}
+
+// Index of the current treatment of the surface.
+export function currentTreatment(state) {
+  const all = treatments(state);
+  const found = all.findIndex((one) =>
+    isEqual(state)
+      ? one.treatment === "equal" && one.utility === state.surface.utility
+      : one.treatment !== "equal",
+  );
+  return found < 0 ? (isEqual(state) ? all.length - 1 : 0) : found;
+}
+
+// The cost of a treatment compared with personalized treatment, as a share of its clicks.
+export function priceOf(state, index) {
+  const all = treatments(state);
+  const treatment = all[index];
+  if (treatment.price) return treatment.price;
+  const total = (one) => dot(one.value, state.arrival_rates);
+  const price = total(all[0]) > 0 ? Math.max(0, 1 - total(treatment) / total(all[0])) : 0;
+  return { estimate: price, low: null, high: null };
+}
+
+// The effect of a treatment on a user type compared with personalized treatment; it is significant if the
+// intervals are disjoint.
+export function treatmentEffect(state, treatment, type) {
+  const all = treatments(state);
+  const [before, after] = [all[0], all[treatment]];
+  return {
+    estimate: after.value[type] - before.value[type],
+    isSignificant: after.high[type] < before.low[type] || after.low[type] > before.high[type],
+  };
+}
+
+export const failingChecks = (state) => state.health.filter((check) => check.status !== "ok");

@@ -1,0 +1,16 @@
+// State of the page that belongs to its user; updates of the data do not change it.
+
+export const MAX_TYPES = 12; // in charts; tables show all
+export const MAX_ITEMS = 12; // in charts; with more, the current items and search results
+
+export const uiState = {
+  clickChartType: null, // user type in the click chart; null for all
+  search: "", // search text for items
+  openTables: new Set(),
+  onChange: () => {},
+};
+
+export function updateUiState(changes) {
+  Object.assign(uiState, changes);
+  uiState.onChange();
+}

@@ -1,0 +1,124 @@
+"""CORS headers are sent to allowed origins only."""
+
+import pickle
+from pathlib import Path
+
+import httpx
+import pytest
+from helpers.command_line import check_refusal
+from helpers.running_service import running
+
+from banditrank.errors import InvalidInputError
+from banditrank.service.cors import check_origins, is_allowed
+from banditrank.service.settings import Settings
+
+SHOP = "https://shop.example"
+PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+
+
+def test_there_are_no_cors_headers_by_default() -> None:
+    with running() as service:
+        answer = service.ask("GET", "/healthz", headers={"origin": "http://localhost:8000"})
+        preflight = service.ask("OPTIONS", "/v1/feedback", headers={"origin": SHOP, **PREFLIGHT})
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert preflight.status_code == 405
+    assert not [name for name in preflight.headers if name.startswith("access-control")]
+
+
+def test_an_allowed_origin_gets_cors_headers() -> None:
+    with running(allow_origins=[SHOP]) as service:
+        preflight = service.ask("OPTIONS", "/v1/feedback", headers={"origin": SHOP, **PREFLIGHT})
+        answer = service.ask("GET", "/healthz", headers={"origin": SHOP})
+        refusal = service.ask("POST", "/v1/feedback", {"ranking": "x"}, headers={"origin": SHOP})
+    assert preflight.status_code == 204
+    assert preflight.headers["access-control-allow-origin"] == SHOP
+    assert "POST" in preflight.headers["access-control-allow-methods"]
+    assert preflight.headers["access-control-allow-headers"] == "authorization, content-type"
+    assert "access-control-allow-credentials" not in preflight.headers
+    for response, status in ((answer, 200), (refusal, 404)):
+        assert response.status_code == status
+        assert (response.headers["access-control-allow-origin"], response.headers["vary"]) == (SHOP, "origin")
+
+
+@pytest.mark.parametrize("origin", ["https://other.example", "null", "http://shop.example", f"{SHOP}:8443"])
+def test_other_origins_get_no_cors_headers(origin: str) -> None:
+    with running(allow_origins=[SHOP]) as service:
+        preflight = service.ask("OPTIONS", "/v1/feedback", headers={"origin": origin, **PREFLIGHT})
+        answer = service.ask("GET", "/healthz", headers={"origin": origin})
+        without = service.ask("GET", "/healthz")
+    assert preflight.status_code == 405
+    for response in (preflight, answer, without):
+        assert "access-control-allow-origin" not in response.headers
+        assert response.headers["vary"] == "origin"  # what is kept for one origin is not shown to another
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("http://localhost:8000", True),
+        ("http://127.0.0.1", True),
+        ("https://[::1]:1", True),
+        ("null", False),
+        ("http://localhost.example", False),
+        ("http://127.0.0.1.example", False),
+        ("http://192.168.0.1", False),
+        ("file://localhost", False),
+        ("http://[", False),
+        ("http://localhost/behind", False),
+        ("", False),
+    ],
+)
+def test_loopback_allows_only_origins_on_this_machine(origin: str, allowed: bool) -> None:  # noqa: FBT001
+    assert is_allowed(origin, ["loopback"]) is allowed
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "*",
+        "null",
+        "shop.example",
+        f"{SHOP}/",
+        f"{SHOP}:x",
+        "https://",
+        "ftp://shop.example",
+        "https://a@b.c",
+        7,
+        "",
+    ],
+)
+def test_invalid_origins_are_refused(origin: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"^allow_origins must be origins such as"):
+        check_origins([origin])
+
+
+def test_origins_are_normalized_as_browsers_send_them() -> None:
+    given = ["HTTPS://Shop.Example:443", "http://shop.example:8080", "http://[::1]:80"]
+    assert check_origins(given) == (SHOP, "http://shop.example:8080", "http://[::1]")
+
+
+def test_origins_are_read_from_a_file_and_passed_to_workers(tmp_path: Path) -> None:
+    file = tmp_path / "service.toml"
+    file.write_text('allow_origins = ["https://shop.example", "loopback"]')
+    settings = Settings.from_file(file)
+    assert settings.allow_origins == (SHOP, "loopback")
+    assert pickle.loads(pickle.dumps(settings)) == settings  # noqa: S301 - as workers get it
+    file.write_text('allow_origins = "https://shop.example"')
+    with pytest.raises(InvalidInputError, match="allow_origins must be a list"):
+        Settings.from_file(file)
+
+
+def test_an_invalid_option_is_named(
+    capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_refusal(
+        capsys, ["serve", "--allow-origin", "shop"], "--allow-origin must be origins such as .* got 'shop'"
+    )
+
+
+def test_keys_are_required_across_origins() -> None:
+    with running(allow_origins=[SHOP], require_keys=True) as service:
+        refused = service.ask("GET", "/v1/surfaces", headers={"origin": SHOP})
+    assert isinstance(refused, httpx.Response)
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, SHOP)

@@ -1,0 +1,109 @@
+"""Static files of the dashboard."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from flit_core import buildapi
+from helpers.running_service import Running, running
+
+from banditrank.service import static_files
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = "export const greeting = 'é';\n"
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    directory = tmp_path / "static"
+    directory.mkdir()
+    (directory / "index.html").write_text("<!doctype html><title>surfaces</title>")
+    (directory / "surface.html").write_text("<!doctype html><title>one</title>")
+    (directory / "page.js").write_text(SCRIPT, encoding="utf-8")
+    (directory / "page.css").write_text("p { margin: 0 }")
+    (directory / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    (directory / "notes.txt").write_text("not for everybody")
+    (tmp_path / "secret.js").write_text("secret")
+    monkeypatch.setattr(static_files, "DIRECTORY", directory)
+    static_files._files.cache_clear()
+    with running(require_keys=True) as service:
+        yield service
+    static_files._files.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "content"),
+    [
+        ("/", "text/html; charset=utf-8", "<title>surfaces</title>"),
+        ("/surfaces/ads", "text/html; charset=utf-8", "<title>one</title>"),
+        ("/surfaces/unheard-of", "text/html; charset=utf-8", "<title>one</title>"),
+        ("/assets/page.js", "text/javascript; charset=utf-8", SCRIPT),
+        ("/assets/page.css", "text/css; charset=utf-8", "margin"),
+        ("/assets/icon.svg", "image/svg+xml", "<svg"),
+    ],
+)
+def test_files_need_no_key_and_have_a_strict_content_policy(
+    service: Running, path: str, kind: str, content: str
+) -> None:
+    response = service.ask("GET", path)
+    assert response.status_code == 200
+    assert content in response.text
+    assert response.headers["content-type"] == kind
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["cache-control"] == "no-cache"
+    policy = dict(
+        part.strip().split(" ", 1) for part in response.headers["content-security-policy"].split(";")
+    )
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    tag = response.headers["etag"]
+    again = service.ask("GET", path, headers={"if-none-match": tag})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    head = service.ask("HEAD", path)
+    assert (head.status_code, head.content) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/index.html",
+        "/assets/notes.txt",
+        "/assets/missing.js",
+        "/assets/..%2Fsecret.js",
+        "/assets/%2e%2e%2fsecret.js",
+        "/assets/",
+        "/surfaces/",
+        "/index.html",
+    ],
+)
+def test_other_files_are_not_served(service: Running, path: str) -> None:
+    response = service.ask("GET", path)
+    assert response.status_code == 404
+    assert "secret" not in response.text
+
+
+def test_the_package_has_all_files_that_pages_load() -> None:
+    static_files._files.cache_clear()
+    names = static_files._files().keys()
+    assert {"index.html", "surface.html"} <= names
+    for file in static_files._files().values():
+        for name in re.findall(rb'(?:/assets/|from "\./|import "\./)([\w.-]+)', file.content):
+            assert name.decode() in names
+
+
+def test_the_wheel_contains_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    with ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
+        packed = set(wheel.namelist())
+    shipped = [file.name for file in (ROOT / "src/banditrank/service/static").iterdir()]
+    assert {f"banditrank/service/static/{name}" for name in shipped} <= packed
