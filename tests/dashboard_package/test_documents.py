@@ -130,14 +130,27 @@ def test_under_equal_treatment_one_ranking_has_a_value_for_each_user_type() -> N
     with a_monitored_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
         play(ranker, 100, seed=1)
         (now,) = document_of(ranker)["best_rankings"]
-    assert len(now["value"]) == len(now["low"]) == len(now["high"]) == len(now["runner_up"]["by_user_type"]) == 2
-    assert 0 <= now["probability_best"]["low"] <= now["probability_best"]["estimate"] <= now["probability_best"]["high"] <= 1
+    assert (
+        len(now["value"]) == len(now["low"]) == len(now["high"]) == len(now["runner_up"]["by_user_type"]) == 2
+    )
+    assert (
+        0
+        <= now["probability_best"]["low"]
+        <= now["probability_best"]["estimate"]
+        <= now["probability_best"]["high"]
+        <= 1
+    )
 
 
 def test_without_data_nothing_is_claimed() -> None:
     with a_monitored_ranker() as ranker:
         document = document_of(ranker, PROBLEM)
-    assert (document["best_rankings"], document["latest_rankings"], document["treatments"], document["started_at"]) == ([], [], [], None)
+    assert (
+        document["best_rankings"],
+        document["latest_rankings"],
+        document["treatments"],
+        document["started_at"],
+    ) == ([], [], [], None)
     nothing = {"visits": [0, 0], "clicks": [0, 0], "other_item": None, "other_order": None}
     assert document["last_hour"] == nothing
     assert document["arrival_rates"] == [0.5, 0.5]
@@ -151,7 +164,7 @@ def test_a_surface_may_have_one_user_type_and_one_item(treatment: str) -> None:
         play(ranker, 5, seed=1)
         (now,) = document_of(ranker)["best_rankings"]
     assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "n_rankings": 5})
-    assert now["probability_best"] == {"m": 1.0, "lo": 1.0, "hi": 1.0}  # there is no other ranking
+    assert now["probability_best"] == {"estimate": 1.0, "low": 1.0, "high": 1.0}  # there is no other ranking
 
 
 def test_without_clicks_there_is_no_price_of_equality() -> None:
