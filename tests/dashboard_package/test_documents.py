@@ -21,14 +21,14 @@ from helpers.live import (
 )
 
 from banditrank import Counts, Problem, user_type_values
-from banditrank.dashboard.assessment import assess
-from banditrank.dashboard.document_schemas import DashboardDocument
-from banditrank.dashboard.documents import dashboard_document, first_bucket_since, series_document
-from banditrank.dashboard.recent_impressions import RecentImpressions
-from banditrank.dashboard.surface_problem import SurfaceProblem
-from banditrank.engine.counts_replica import SurfaceCounts
-from banditrank.engine.surface import Surface
-from banditrank.storage.records import DISCARDED
+from banditrank.dashboard._assessment import assess
+from banditrank.dashboard._document_schemas import DashboardDocument
+from banditrank.dashboard._documents import dashboard_document, first_bucket_since, series_document
+from banditrank.dashboard._recent_impressions import RecentImpressions
+from banditrank.dashboard._surface_problem import SurfaceProblem
+from banditrank.engine._counts_replica import SurfaceCounts
+from banditrank.engine._surface import Surface
+from banditrank.storage._records import DISCARDED
 
 PROBLEM = Problem(
     [0.5, 0.5],
@@ -342,7 +342,7 @@ def test_the_optimum_may_exceed_the_best_ranking_if_items_were_hardly_shown() ->
 def test_the_optimum_is_the_best_ranking_if_sampling_it_takes_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("banditrank.dashboard.probability_best.MAX_ELEMENTS", 10)
+    monkeypatch.setattr("banditrank.dashboard._probability_best.MAX_ELEMENTS", 10)
     with a_monitored_ranker(a_surface(treatment="equal", utility="nash")) as ranker:
         play(ranker, 50, seed=1)
         document = document_of(ranker)

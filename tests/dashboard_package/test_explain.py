@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded
 
+from banditrank._ranker import Ranker
 from banditrank.errors import PrunedError, UnknownRankingError
-from banditrank.ranker import Ranker
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._sqlite import SqliteStore
 
 KINDS = [
     {"policy": "auto"},
@@ -168,7 +168,7 @@ def test_a_ranking_that_is_not_reproduced_is_of_another_version(
     with a_ranker() as ranker:
         play(ranker, 10, seed=1)
         shown = ranker.rank("new")
-        monkeypatch.setattr("banditrank.engine.policy_snapshot.PolicySnapshot.recompute", lambda *_: (0, 0))
+        monkeypatch.setattr("banditrank.engine._policy_snapshot.PolicySnapshot.recompute", lambda *_: (0, 0))
         explanation = ranker.explain(shown.id)
     assert not explanation.reproduced
     assert "another version" in explanation.reason

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, Problem, kdd2012, user_type_values
-from banditrank.dashboard.alternatives import enumerate_rankings, find_runner_up, ranking_values
-from banditrank.dashboard.posterior_samples import PosteriorSamples, quantile_interval
-from banditrank.dashboard.probability_best import find_sampled_optimum, wilson_interval
-from banditrank.model.values import best_personalized_rankings
-from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
+from banditrank.dashboard._alternatives import enumerate_rankings, find_runner_up, ranking_values
+from banditrank.dashboard._posterior_samples import PosteriorSamples, quantile_interval
+from banditrank.dashboard._probability_best import find_sampled_optimum, wilson_interval
+from banditrank.model._values import best_personalized_rankings
+from banditrank.policies._sampled_problem import SampledProblem
+from banditrank.utilities._utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
 
 N_PROBLEMS = 200
 ROUNDS = 3000
@@ -95,8 +95,8 @@ def test_enumerating_and_solving_agree_on_the_probability_best(
     for ranking in ([2, 3], [3, 2]):
         enumerated = find_sampled_optimum(samples, np.array(ranking), NASH)
         with monkeypatch.context() as patched:
-            patched.setattr("banditrank.dashboard.probability_best.enumerate_rankings", lambda *_: None)
-            patched.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 600.0)
+            patched.setattr("banditrank.dashboard._probability_best.enumerate_rankings", lambda *_: None)
+            patched.setattr("banditrank.dashboard._probability_best._SOLVER_TIMEOUT_SECONDS", 600.0)
             solved = find_sampled_optimum(samples, np.array(ranking), NASH)
         assert solved.is_optimal.mean() == pytest.approx(enumerated.is_optimal.mean(), abs=0.01)
         assert np.isclose(solved.values, enumerated.values, rtol=1e-3).all(axis=1).mean() > 0.99
@@ -119,9 +119,9 @@ def test_samples_of_a_user_type_are_drawn_once() -> None:
 def test_the_optimum_is_unknown_if_it_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_problem(np.random.default_rng(1), 2, 12, 4)
     samples = PosteriorSamples(sample_counts(problem, np.random.default_rng(1), 50), seed=5)
-    monkeypatch.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.dashboard._probability_best._SOLVER_TIMEOUT_SECONDS", 0.0)
     assert find_sampled_optimum(samples, np.arange(4), NASH) is None
-    monkeypatch.setattr("banditrank.dashboard.probability_best.MAX_ELEMENTS", 100)
+    monkeypatch.setattr("banditrank.dashboard._probability_best.MAX_ELEMENTS", 100)
     assert find_sampled_optimum(samples, np.arange(4), NASH) is None
 
 

@@ -8,9 +8,9 @@ import pytest
 from helpers.live import ITEMS, a_ranker, a_surface, play
 
 from banditrank import InvalidInputError, confidence_intervals, estimate
-from banditrank.dashboard.estimates_report import EstimatesReport
-from banditrank.dashboard.treatment_report import TreatmentReport
-from banditrank.ranker import Ranker
+from banditrank._ranker import Ranker
+from banditrank.dashboard._estimates_report import EstimatesReport
+from banditrank.dashboard._treatment_report import TreatmentReport
 
 
 def plain(report: EstimatesReport | TreatmentReport) -> dict:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from banditrank.cli.main import main
+from banditrank._cli.main import main
 
 
 def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
@@ -13,7 +13,7 @@ def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     streams = capsys.readouterr()
-    error = re.sub(r"^banditrank: compiling .*\n", "", streams.err, flags=re.M)  # on first use only
+    error = re.sub(r"^banditrank: compiling .*\n", "", streams.err, flags=re.MULTILINE)  # on first use only
     return stopped.value.code, streams.out, error
 
 

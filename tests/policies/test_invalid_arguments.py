@@ -14,7 +14,7 @@ from banditrank import (
     make_timeline,
     simulate,
 )
-from banditrank.policies.forgetful import Forgetful
+from banditrank.policies._forgetful import Forgetful
 
 PROBLEM = kdd2012()
 TIMELINE = Timeline([PROBLEM, PROBLEM], [1, 50])

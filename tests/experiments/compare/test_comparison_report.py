@@ -10,8 +10,8 @@ from helpers.browser import OpenPage
 from helpers.page_measures import contrasts, heading_levels, images, overhanging, scrolls_sideways
 from helpers.small_comparison import shrink
 
-from banditrank.experiments.compare.compare import compare
-from banditrank.experiments.compare.suites import SUITES
+from banditrank.experiments._compare.compare import compare
+from banditrank.experiments._compare.suites import SUITES
 
 POLICIES = (
     "pbm-ucb",

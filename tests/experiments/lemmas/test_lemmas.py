@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, UCBRank, kdd2012, simulate
-from banditrank.estimators.confidence_radii import item_mean_error_rate, position_preference_error_rate
-from banditrank.experiments.lemmas.analysis import ERROR_RATE, _is_violated, analyse
-from banditrank.experiments.lemmas.sweep import MISS_RATES, WITHOUT_T, CoverageJob, _invert, _radii
+from banditrank.estimators._confidence_radii import item_mean_error_rate, position_preference_error_rate
+from banditrank.experiments._lemmas.analysis import ERROR_RATE, _is_violated, analyse
+from banditrank.experiments._lemmas.sweep import MISS_RATES, WITHOUT_T, CoverageJob, _invert, _radii
 
 
 @pytest.mark.parametrize("value", [0.999, 0.5, 0.01, 1e-6])

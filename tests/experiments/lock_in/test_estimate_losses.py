@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, Problem, simulate
-from banditrank.experiments.lock_in.estimate_losses import losses_by_estimator
-from banditrank.policies.greedy_rank import GreedyRank
+from banditrank.experiments._lock_in.estimate_losses import losses_by_estimator
+from banditrank.policies._greedy_rank import GreedyRank
 
 # Users examine the first position most often, and item 1 is the best.
 PROBLEM = Problem([1.0], [[0.8, 0.2]], [[0.6, 0.4, 0.3, 0.3, 0.3]])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 
-from banditrank.policies.baselines.components.kl_ucb import (
+from banditrank.policies.baselines._components.kl_ucb import (
     bernoulli_kl,
     exploration_level,
     kl_ucb,
