@@ -164,7 +164,7 @@ def test_a_surface_may_have_one_user_type_and_one_item(treatment: str) -> None:
         play(ranker, 5, seed=1)
         (now,) = document_of(ranker)["best_rankings"]
     assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "n_rankings": 5})
-    assert now["probability_best"] == {"m": 1.0, "lo": 1.0, "hi": 1.0}  # there is no other ranking
+    assert now["probability_best"] == {"estimate": 1.0, "low": 1.0, "high": 1.0}  # there is no other ranking
 
 
 def test_without_clicks_there_is_no_price_of_equality() -> None:

@@ -76,24 +76,27 @@ def test_an_idle_engine_reads_versions_alone(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_idle_ranker_has_no_thread_that_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("banditrank.engine._sync_loop.IDLE_SECONDS", 0.0)
     monkeypatch.setattr("banditrank.engine._impression_expiry._EXPIRY_TRIAL_SECONDS", 0.0)
-    waits: list[tuple[float | None, bool]] = []
+    waits: list[tuple[float | None, list[float]]] = []  # timeouts, and seconds until scheduled tasks
     wait = DueQueue.wait
 
     def recorded(queue: DueQueue[SurfaceRuntime], timeout_seconds: float | None = None) -> bool:
-        waits.append((timeout_seconds, bool(queue._heap)))
+        waits.append((timeout_seconds, [due_at - time.monotonic() for due_at, _, _ in queue._heap]))
         return wait(queue, timeout_seconds)
+
+    def is_asleep(min_seconds: float) -> bool:
+        n_waits = len(waits)
+        time.sleep(0.3)  # any duration works: it does nothing meanwhile
+        if not waits or len(waits) > n_waits:
+            return False
+        timeout_seconds, scheduled = waits[-1]
+        return timeout_seconds is None and all(seconds >= min_seconds for seconds in scheduled)
 
     monkeypatch.setattr(DueQueue, "wait", recorded)
     with SqliteStore(tmp_path / "store.db") as store, Ranker(a_surface(), store, sync_seconds=0.01) as ranker:
+        wait_until(lambda: is_asleep(inf))  # no task is scheduled
         for _ in range(3):
             assert ranker.feedback(ranker.rank("new").id) == "counted"
-
-        def is_asleep() -> bool:
-            n_waits = len(waits)
-            time.sleep(0.3)  # any duration works: it does nothing meanwhile
-            return waits[-1:] == [(None, False)] and len(waits) == n_waits  # no timeout, no scheduled task
-
-        wait_until(is_asleep)
+        wait_until(lambda: is_asleep(1000.0))  # at the end of an attribution window at the earliest
         threads = {thread.name for thread in threading.enumerate() if thread.name.startswith("banditrank")}
         assert not {name for name in threads if "monitor" in name}
         with Ranker(a_surface(), store, sync_seconds=0.01) as other:
