@@ -22,7 +22,7 @@ def wait_until_settled(address: str) -> None:
     until = time.monotonic() + _SETTLING_SECONDS
     with open_store(address) as store:
         surface = number_of(store)
-        while store.pending_impressions(surface, since=0, until=_ALWAYS, limit=1):
+        while store.pending_impressions(surface, since_ms=0, until_ms=_ALWAYS, limit=1):
             assert time.monotonic() < until, "rankings whose window closed are still open"
             time.sleep(0.2)
 
@@ -49,10 +49,10 @@ def check(address: str, clients: list[Client], *, lapsing: bool) -> None:
             assert counts.rounds == acknowledged, f"{counts.rounds} counted, {acknowledged} acknowledged"
             return
         surface, signer = number_of(store), RankingIdSigner(store.secret())
-        assert store.pending_impressions(surface, since=0, until=_ALWAYS) == []
+        assert store.pending_impressions(surface, since_ms=0, until_ms=_ALWAYS) == []
         settled = 0
         for ranking in rankings:
-            outcome = store.outcome(surface, signer.read(ranking.id).shown.key)
+            outcome = store.outcome(surface, signer.verify(ranking.id).impression.key)
             assert outcome is not None or not ranking.acknowledged
             settled += outcome is not None
         unanswered = sum(client.asked for client in clients) - len(rankings)
@@ -64,7 +64,7 @@ def number_of(store: Store) -> int:
     surface = store.find_surface("crash")
     assert surface is not None
     assert json.loads(surface.definition)["items"] == list(ITEMS)
-    return surface.number
+    return surface.surface_id
 
 
 def counts_of(store: Store) -> Counts:

@@ -211,5 +211,5 @@ def test_keys_are_created_listed_and_revoked(tmp_path: Path, capsys: pytest.Capt
     assert "rank, read" in listed
     assert key.strip() not in listed
     assert run(capsys, "keys", "revoke", identity, *store)[1] == f"revoked {identity}\n"
-    message = f"key must be the id of a key in force, got '{identity}'"
+    message = f"key must be the id of a key that is not revoked, got '{identity}'"
     check_refusal(capsys, ["keys", "revoke", identity, *store], message)
