@@ -86,7 +86,7 @@ def test_every_policy_is_described() -> None:
             assert f"`{name}`" in page, name
 
 
-TOLD = {"examination": "how probably each is looked at", "order": "their order", "nothing": "nothing"}
+TOLD = {"examination": "examination probabilities", "order": "their order", "nothing": "nothing"}
 
 
 def _baseline_table() -> dict[str, list[str]]:
