@@ -27,7 +27,7 @@ PACKAGES = [
         )
     ),
 ]
-PUBLIC_WITHOUT_EXPORTS = {"banditrank.errors", "banditrank.logs"}
+PUBLIC_WITHOUT_EXPORTS = {"banditrank.errors", "banditrank.logs", "banditrank.policies.schedules"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -13,7 +13,7 @@ from banditrank import (
 )
 from banditrank.estimators._estimates import estimate
 from banditrank.estimators._intervals import confidence_intervals
-from banditrank.policies._schedules import constant
+from banditrank.policies.schedules import constant
 
 EXPLORES = GreedyRank(schedule=constant(coefficient=1.0))  # shows items in turn, at all positions
 

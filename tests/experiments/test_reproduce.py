@@ -195,9 +195,14 @@ def test_an_unwritable_report_is_an_error(tmp_path: Path) -> None:
 
 def test_an_interrupted_job_is_not_stored(tmp_path: Path) -> None:
     job = SimulationJob(
-        name="long", policy=UCBRank(0.25), problems=(kdd2012(),), horizon=5000, replications=500, seed=0
+        name="long",
+        policy=UCBRank(coefficient=0.25),
+        problems=(kdd2012(),),
+        horizon=5000,
+        replications=500,
+        seed=0,
     )
-    half = object.__new__(type("Half", (), {"complete": False}))
+    half = object.__new__(type("Half", (), {"is_complete": False}))
 
     def sweep(_: int, *, quick: bool) -> list[SimulationJob]:  # noqa: ARG001
         return [job]

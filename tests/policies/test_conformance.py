@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from banditrank import Forgetful, GreedyRank, Oracle, Smoothing, TypeBlindUCB, UCBRank, UniformRandom
-from banditrank.policies import _schedules as schedules
+from banditrank.policies import schedules
 from banditrank.testing._policies import POLICY_CHECKS, MakePolicy
 
 POLICIES: dict[str, MakePolicy] = {

@@ -14,7 +14,7 @@ from banditrank import (
     UnsolvableError,
     make_problem,
 )
-from banditrank.policies import _schedules as schedules
+from banditrank.policies import schedules
 from banditrank.policies._base import policy_label
 from banditrank.policies._catalog import POLICY_NAMES, make_policy
 from banditrank.testing._policies import dense_counts

@@ -25,8 +25,8 @@ from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._catalog import make_policy
 from banditrank.policies._forgetful import Forgetful
 from banditrank.policies._running_estimates import UNREWARDED
-from banditrank.policies._schedules import constant
 from banditrank.policies._violated_assumptions import violated_assumptions
+from banditrank.policies.schedules import constant
 from banditrank.simulation._timeline_counts import TimelineCounts
 
 SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)

@@ -22,8 +22,8 @@ from banditrank import (
     plot_regret,
     simulate,
 )
-from banditrank.policies._schedules import Schedule
 from banditrank.policies.baselines._top_rank import TopRank
+from banditrank.policies.schedules import Schedule
 from banditrank.simulation._backends.local import LocalBackend
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._regret import equal_regret, personalized_regret

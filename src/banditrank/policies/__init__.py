@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from banditrank.policies._greedy_rank import GreedyRank
     from banditrank.policies._learner import Learner
     from banditrank.policies._oracle import Oracle
-    from banditrank.policies._schedules import Schedule
     from banditrank.policies._thompson_rank import ThompsonRank
     from banditrank.policies._type_blind import TypeBlindUCB
     from banditrank.policies._ucb_rank import UCBRank
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         TopRank,
         UniRank,
     )
+    from banditrank.policies.schedules import Schedule
 
 __all__ = [
     "GRAB",
@@ -77,7 +77,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "_greedy_rank": ("GreedyRank",),
             "_learner": ("Learner",),
             "_oracle": ("Oracle",),
-            "_schedules": ("Schedule",),
+            "schedules": ("Schedule",),
             "_thompson_rank": ("ThompsonRank",),
             "_type_blind": ("TypeBlindUCB",),
             "_ucb_rank": ("UCBRank",),

@@ -45,7 +45,7 @@ class Forgetful(PolicyWrapper):
         if not isinstance(policy, CompiledPolicy):
             raise InvalidInputError("policy", "must be a CompiledPolicy (make_policy returns one)", policy)
         if not isinstance(memory, Forgetting | str):
-            rule = "must be a Memory, or window:ROUNDS or discount:ROUNDS"
+            rule = "must be a Forgetting, or window:ROUNDS or discount:ROUNDS"
             raise InvalidInputError("memory", rule, memory)
         object.__setattr__(self, "policy", policy)
         object.__setattr__(self, "memory", as_forgetting(memory) if isinstance(memory, str) else memory)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from banditrank.policies._loop_solvers import MAX_GAP
 from banditrank.policies._paper_policy import PaperPolicy
-from banditrank.policies._schedules import Schedule, inverse_square_root
+from banditrank.policies.schedules import Schedule, inverse_square_root
 
 
 @dataclass(frozen=True, init=False)

@@ -24,7 +24,7 @@ from banditrank.policies._recomputed_ranking import (
     init_recomputed_personalized,
 )
 from banditrank.policies._running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts
-from banditrank.policies._schedules import Schedule, as_schedule
+from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers._solve import SolverName
 from banditrank.utilities._utility import Utility, as_utility
 

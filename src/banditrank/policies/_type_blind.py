@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies._base import Treatment, check_treatment
 from banditrank.policies._paper_policy import PAPER_COEFFICIENTS
-from banditrank.policies._schedules import Schedule
 from banditrank.policies._ucb_rank import UCBRank
 from banditrank.policies._wrapper import PolicyWrapper
+from banditrank.policies.schedules import Schedule
 from banditrank.utilities._utility import Utility, as_utility
 
 

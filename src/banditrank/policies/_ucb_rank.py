@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from banditrank.policies._loop_solvers import optimality_gaps
 from banditrank.policies._paper_policy import PaperPolicy
-from banditrank.policies._schedules import Schedule, constant
+from banditrank.policies.schedules import Schedule, constant
 
 
 @dataclass(frozen=True, init=False)

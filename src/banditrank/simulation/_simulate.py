@@ -189,7 +189,7 @@ def check_simulation(
     check_treatment(policy.treatment)
     if not isinstance(policy.utility, Utility):
         raise InvalidInputError(
-            "policy's utility", "must be a Utility (find_utility makes one)", policy.utility
+            "policy's utility", "must be a Utility (as_utility returns one by name)", policy.utility
         )
     for each in timeline.problems:
         if isinstance(policy, CompiledPolicy):

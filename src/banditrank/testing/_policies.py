@@ -2,7 +2,7 @@
 
 >>> from banditrank import UCBRank
 >>> for check in POLICY_CHECKS:
-...     check(lambda problem: UCBRank(0.25))
+...     check(lambda problem: UCBRank(coefficient=0.25))
 """
 
 from collections.abc import Callable

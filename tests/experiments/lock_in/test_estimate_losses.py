@@ -39,6 +39,6 @@ def test_rarely_shown_items_distort_the_position_preferences(equal: bool) -> Non
 
 
 def test_long_runs_estimate_the_best_ranking() -> None:
-    result = simulate(GreedyRank(5.0), PROBLEM, 20_000, 3, 1, keep_counts=True)
+    result = simulate(GreedyRank(coefficient=5.0), PROBLEM, 20_000, 3, 1, keep_counts=True)
     for seen in result.counts:
         assert losses_by_estimator(PROBLEM, seen, equal=False)["likelihood"] < 0.01

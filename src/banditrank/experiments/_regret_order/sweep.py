@@ -8,7 +8,7 @@ from banditrank.model._catalog import kdd2012
 from banditrank.model._generators import make_problem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BetaRewards
-from banditrank.policies import _schedules as schedules
+from banditrank.policies import schedules
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._greedy_rank import GreedyRank
 from banditrank.policies._ucb_rank import UCBRank
