@@ -50,7 +50,20 @@ _INLINED: Any = {**_OPTIONS, "forceinline": True}
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 
 # Packages whose source does not affect machine code.
-WITHOUT_FORMULAS = ("cli", "client", "demo", "engine", "experiments", "logs", "service", "storage", "testing")
+WITHOUT_FORMULAS = (
+    *(
+        "_cli",
+        "_demo",
+        "client",
+        "dashboard",
+        "engine",
+        "experiments",
+        "logs",
+        "service",
+        "storage",
+        "testing",
+    ),
+)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

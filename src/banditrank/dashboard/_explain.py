@@ -346,7 +346,7 @@ def _reason(
     >>> shown = [ShownItem(1, "a", 0.3, 0.5, 0.15), ShownItem(2, "b", 0.7, 0.9, 0.63)]
     >>> print(_reason(policy="thompson-rank", utility=None, user_type="new", version=7, is_sampled=True,
     ...               is_reproduced=True, shown=shown, omitted=[OmittedItem("c", 0.4, "a", -0.03)]))
-    in the world that thompson-rank drew from counts 7 for this ranking, users of type new look most at
+    in the problem that thompson-rank sampled from counts 7 for this ranking, users of type new look most at
     position 2 (0.70), where b stands (mean 0.90), then at position 1 (0.30): a (0.50); of the items left
     out c came nearest (0.40).
     """
@@ -359,14 +359,14 @@ def _reason(
     if utility is not None:
         audience = f"everybody who asks under counts {version} is shown this, and who asked did not enter"
         chosen = (
-            f"it is best by the {utility} utility in the world that {policy} drew from these counts"
+            f"it is best by the {utility} utility in the problem that {policy} sampled from these counts"
             if is_sampled
             else f"{policy} chose it by rules of its own and the {utility} utility; by these counts"
         )
         link = ", where" if is_sampled else ""
         return f"{audience}: {chosen}{link} users look most at {details}."
     source = (
-        f"in the world that {policy} drew from counts {version} for this ranking,"
+        f"in the problem that {policy} sampled from counts {version} for this ranking,"
         if is_sampled
         else f"{policy} chose it by rules of its own; by counts {version}"
     )

@@ -73,7 +73,7 @@ class TreatmentReport:
         Share of the personalized total that equal treatment loses.
     equal_ranking
         Item names, in order of positions.
-    certified
+    is_certified
         Whether the ranking is proven optimal for the estimates.
     gap
         Upper bound of the relative improvement by any other ranking; None if there is none.

@@ -125,7 +125,7 @@ class Engine:
 
         Raises
         ------
-        NameTakenError
+        AlreadyExistsError
             If there is a surface of this name.
         """
         PolicySnapshot.check_rankable(surface)

@@ -117,7 +117,7 @@ def import_surface(store: Store, document: Any, *, name: str | None = None) -> S
     ------
     InvalidInputError
         If the document is not an exported surface.
-    NameTakenError
+    AlreadyExistsError
         If the store has a surface of this name.
     """
     surface, cells = read_surface(document, name=name)

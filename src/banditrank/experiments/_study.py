@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
 """Data of a study's jobs, by job name."""
 
-CommitStatus = Literal["agrees", "partly", "disagrees", "not checked"]
+Verdict = Literal["agrees", "partly", "disagrees", "not checked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class StudyResult:
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> CommitStatus:
+    def verdict(self) -> Verdict:
         """Agreement with the paper, computed from the checks of its claims."""
         answers = {check.holds for check in self.checks if check.claimed_by == "paper"}
         if answers <= {None}:

@@ -72,7 +72,7 @@ class Store(ABC):
 
         Raises
         ------
-        NameTakenError
+        AlreadyExistsError
             If a surface has this name.
         """
 
