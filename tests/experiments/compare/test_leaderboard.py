@@ -105,8 +105,8 @@ def test_a_suite_shows_the_best_policy_and_violated_assumptions() -> None:
     assert result.metrics["best_policy"] == "pbm-ucb+window"
     violated = {row[0]: row[-1] for row in table.rows}
     assert violated["ucb-rank+window"] == "–"
-    assert "this one changes" in violated["ucb-rank"]
-    assert "takes positions for looked at in the order 1 > 2 > 3 > 4" in violated["top-rank"]
+    assert "assumes that the problem does not change" in violated["ucb-rank"]
+    assert "assumes that positions are examined in the order 1 > 2 > 3 > 4" in violated["top-rank"]
     assert result.findings.startswith("pbm-ucb+window (examination known) has the lowest median regret, 104;")
     assert result.checks == []
 
