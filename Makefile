@@ -39,7 +39,7 @@ browser:
 servers:
 	tools/install_servers
 
-# Each worker has files of its own, lest two compile the same formulas at the same time; who is done takes from the other.
+# A worker takes whole files, so that two do not compile the same formulas; an idle one takes files from the other.
 unit: setup browser servers
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal
 

@@ -30,7 +30,7 @@ from solvers import measure_search_loops, measure_solvers
 from worlds import gentle_world
 
 from banditrank import Counts, UCBRank, __version__, kdd2012, simulate
-from banditrank.testing.policies import dense_counts
+from banditrank.testing._policies import dense_counts
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "output" / "bench.json"

@@ -1,7 +1,7 @@
 """Look for a wrong certificate: many small instances, solved and compared with trying all rankings.
 
 Most instances have up to 400 rankings, and one root node usually settles them. Half of these are drawn from
-the families of `banditrank.model.generators`; the others are degenerate on purpose, with zeros, ties,
+the families of `banditrank.model._generators`; the others are degenerate on purpose, with zeros, ties,
 duplicate items, types that never arrive and values of very different size. A tenth of all instances have up
 to 5,000 rankings and types at odds, so that there is something to branch on. Some are solved to a loose gap
 and some without any time: what is said of them must hold too.
@@ -32,10 +32,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, __version__, alpha_fair
-from banditrank.cli.output import finite
-from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
-from banditrank.testing.certificates import find_certificate_error
-from banditrank.utilities.utility import ramp, sigmoid
+from banditrank._cli.output import finite
+from banditrank.solvers._solve import DEFAULT_GAP, SolverName, solve
+from banditrank.testing._certificates import find_certificate_error
+from banditrank.utilities._utility import ramp, sigmoid
 
 OUTPUT = Path(__file__).parent.parent / "output" / "certify.json"
 CHUNK = 200  # instances that a worker takes at a time
@@ -86,7 +86,7 @@ class Tally:
     branched
         How many of all took more than one node.
     wrong
-        Of how many something untrue was said: see `banditrank.testing.certificates.find_certificate_error`.
+        Of how many something untrue was said: see `banditrank.testing._certificates.find_certificate_error`.
     difference
         The largest |best − value| of a certified answer to the usual gap, as a share of the best.
     slowest

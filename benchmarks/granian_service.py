@@ -13,10 +13,10 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 
-from banditrank.service.application import Application
-from banditrank.service.http import Request
-from banditrank.service.http_errors import error_response
-from banditrank.service.settings import Settings
+from banditrank.service._application import Application
+from banditrank.service._http import Request
+from banditrank.service._http_errors import error_response
+from banditrank.service._settings import Settings
 
 
 class RsgiService:

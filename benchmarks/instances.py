@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.model.generators import FAMILIES
-from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
+from banditrank.model._generators import FAMILIES
+from banditrank.testing._solver_problems import SolverProblem, generate_solver_problem
 
 Size = tuple[int, int, int]  # N, M, K
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from interleaving import ROUNDS
 from service import SECONDS, background, load, our_service, ratio, surface
 
-from banditrank.engine.api_keys import create_key
-from banditrank.storage.factory import open_store
+from banditrank.engine._api_keys import create_key
+from banditrank.storage._factory import open_store
 
 HERE = Path(__file__).parent
 REPORTERS = 20

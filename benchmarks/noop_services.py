@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from banditrank.service.http_protocol import HttpProtocol
+from banditrank.service._http_protocol import HttpProtocol
 
 ANSWER = (
     b'{"id":"' + b"A" * 76 + b'","items":["item-1","item-2","item-3","item-4"],'

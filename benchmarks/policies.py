@@ -7,8 +7,8 @@ from interleaving import interleave
 from problems import easy_problem
 
 from banditrank import make_policy, simulate
-from banditrank.policies.catalog import BASELINES, COEFFICIENT_POLICIES
-from banditrank.policies.thompson_rank import ThompsonRank
+from banditrank.policies._catalog import BASELINES, COEFFICIENT_POLICIES
+from banditrank.policies._thompson_rank import ThompsonRank
 
 HORIZON = 50_000
 SAMPLERS = ("pb-mhb", "pbm-ts")  # several draws by rejection or by a walk in each round: no bar for these

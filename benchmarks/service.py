@@ -102,7 +102,7 @@ def load(port: int, rate: float | None = None, kind: str = "feedback") -> dict[s
 @contextmanager
 def our_service(store: Path, *surfaces: dict[str, Any]) -> Iterator[int]:
     """Run a service with surfaces; give its port."""
-    program = "from banditrank.cli.main import main; main()"
+    program = "from banditrank._cli.main import main; main()"
     with running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
         for one in surfaces:
             post(port, "/v1/surfaces", one)

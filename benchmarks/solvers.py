@@ -21,8 +21,8 @@ from banditrank import (
     make_problem,
     simulate,
 )
-from banditrank.solvers.solve import SolverName, solve
-from banditrank.utilities.utility import ramp, sigmoid
+from banditrank.solvers._solve import SolverName, solve
+from banditrank.utilities._utility import ramp, sigmoid
 
 Size = tuple[int, int, int]  # N, M, K
 

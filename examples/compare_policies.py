@@ -1,12 +1,12 @@
-"""Compare policies on a world where user types disagree, and draw every replication."""
+"""Compare policies on a problem whose user types disagree, and plot every replication."""
 
 from pathlib import Path
 
 from banditrank import GreedyRank, UCBRank, make_problem, save_plot, simulate
 
-world = make_problem("conflict", n_user_types=2, n_items=6, n_positions=2, seed=1)
+problem = make_problem("conflict", n_user_types=2, n_items=6, n_positions=2, seed=1)
 results = [
-    simulate(policy, world, horizon=20_000, replications=8, seed=7)
+    simulate(policy, problem, horizon=20_000, replications=8, seed=7)
     for policy in (
         UCBRank(coefficient=0.5),
         GreedyRank(coefficient=0.5),

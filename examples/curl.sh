@@ -1,4 +1,4 @@
-# Ask a service for a ranking and report a click, with curl. It runs a service of its own, for as long as this takes.
+# Request a ranking and report a click, with curl. Starts a service, and stops it at the end.
 set -eu
 cd "$(mktemp -d)"
 banditrank serve --port 8429 --store sqlite:example.db 2>service.log &

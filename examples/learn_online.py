@@ -1,10 +1,10 @@
-"""Learn one round at a time, and read the estimates."""
+"""Learn one round at a time, and print the estimates."""
 
 import numpy as np
 
 from banditrank import GreedyRank, estimate, kdd2012
 
-problem = kdd2012()  # simulates users
+problem = kdd2012()  # provides the simulated users
 rng = np.random.default_rng(1)
 learner = GreedyRank(coefficient=2.0).start(problem, rng=2)
 

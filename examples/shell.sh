@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From nothing to a compared pair of policies, in the shell. Needs banditrank on the PATH (. .venv/bin/activate).
+# Generate a problem and compare two policies on it. Needs banditrank on the PATH (. .venv/bin/activate).
 set -euo pipefail
 mkdir -p output
 banditrank problem generate conflict --user-types 2 --items 6 --positions 2 --seed 1 --output output/conflict.toml

@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from banditrank.checks import check_integer, check_number, check_workers
+from banditrank._checks import check_integer, check_number, check_workers
 from banditrank.errors import InvalidInputError
 
 NOT_A_NUMBER = [True, np.True_, "1", None, 1j, np.complex128(1), [1], np.array(1), float("nan")]

@@ -13,8 +13,8 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import banditrank
-from banditrank.compilation import WITHOUT_FORMULAS, compiled
-from banditrank.testing.leaks import assert_no_leaks
+from banditrank._compilation import WITHOUT_FORMULAS, compiled
+from banditrank.testing._leaks import assert_no_leaks
 
 PACKAGE = Path(banditrank.__file__).parent
 HARMLESS = {"notify_on_compile"}  # compiles nothing
@@ -29,13 +29,13 @@ def test_packages_without_formulas_compile_nothing(layer: str) -> None:
             if isinstance(node, ast.Import):
                 modules = {alias.name.partition(".")[0]: alias.name for alias in node.names}
                 assert "numba" not in modules, file
-                assert "banditrank.compilation" not in modules.values(), file
+                assert "banditrank._compilation" not in modules.values(), file
             elif isinstance(node, ast.ImportFrom) and node.module:
                 assert node.module.partition(".")[0] != "numba", file
-                if node.module == "banditrank.compilation":
+                if node.module == "banditrank._compilation":
                     assert {alias.name for alias in node.names} <= HARMLESS, file
                 elif node.module == "banditrank":
-                    assert "compilation" not in {alias.name for alias in node.names}, file
+                    assert "_compilation" not in {alias.name for alias in node.names}, file
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from banditrank.cli.main import application
+from banditrank._cli.main import application
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -78,7 +78,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_policy_is_described() -> None:
-    from banditrank.policies.catalog import ORDERED_POLICY_NAMES, POLICY_NAMES
+    from banditrank.policies._catalog import ORDERED_POLICY_NAMES, POLICY_NAMES
 
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     for name in POLICY_NAMES:
@@ -86,7 +86,7 @@ def test_every_policy_is_described() -> None:
             assert f"`{name}`" in page, name
 
 
-TOLD = {"examination": "how probably each is looked at", "order": "their order", "nothing": "nothing"}
+TOLD = {"examination": "examination probabilities", "order": "their order", "nothing": "nothing"}
 
 
 def _baseline_table() -> dict[str, list[str]]:
@@ -104,7 +104,7 @@ def _baseline_table() -> dict[str, list[str]]:
 
 
 def test_what_baselines_assume_is_described() -> None:
-    from banditrank.policies.catalog import BASELINES
+    from banditrank.policies._catalog import BASELINES
 
     table = _baseline_table()
     assert set(table) == set(BASELINES)
@@ -115,7 +115,7 @@ def test_what_baselines_assume_is_described() -> None:
 
 
 def test_baselines_cite_their_paper_and_describe_their_parameters() -> None:
-    from banditrank.policies.catalog import BASELINES
+    from banditrank.policies._catalog import BASELINES
 
     for name, (source, _, _) in _baseline_table().items():
         text, parameters = BASELINES[name].__doc__, {field.name for field in fields(BASELINES[name])}

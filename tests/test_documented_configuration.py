@@ -15,7 +15,7 @@ from helpers.running_service import running
 from helpers.servers import NginxServer, free_port, private_directory
 
 from banditrank import Problem
-from banditrank.service.settings import Settings
+from banditrank.service._settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

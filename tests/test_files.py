@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from banditrank import InvalidInputError
-from banditrank.files import atomic_write
+from banditrank._files import atomic_write
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 )
 def test_help_imports_nothing_heavy(command: list[str]) -> None:
     code = (
-        "import sys\nfrom banditrank.cli.main import main\n"
+        "import sys\nfrom banditrank._cli.main import main\n"
         f"try:\n    main({[*command, '--help']})\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "print(*sys.modules)"
     )
@@ -56,7 +56,7 @@ def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
     # Of equal treatment: also a formula that is chosen by type, as is the solver's, must be found again.
     code = (
         "from banditrank import SingleLook, UCBRank, kdd2012, simulate\n"
-        "from banditrank.simulation.loop import compiled_loop\n"
+        "from banditrank.simulation._loop import compiled_loop\n"
         "policy = UCBRank(coefficient=0.25, treatment='equal')\n"
         "simulate(policy, kdd2012(), 100, 1, 0)\n"
         "kernel = policy.kernel(n_items=5, n_positions=2)\n"

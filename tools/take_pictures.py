@@ -28,7 +28,7 @@ PICTURES = {
 @contextmanager
 def demo() -> Iterator[str]:
     """Run the demo until all visits are over; give its address, and end it with the block."""
-    program = "from banditrank.cli.main import main; main()"
+    program = "from banditrank._cli.main import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", program, "demo", *DEMO], stdout=subprocess.PIPE, text=True
     ) as process:

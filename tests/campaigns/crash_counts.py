@@ -5,11 +5,11 @@ import time
 from collections import Counter
 from itertools import chain
 
-from banditrank.counts.counts import Counts
-from banditrank.engine.ranking_ids import RankingIdSigner
-from banditrank.storage.base import Store
-from banditrank.storage.cells import Totals
-from banditrank.storage.factory import open_store
+from banditrank.counts._counts import Counts
+from banditrank.engine._ranking_ids import RankingIdSigner
+from banditrank.storage._base import Store
+from banditrank.storage._cells import Totals
+from banditrank.storage._factory import open_store
 from campaigns.crash_clients import ITEMS, N_POSITIONS, USER_TYPES, WINDOW, Client
 
 _ALWAYS = 1 << 47  # milliseconds since 1970

@@ -16,9 +16,9 @@ import psycopg
 from helpers.servers import PostgresServer, RedisServer, private_directory
 
 from banditrank import Surface, open_store
-from banditrank.engine.ranking_ids import NONCE_BYTES, new_key
-from banditrank.storage.base import Store
-from banditrank.storage.records import (
+from banditrank.engine._ranking_ids import NONCE_BYTES, new_key
+from banditrank.storage._base import Store
+from banditrank.storage._records import (
     NOT_CLICKED,
     REWARD_UNITS,
     Event,

@@ -36,7 +36,7 @@ class ServiceProcess:
 
     def start(self) -> None:
         """Start the service, and wait until it answers."""
-        program = "from banditrank.cli.main import main; main()"
+        program = "from banditrank._cli.main import main; main()"
         arguments = ["serve", "--port", str(self.port)]
         with (self.log or Path(os.devnull)).open("ab") as log:
             self.process = subprocess.Popen(

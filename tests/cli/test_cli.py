@@ -11,10 +11,10 @@ import pytest
 from helpers.command_line import check_refusal, run
 
 from banditrank import Policy, Problem, __version__, kdd2012
-from banditrank.policies.base import policy_label
-from banditrank.simulation.progress import Advance
-from banditrank.simulation.replication import Experiment, Replication
-from banditrank.simulation.run import replicate
+from banditrank.policies._base import policy_label
+from banditrank.simulation._progress import Advance
+from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._run import replicate
 
 QUICK = ["--horizon", "400", "--replications", "3", "--seed", "7"]
 
@@ -102,7 +102,7 @@ def test_without_a_policy_the_default_ones_that_accept_the_options_run(
         simulated[:] = [policy_label(policy.describe()) for policy in policies]
         return []
 
-    monkeypatch.setattr("banditrank.cli.simulate._simulate_all", record)  # without compiling all
+    monkeypatch.setattr("banditrank._cli.simulate._simulate_all", record)  # without compiling all
     run(capsys, "simulate", *QUICK, "--estimator", "likelihood", "--smoothed")
     assert simulated == [
         "greedy-rank-personalized-0.25-likelihood-smoothed",
@@ -131,7 +131,7 @@ def test_save_resumes(capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch
         made.append(number)
         return replicate(experiment, number, advance)
 
-    monkeypatch.setattr("banditrank.simulation.backends.threads.replicate", recording)
+    monkeypatch.setattr("banditrank.simulation._backends.local.replicate", recording)
     for count in ("2", "4"):
         settings = ["--horizon", "300", "--replications", count, "--policy", "ucb-rank"]
         status, _, _ = run(capsys, "simulate", *settings, "--save", str(tmp_path / "runs"))
@@ -207,7 +207,10 @@ BAD = [
     (["problem", "validate", "rates.toml"], r"arrival_rates must sum to 1, got 0\.9"),
     (["problem", "validate", "means.toml"], r"item_means\[0\]\[1\] must lie in \[0, 1\], got 1\.5"),
     (["problem", "validate", "nan.toml"], r"item_means\[0\]\[0\] must lie in \[0, 1\], got nan"),
-    (["problem", "validate", "empty-type.toml"], r"user_types\[0\] must be a printable text.*got ''"),
+    (
+        ["problem", "validate", "empty-type.toml"],
+        r"user_types\[0\] must be a non-empty printable string, got ''",
+    ),
     (["problem", "validate", "malformed.toml"], "problem file must be TOML"),
     (["problem", "show", "missing.toml"], "must be readable.*got 'missing.toml'"),
     (["problem", "generate", "randon"], r"did you mean random\?"),
@@ -324,12 +327,12 @@ def test_help_and_version(capsys: pytest.CaptureFixture) -> None:
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     """A real process, interrupted by a real signal once it has saved something."""
-    command = [sys.executable, "-c", "from banditrank.cli.main import main; main()", "simulate"]
+    command = [sys.executable, "-c", "from banditrank._cli.main import main; main()", "simulate"]
     settings = ["--policy", "ucb-rank", "--horizon", "1000000", "--replications", "5000", "--workers", "1"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     patched = [
         *command[:2],
-        "import banditrank.simulation.result_store as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
+        "import banditrank.simulation._result_store as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
         *command[3:],
     ]
     process = subprocess.Popen(

@@ -8,7 +8,7 @@ from helpers.command_line import check_refusal, run
 from helpers.small_comparison import shrink
 
 from banditrank import __version__
-from banditrank.simulation.backends import local
+from banditrank.simulation._backends import local
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import pytest
 from helpers.handwritten_log import GOOD, PROFILES, row, write_log
 
 from banditrank import Problem, __version__, kdd2012
-from banditrank.cli.main import main
-from banditrank.logs.kdd2012.diagnosis import diagnose
-from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
+from banditrank._cli.main import main
+from banditrank.logs.kdd2012._diagnosis import diagnose
+from banditrank.logs.kdd2012._extraction import extract
+from banditrank.logs.kdd2012._sample_log import SampleLog, write_sample_log
 
 
 def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:

@@ -10,16 +10,16 @@ import pytest
 import typer
 
 from banditrank import simulate, solve
-from banditrank.cli.main import application
-from banditrank.experiments.compare.compare import SUITE_NAMES
-from banditrank.experiments.reproduce import STUDIES
-from banditrank.model.generators import FAMILIES
-from banditrank.policies.base import Treatment
-from banditrank.policies.catalog import BASELINES, ORDERED_SUFFIX, POLICY_NAMES
-from banditrank.policies.loop_solvers import LOOP_SOLVERS
-from banditrank.simulation.backends.catalog import BackendName
-from banditrank.solvers.frontier import DEFAULT_ALPHAS
-from banditrank.solvers.solve import SolverName
+from banditrank._cli.main import application
+from banditrank.experiments._compare.compare import SUITE_NAMES
+from banditrank.experiments._reproduce import STUDIES
+from banditrank.model._generators import FAMILIES
+from banditrank.policies._base import Treatment
+from banditrank.policies._catalog import BASELINES, ORDERED_SUFFIX, POLICY_NAMES
+from banditrank.policies._loop_solvers import LOOP_SOLVERS
+from banditrank.simulation._backends.catalog import BackendName
+from banditrank.solvers._frontier import DEFAULT_ALPHAS
+from banditrank.solvers._solve import SolverName
 
 OWN_POLICIES = [name for name in POLICY_NAMES if name.removesuffix(ORDERED_SUFFIX) not in BASELINES]
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "command-line.md").read_text()

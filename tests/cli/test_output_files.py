@@ -104,7 +104,7 @@ def test_a_plot_is_written_completely_or_not_at_all(
 
 def test_json_can_be_written_to_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    program = "from banditrank.cli.main import main; main(['solve', 'kdd2012', '--json', 'pipe'])"
+    program = "from banditrank._cli.main import main; main(['solve', 'kdd2012', '--json', 'pipe'])"
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.DEVNULL
     ) as process:
@@ -118,7 +118,7 @@ def test_ctrl_c_at_any_time_is_one_line(
     def interrupt(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("banditrank.experiments.reproduce.find_studies", interrupt)
-    monkeypatch.setattr("banditrank.model.catalog.find_problem", interrupt)
+    monkeypatch.setattr("banditrank.experiments._reproduce.find_studies", interrupt)
+    monkeypatch.setattr("banditrank.model._catalog.load_problem", interrupt)
     for command in (["reproduce"], ["solve", "kdd2012"], ["problem", "show", "kdd2012"]):
         assert run(capsys, *command) == (130, "", "banditrank: interrupted\n")

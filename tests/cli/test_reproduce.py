@@ -11,9 +11,9 @@ from helpers.handwritten_log import GOOD, write_log
 from helpers.small_study import STUDY
 
 from banditrank import __version__, kdd2012
-from banditrank.experiments.reproduce import STUDIES
-from banditrank.experiments.study import Check, Frames, StudyResult
-from banditrank.logs.kdd2012.sample_log import write_sample_log
+from banditrank.experiments._reproduce import STUDIES
+from banditrank.experiments._study import Check, Frames, StudyResult
+from banditrank.logs.kdd2012._sample_log import write_sample_log
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_data_of_another_version_are_refused(capsys: pytest.CaptureFixture) -> N
 def test_table_1_is_extracted_from_raw_files(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["banditrank.experiments.table1.sweep"], "QUICK_ROWS", 5000)
+    monkeypatch.setattr(sys.modules["banditrank.experiments._table1.sweep"], "QUICK_ROWS", 5000)
     Path("log").mkdir()
     log = write_sample_log(kdd2012(), Path("log"), n_rows=200_000, seed=4)
     before = {path: content for path, content in contents().items() if path.parts[0] == "log"}

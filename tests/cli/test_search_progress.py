@@ -8,9 +8,9 @@ import pytest
 from helpers.command_line import run
 
 from banditrank import make_problem
-from banditrank.cli.search_progress import SearchProgress, show_search_progress
-from banditrank.model.problem_file import write_problem
-from banditrank.solvers.solver import Progress
+from banditrank._cli.search_progress import SearchProgress, show_search_progress
+from banditrank.model._problem_file import write_problem
+from banditrank.solvers._solver import Progress
 
 
 def test_the_first_interruption_ends_the_search_and_the_second_the_program() -> None:

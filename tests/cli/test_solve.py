@@ -11,8 +11,8 @@ import pytest
 from helpers.command_line import check_refusal, contents, run
 
 from banditrank import Problem, __version__, equality_report, kdd2012, make_problem, pareto_frontier, solve
-from banditrank.solvers.branch_and_bound import search
-from banditrank.solvers.solve import SOLVERS
+from banditrank.solvers._branch_and_bound import search
+from banditrank.solvers._solve import SOLVERS
 
 FIELDS = (
     *("ranking", "value", "upper_bound", "gap", "certified", "solver", "nodes", "seconds"),
@@ -169,7 +169,7 @@ BAD = [
     ),
     (["solve", "kdd2012", "--solver", "magic"], "--solver must be one of .*got 'magic'"),
     (["solve", "kdd2012", "--solver", "assignment", "--utility", "nash"], "needs a linear utility, got nash"),
-    (["solve", "big.toml", "--solver", "enumeration"], "tries at most 1,000,000 rankings, got 100 items"),
+    (["solve", "big.toml", "--solver", "enumeration"], "supports at most 1,000,000 rankings, got 100 items"),
     (["solve", "kdd2012", "--time-limit", "-1"], r"--time-limit must be a number from 0 to .*got -1\.0"),
     (["solve", "kdd2012", "--time-limit", "nan"], "--time-limit must be a number from 0 to .*got nan"),
     (["solve", "kdd2012", "--time-limit", "soon"], "--time-limit must be a number, got 'soon'"),
@@ -216,8 +216,8 @@ def test_ctrl_c_is_status_130_without_a_traceback(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("banditrank.solvers.solve.solve", interrupted)
-    monkeypatch.setattr("banditrank.solvers.frontier.solve", interrupted)
+    monkeypatch.setattr("banditrank.solvers._solve.solve", interrupted)
+    monkeypatch.setattr("banditrank.solvers._frontier.solve", interrupted)
     status, output, complaint = run(capsys, command, "kdd2012")
     assert (status, output, complaint) == (130, "", "banditrank: interrupted\n")
 
@@ -255,7 +255,7 @@ def test_compilation_is_announced_once(
 @pytest.mark.parametrize("command", WAITING, ids=lambda words: words[0])
 def test_nothing_is_announced_if_code_is_cached(searched: Path, command: tuple[str, ...]) -> None:
     """In a new process, so that code is loaded from disk."""
-    code = "from banditrank.cli.main import main; main()"
+    code = "from banditrank._cli.main import main; main()"
     words = [sys.executable, "-c", code, *command, str(searched), "--json", "-"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert strict(done.stdout)["version"] == __version__

@@ -7,7 +7,7 @@ import pytest
 from helpers.command_line import check_refusal, contents, run
 from helpers.live import a_ranker, a_surface, play
 
-from banditrank.storage.factory import DEFAULT_STORE, open_store
+from banditrank.storage._factory import DEFAULT_STORE, open_store
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from helpers.command_line import check_refusal, contents, run
 
-from banditrank.service.settings import Settings
-from banditrank.storage.factory import open_store
+from banditrank.service._settings import Settings
+from banditrank.storage._factory import open_store
 
 SECRET = "xyzzy"  # noqa: S105 - not a real one
 WITH_PASSWORDS = [
@@ -103,7 +103,7 @@ def served(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, *opti
         assert "BANDITRANK_STORE" not in os.environ
         started.append(settings)
 
-    monkeypatch.setattr("banditrank.service.server.serve", serve)
+    monkeypatch.setattr("banditrank.service._server.serve", serve)
     status, _, complaint = run(capsys, "serve", *options)
     assert (status, complaint) == (0, "")
     return started[0]

@@ -8,7 +8,10 @@ import httpx
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.client import AsyncClient, Client, ServiceError, asynchronous, retries, synchronous
+from banditrank.client import AsyncClient, Client, ServiceError
+from banditrank.client import _asynchronous as asynchronous
+from banditrank.client import _retries as retries
+from banditrank.client import _synchronous as synchronous
 from banditrank.errors import (
     ConflictingFeedbackError,
     ExpiredRankingError,

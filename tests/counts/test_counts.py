@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import Counts, InvalidInputError, ThompsonRank, estimate
-from banditrank.estimators.intervals import confidence_intervals
+from banditrank.estimators._intervals import confidence_intervals
 
 READERS = (
     estimate,

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from helpers.dashboard_documents import Made, make
 
-from banditrank.dashboard.document_schemas import DashboardDocument, SeriesDocument
-from banditrank.service.schemas import SurfaceResponse
+from banditrank.dashboard._document_schemas import DashboardDocument, SeriesDocument
+from banditrank.service._schemas import SurfaceResponse
 
 MADE = [
     make(),

@@ -9,7 +9,7 @@ from helpers.dashboard_page import rows_of, settled
 from helpers.running_service import Running, running
 from playwright.sync_api import expect
 
-from banditrank.engine.api_keys import create_key
+from banditrank.engine._api_keys import create_key
 
 ADS = {"name": "ads", "items": ["a", "b", "c", "d"], "n_positions": 2, "user_types": ["new", "old"]}
 SHELF = {**ADS, "name": "shelf", "treatment": "equal", "utility": "nash"}

@@ -1,4 +1,4 @@
-"""Every ranking can be made again from the counts it was made of, and explained."""
+"""Every ranking can be recomputed from the counts that it was computed from, and explained."""
 
 import json
 from dataclasses import asdict
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded
 
+from banditrank._ranker import Ranker
 from banditrank.errors import PrunedError, UnknownRankingError
-from banditrank.ranker import Ranker
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._sqlite import SqliteStore
 
 KINDS = [
     {"policy": "auto"},
@@ -27,7 +27,7 @@ def kind_id(kind: dict) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=kind_id)
-def test_rankings_of_two_replicas_are_made_again_after_a_restart(kind: dict, tmp_path: Path) -> None:
+def test_rankings_of_two_replicas_are_reproduced_after_a_restart(kind: dict, tmp_path: Path) -> None:
     surface, path = a_surface(**kind), tmp_path / "store.db"
     ids = []
     with (
@@ -44,47 +44,58 @@ def test_rankings_of_two_replicas_are_made_again_after_a_restart(kind: dict, tmp
             if step == 5:
                 first.retire_items(["b", "d"])
     with SqliteStore(path) as again, a_ranker(surface, again) as restarted:
-        told = [restarted.explain(ranking_id) for ranking_id in ids]
-    assert all(one.reproduced for one in told)
-    assert {one.revision for one in told} == {1, 2, 3}
-    assert any("late" in one.items for one in told)
-    assert len({one.version for one in told}) > 20
-    assert [one.id for one in told] == ids
-    for one in told:
+        explanations = [restarted.explain(ranking_id) for ranking_id in ids]
+    assert all(one.reproduced for one in explanations)
+    assert {one.revision for one in explanations} == {1, 2, 3}
+    assert any("late" in one.items for one in explanations)
+    assert len({one.version for one in explanations}) > 20
+    assert [one.id for one in explanations] == ids
+    for one in explanations:
         assert [placed.item for placed in one.shown] == one.items
         assert not {left.item for left in one.left_out} & set(one.items)
         if one.revision == 3:
             assert not {left.item for left in one.left_out} & {"b", "d"}
-    json.dumps([asdict(one) for one in told], allow_nan=False)
+    json.dumps([asdict(one) for one in explanations], allow_nan=False)
 
 
-def test_who_asks_and_what_was_drawn_is_told() -> None:
+def test_an_explanation_has_the_user_type_and_the_posterior_sample() -> None:
     clock = Clock()
     with a_ranker(a_surface(attribution_seconds=60), clock=clock) as ranker:
         play(ranker, 30, seed=1)
         shown = ranker.rank("old")
-        told = ranker.explain(shown.id)
-    assert (told.surface, told.user_type, told.items) == ("home", "old", list(shown.items))
-    assert (told.issued, told.expires) == (pytest.approx(clock.now, abs=0.002), shown.expires_at)
-    assert (told.version, told.rounds, told.revision) == (30, 30, 1)
-    assert (told.policy, told.treatment, told.utility) == ("thompson-rank", "personalized", None)
-    assert (told.basis, told.type_entered) == ("draw", True)
-    (belief,) = told.beliefs
+        explanation = ranker.explain(shown.id)
+    assert (explanation.surface, explanation.user_type, explanation.items) == (
+        "home",
+        "old",
+        list(shown.items),
+    )
+    assert (explanation.issued, explanation.expires) == (
+        pytest.approx(clock.now, abs=0.002),
+        shown.expires_at.timestamp(),
+    )
+    assert (explanation.version, explanation.rounds, explanation.revision) == (30, 30, 1)
+    assert (explanation.policy, explanation.treatment, explanation.utility) == (
+        "thompson-rank",
+        "personalized",
+        None,
+    )
+    assert (explanation.basis, explanation.type_entered) == ("draw", True)
+    (belief,) = explanation.beliefs
     assert belief.user_type == "old"
     assert sum(belief.position_preferences) == pytest.approx(1)
-    assert belief.position_preferences == pytest.approx([one.look for one in told.shown])
-    assert belief.value == pytest.approx(sum(one.value for one in told.shown))
-    by_look = sorted(told.shown, key=lambda one: -one.look)
-    assert [one.mean for one in by_look] == sorted([one.mean for one in told.shown], reverse=True)
-    assert all(one.value == pytest.approx(one.look * one.mean) for one in told.shown)
-    assert len(told.left_out) == 3
-    assert all(one.mean <= by_look[-1].mean and one.gain <= 0 for one in told.left_out)
-    assert f"users of type old look most at position {by_look[0].position}" in told.reason
-    assert by_look[0].item in told.reason
+    assert belief.position_preferences == pytest.approx([one.look for one in explanation.shown])
+    assert belief.value == pytest.approx(sum(one.value for one in explanation.shown))
+    by_look = sorted(explanation.shown, key=lambda one: -one.look)
+    assert [one.mean for one in by_look] == sorted([one.mean for one in explanation.shown], reverse=True)
+    assert all(one.value == pytest.approx(one.look * one.mean) for one in explanation.shown)
+    assert len(explanation.left_out) == 3
+    assert all(one.mean <= by_look[-1].mean and one.gain <= 0 for one in explanation.left_out)
+    assert f"users of type old look most at position {by_look[0].position}" in explanation.reason
+    assert by_look[0].item in explanation.reason
 
 
 @pytest.mark.parametrize("utility", ["utilitarian", "nash", "maximin"])
-def test_under_equal_treatment_the_type_does_not_enter(utility: str) -> None:
+def test_under_equal_treatment_the_ranking_does_not_depend_on_the_user_type(utility: str) -> None:
     with a_ranker(a_surface(treatment="equal", utility=utility)) as ranker:
         play(ranker, 30, seed=2)
         new, old = (ranker.explain(ranker.rank(name).id) for name in ("new", "old"))
@@ -99,23 +110,23 @@ def test_under_equal_treatment_the_type_does_not_enter(utility: str) -> None:
     assert all(one.gain <= 1e-2 for one in new.left_out), "the solver's gap is 1% at most"
 
 
-def test_policies_that_draw_nothing_are_explained_by_estimates() -> None:
+def test_policies_that_do_not_sample_are_explained_by_estimates() -> None:
     with a_ranker(a_surface(policy="ucb-rank")) as ranker:
         play(ranker, 30, seed=3)
-        told = ranker.explain(ranker.rank("new").id)
-        (belief,) = told.beliefs
+        explanation = ranker.explain(ranker.rank("new").id)
+        (belief,) = explanation.beliefs
         estimates = ranker.estimates().user_types[0]
-    assert told.basis == "estimates"
+    assert explanation.basis == "estimates"
     assert belief.position_preferences == [one.estimate for one in estimates.positions]
-    assert "rules of its own" in told.reason
+    assert "rules of its own" in explanation.reason
 
 
 def outcome_of(ranker: Ranker, ranking_id: str) -> tuple:
-    told = ranker.explain(ranking_id).outcome
-    return told.state, told.item, told.reward
+    outcome = ranker.explain(ranking_id).outcome
+    return outcome.state, outcome.item, outcome.reward
 
 
-def test_what_became_of_a_ranking_is_told() -> None:
+def test_an_explanation_has_the_outcome() -> None:
     with a_ranker() as ranker:
         waiting, ignored, clicked = (ranker.rank("new") for _ in range(3))
         ranker.feedback(ignored.id)
@@ -125,7 +136,7 @@ def test_what_became_of_a_ranking_is_told() -> None:
         assert outcome_of(ranker, clicked.id) == ("clicked", clicked.items[1], 0.25)
 
 
-def test_a_ranking_whose_window_closed_unreported_is_discarded_if_so_set() -> None:
+def test_an_impression_without_feedback_is_discarded_if_so_set() -> None:
     clock = Clock()
     with a_ranker(a_surface(unreported="discarded"), clock=clock) as ranker:
         shown = ranker.rank("new")
@@ -133,36 +144,38 @@ def test_a_ranking_whose_window_closed_unreported_is_discarded_if_so_set() -> No
         assert outcome_of(ranker, shown.id) == ("discarded", None, None)
 
 
-def test_a_ranking_whose_counts_were_thrown_away_is_said_to_be_forgotten() -> None:
+def test_a_ranking_whose_counts_were_pruned_cannot_be_explained() -> None:
     clock, store = Clock(), MemoryStore()
     surface = a_surface(keep_seconds=100.0, attribution_seconds=10.0)
     with a_ranker(surface, store, clock=clock) as ranker:
         old = play(ranker, 5, seed=1)
     with a_ranker(surface, store, clock=clock) as ranker:
         clock.now += 1000
-        store.forget(1, before=int(clock.now - 100) * 1000)
+        store.prune(1, before_ms=int(clock.now - 100) * 1000)
         recent = ranker.rank("new")
         assert ranker.explain(recent.id).reproduced
         assert ranker.explain(old[0]).outcome.state == "forgotten", "no counts are needed for the first"
         for ranking_id in old[1:]:
-            with pytest.raises(PrunedError, match="were thrown away"):
+            with pytest.raises(
+                PrunedError, match=r"the ranking cannot be explained: counts of version \d were pruned"
+            ):
                 ranker.explain(ranking_id)
 
 
-def test_a_ranking_that_comes_out_otherwise_is_said_to_be_another_versions(
+def test_a_ranking_that_is_not_reproduced_is_of_another_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with a_ranker() as ranker:
         play(ranker, 10, seed=1)
         shown = ranker.rank("new")
-        monkeypatch.setattr("banditrank.engine.policy_snapshot.PolicySnapshot.rank_again", lambda *_: (0, 0))
-        told = ranker.explain(shown.id)
-    assert not told.reproduced
-    assert "another version" in told.reason
+        monkeypatch.setattr("banditrank.engine._policy_snapshot.PolicySnapshot.recompute", lambda *_: (0, 0))
+        explanation = ranker.explain(shown.id)
+    assert not explanation.reproduced
+    assert "another version" in explanation.reason
 
 
-def test_a_forged_id_is_refused() -> None:
+def test_a_forged_id_is_rejected() -> None:
     with a_ranker() as ranker, a_ranker() as other:
         for ranking_id in ("", "nonsense", other.rank("new").id):
-            with pytest.raises(UnknownRankingError, match="given out here"):
+            with pytest.raises(UnknownRankingError, match="ranking id must be one that this store issued"):
                 ranker.explain(ranking_id)

@@ -1,4 +1,4 @@
-"""How sure a value or a choice is: intervals hold the truth, and probabilities are such."""
+"""Uncertainty of values and rankings: intervals cover, and probabilities are calibrated."""
 
 import itertools
 
@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, Problem, kdd2012, user_type_values
-from banditrank.dashboard.alternatives import enumerate_rankings, find_runner_up, ranking_values
-from banditrank.dashboard.posterior_samples import PosteriorSamples, quantile_interval
-from banditrank.dashboard.probability_best import find_sampled_optimum, wilson_interval
-from banditrank.model.values import best_personalized_rankings
-from banditrank.policies.sampled_problem import SampledProblem
-from banditrank.utilities.utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
+from banditrank.dashboard._alternatives import enumerate_rankings, find_runner_up, ranking_values
+from banditrank.dashboard._posterior_samples import PosteriorSamples, quantile_interval
+from banditrank.dashboard._probability_best import find_sampled_optimum, wilson_interval
+from banditrank.model._values import best_personalized_rankings
+from banditrank.policies._sampled_problem import SampledProblem
+from banditrank.utilities._utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
 
-WORLDS = 200
+N_PROBLEMS = 200
 ROUNDS = 3000
 
 
-def random_world(rng: np.random.Generator, n: int = 1, m: int = 4, k: int = 2) -> Problem:
+def random_problem(rng: np.random.Generator, n: int = 1, m: int = 4, k: int = 2) -> Problem:
     rho = rng.dirichlet(np.full(k, 3.0), n)
     return Problem(rng.dirichlet(np.full(n, 5.0)), rho / rho.sum(axis=1, keepdims=True), rng.random((n, m)))
 
 
-def seen(problem: Problem, rng: np.random.Generator, rounds: int) -> Counts:
+def sample_counts(problem: Problem, rng: np.random.Generator, rounds: int) -> Counts:
     """Return the counts of random rankings shown to users who look at one position."""
     counts = Counts.empty_for(problem)
     for i, number in enumerate(rng.multinomial(rounds, problem.arrival_rates)):
@@ -35,39 +35,39 @@ def seen(problem: Problem, rng: np.random.Generator, rounds: int) -> Counts:
     return counts
 
 
-def test_intervals_of_values_and_probabilities_of_being_best_are_honest() -> None:
-    """Of 200 worlds the truth is to be in 95% of the intervals, and best as often as was said.
+def test_intervals_cover_and_probabilities_are_calibrated() -> None:
+    """95% intervals cover the values of 200 problems, and rankings are best as often as predicted.
 
-    At most 24 misses are taken, which has a chance of 5e-5 at 5%; and the sum of what was said, less the
-    number that came true, lies within 4 standard deviations, with a chance of error below 1e-4.
+    More than 24 misses have a probability of 5e-5. The sum of the predicted probabilities differs from the
+    number of rankings that are best by more than 4 standard deviations with a probability below 1e-4.
     """
     rng = np.random.default_rng(7)
-    misses, said, came, variance = 0, 0.0, 0, 0.0
-    for _ in range(WORLDS):
-        world = random_world(rng)
-        draws = PosteriorSamples(seen(world, rng, 300), seed=1).of_user_type(0)
-        rankings = enumerate_rankings(world.n_items, world.n_positions)
-        means = np.array([draws.values(ranking).mean() for ranking in rankings])
+    misses, n_predicted, n_best, variance = 0, 0.0, 0, 0.0
+    for _ in range(N_PROBLEMS):
+        problem = random_problem(rng)
+        samples = PosteriorSamples(sample_counts(problem, rng, 300), seed=1).of_user_type(0)
+        rankings = enumerate_rankings(problem.n_items, problem.n_positions)
+        means = np.array([samples.values(ranking).mean() for ranking in rankings])
         chosen = rankings[means.argmax()]
-        truth = user_type_values(world, chosen)[0]
-        low, high = quantile_interval(draws.values(chosen), 0.95, including=means.max())
-        misses += not low <= truth <= high
-        chance = float((draws.values(chosen) >= draws.optimal_values() - 1e-12).mean())
-        said, variance = said + chance, variance + chance * (1 - chance)
-        came += bool((chosen == best_personalized_rankings(world)[0]).all())
+        value = user_type_values(problem, chosen)[0]
+        low, high = quantile_interval(samples.values(chosen), 0.95, including=means.max())
+        misses += not low <= value <= high
+        probability = float((samples.values(chosen) >= samples.optimal_values() - 1e-12).mean())
+        n_predicted, variance = n_predicted + probability, variance + probability * (1 - probability)
+        n_best += bool((chosen == best_personalized_rankings(problem)[0]).all())
     assert misses <= 24
-    assert abs(said - came) <= 4 * np.sqrt(variance)
+    assert abs(n_predicted - n_best) <= 4 * np.sqrt(variance)
 
 
 @pytest.mark.parametrize("utility", [UTILITARIAN, NASH, MAXIMIN, alpha_fair(2.0)], ids=str)
 @pytest.mark.parametrize(("n", "m", "k"), [(1, 5, 2), (3, 5, 2), (2, 12, 3), (1, 12, 3)])
-def test_the_next_best_is_the_best_of_all_others(n: int, m: int, k: int, utility: object) -> None:
-    world = random_world(np.random.default_rng([n, m, k]), n, m, k)
+def test_the_runner_up_is_the_best_of_all_others(n: int, m: int, k: int, utility: object) -> None:
+    problem = random_problem(np.random.default_rng([n, m, k]), n, m, k)
     every = np.array(list(itertools.permutations(range(m), k)), dtype=np.intp)
-    totals = utility.collectives(world.arrival_rates, ranking_values(world, every))
+    totals = utility.collectives(problem.arrival_rates, ranking_values(problem, every))
     best, second = every[np.argsort(-totals, kind="stable")[:2]]
-    found = find_runner_up(world, best, utility)
-    value = utility.collectives(world.arrival_rates, ranking_values(world, found[None]))[0]
+    found = find_runner_up(problem, best, utility)
+    value = utility.collectives(problem.arrival_rates, ranking_values(problem, found[None]))[0]
     if len(every) <= 1000 or n == 1:
         assert value == pytest.approx(np.sort(totals)[-2], abs=1e-12)
     else:  # the best of those that are one step away
@@ -80,29 +80,29 @@ def test_there_may_be_no_other_ranking() -> None:
     assert find_runner_up(Problem([1], [[1]], [[0.5]]), np.array([0]), UTILITARIAN) is None
 
 
-def test_types_that_get_nothing_do_not_confuse_the_search_for_the_next_best() -> None:
-    nothing = SampledProblem(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
-    found = find_runner_up(nothing, np.array([0, 1, 2]), NASH)
+def test_the_runner_up_of_worthless_rankings_is_another_ranking() -> None:
+    worthless = SampledProblem(np.full(2, 0.5), np.full((2, 3), 1 / 3), np.zeros((2, 30)))
+    found = find_runner_up(worthless, np.array([0, 1, 2]), NASH)
     assert sorted(set(found.tolist())) == sorted(found.tolist()) != [0, 1, 2]
 
 
-def test_trying_all_rankings_and_solving_agree_on_how_sure_a_ranking_is(
+def test_enumerating_and_solving_agree_on_the_probability_best(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = kdd2012()
-    counts = seen(world, np.random.default_rng(3), ROUNDS)
-    draws = PosteriorSamples(counts, seed=5)
+    problem = kdd2012()
+    counts = sample_counts(problem, np.random.default_rng(3), ROUNDS)
+    samples = PosteriorSamples(counts, seed=5)
     for ranking in ([2, 3], [3, 2]):
-        tried = find_sampled_optimum(draws, np.array(ranking), NASH)
+        enumerated = find_sampled_optimum(samples, np.array(ranking), NASH)
         with monkeypatch.context() as patched:
-            patched.setattr("banditrank.dashboard.probability_best.enumerate_rankings", lambda *_: None)
-            patched.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 600.0)
-            solved = find_sampled_optimum(draws, np.array(ranking), NASH)
-        assert solved.is_optimal.mean() == pytest.approx(tried.is_optimal.mean(), abs=0.01)
-        assert np.isclose(solved.values, tried.values, rtol=1e-3).all(axis=1).mean() > 0.99
+            patched.setattr("banditrank.dashboard._probability_best.enumerate_rankings", lambda *_: None)
+            patched.setattr("banditrank.dashboard._probability_best._SOLVER_TIMEOUT_SECONDS", 600.0)
+            solved = find_sampled_optimum(samples, np.array(ranking), NASH)
+        assert solved.is_optimal.mean() == pytest.approx(enumerated.is_optimal.mean(), abs=0.01)
+        assert np.isclose(solved.values, enumerated.values, rtol=1e-3).all(axis=1).mean() > 0.99
 
 
-def test_a_share_of_draws_claims_no_more_than_their_number_allows() -> None:
+def test_wilson_intervals_narrow_with_the_number_of_samples() -> None:
     every, most = np.ones(400, dtype=bool), np.arange(400) > 0
     # Wilson, by hand: n / (n + z²) for all of n
     assert wilson_interval(every, 0.95) == pytest.approx((1.0, 400 / (400 + 1.959964**2), 1.0))
@@ -111,22 +111,22 @@ def test_a_share_of_draws_claims_no_more_than_their_number_allows() -> None:
     assert wilson_interval(~every, 0.95)[:2] == (0.0, 0.0)
 
 
-def test_draws_of_a_type_are_made_once() -> None:
-    draws = PosteriorSamples(seen(kdd2012(), np.random.default_rng(3), 100), seed=5)
-    assert draws.of_user_type(1) is draws.of_user_type(1)
+def test_samples_of_a_user_type_are_drawn_once() -> None:
+    samples = PosteriorSamples(sample_counts(kdd2012(), np.random.default_rng(3), 100), seed=5)
+    assert samples.of_user_type(1) is samples.of_user_type(1)
 
 
-def test_what_takes_too_long_to_tell_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = random_world(np.random.default_rng(1), 2, 12, 4)
-    draws = PosteriorSamples(seen(world, np.random.default_rng(1), 50), seed=5)
-    monkeypatch.setattr("banditrank.dashboard.probability_best._SOLVER_TIMEOUT_SECONDS", 0.0)
-    assert find_sampled_optimum(draws, np.arange(4), NASH) is None
-    monkeypatch.setattr("banditrank.dashboard.probability_best.MAX_ELEMENTS", 100)
-    assert find_sampled_optimum(draws, np.arange(4), NASH) is None
+def test_the_optimum_is_unknown_if_it_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_problem(np.random.default_rng(1), 2, 12, 4)
+    samples = PosteriorSamples(sample_counts(problem, np.random.default_rng(1), 50), seed=5)
+    monkeypatch.setattr("banditrank.dashboard._probability_best._SOLVER_TIMEOUT_SECONDS", 0.0)
+    assert find_sampled_optimum(samples, np.arange(4), NASH) is None
+    monkeypatch.setattr("banditrank.dashboard._probability_best.MAX_ELEMENTS", 100)
+    assert find_sampled_optimum(samples, np.arange(4), NASH) is None
 
 
-def test_the_same_counts_give_the_same_draws() -> None:
-    counts = seen(kdd2012(), np.random.default_rng(3), 100)
+def test_samples_depend_on_counts_and_seed_alone() -> None:
+    counts = sample_counts(kdd2012(), np.random.default_rng(3), 100)
     one, two = (PosteriorSamples(counts, seed=9) for _ in range(2))
     assert one.arrival_rates.tolist() == two.arrival_rates.tolist()
     assert one.of_user_type(1).item_means.tolist() == two.of_user_type(1).item_means.tolist()

@@ -1,4 +1,4 @@
-"""What a surface tells of what it learned: estimates with intervals, and what equality costs."""
+"""Reports of a surface: estimates with intervals, and the price of equality."""
 
 import json
 from dataclasses import asdict
@@ -8,16 +8,16 @@ import pytest
 from helpers.live import ITEMS, a_ranker, a_surface, play
 
 from banditrank import InvalidInputError, confidence_intervals, estimate
-from banditrank.dashboard.estimates_report import EstimatesReport
-from banditrank.dashboard.treatment_report import TreatmentReport
-from banditrank.ranker import Ranker
+from banditrank._ranker import Ranker
+from banditrank.dashboard._estimates_report import EstimatesReport
+from banditrank.dashboard._treatment_report import TreatmentReport
 
 
 def plain(report: EstimatesReport | TreatmentReport) -> dict:
     return json.loads(json.dumps(asdict(report), allow_nan=False))
 
 
-def test_estimates_are_the_likelihoods_over_all_items_there_ever_were() -> None:
+def test_estimates_are_of_maximum_likelihood_and_include_retired_items() -> None:
     with a_ranker() as ranker:
         play(ranker, 80, seed=1)
         counts = ranker.counts()
@@ -25,46 +25,48 @@ def test_estimates_are_the_likelihoods_over_all_items_there_ever_were() -> None:
         report = ranker.estimates(level=0.9)
     assert (report.surface, report.version, report.rounds, report.level) == ("home", 80, 80, 0.9)
     estimates, intervals = estimate(counts, method="likelihood"), confidence_intervals(counts, level=0.9)
-    for i, told in enumerate(report.user_types):
-        assert told.arrivals == counts.arrivals[i]
-        assert told.share == pytest.approx(counts.arrivals[i] / 80)
-        assert [one.position for one in told.positions] == [1, 2]
-        assert [one.estimate for one in told.positions] == estimates.position_preferences[i].tolist()
-        ends = [[one.low, one.high] for one in told.positions]
+    for i, estimated in enumerate(report.user_types):
+        assert estimated.arrivals == counts.arrivals[i]
+        assert estimated.share == pytest.approx(counts.arrivals[i] / 80)
+        assert [one.position for one in estimated.positions] == [1, 2]
+        assert [one.estimate for one in estimated.positions] == estimates.position_preferences[i].tolist()
+        ends = [[one.low, one.high] for one in estimated.positions]
         assert np.array(ends) == pytest.approx(intervals.position_preferences[i])
-        assert [one.item for one in told.items] == list(ITEMS)
-        assert [one.retired for one in told.items] == [False, True, False, False, False]
-        assert [one.estimate for one in told.items] == estimates.item_means[i].clip(0, 1).tolist()
-        assert [one.displays for one in told.items] == counts.displays[i].sum(axis=1).tolist()
-        assert [one.rewards for one in told.items] == counts.rewards[i].sum(axis=1).tolist()
-        assert all(one.low <= one.estimate <= one.high for one in [*told.positions, *told.items])
+        assert [one.item for one in estimated.items] == list(ITEMS)
+        assert [one.retired for one in estimated.items] == [False, True, False, False, False]
+        assert [one.estimate for one in estimated.items] == estimates.item_means[i].clip(0, 1).tolist()
+        assert [one.displays for one in estimated.items] == counts.displays[i].sum(axis=1).tolist()
+        assert [one.rewards for one in estimated.items] == counts.rewards[i].sum(axis=1).tolist()
+        assert all(one.low <= one.estimate <= one.high for one in [*estimated.positions, *estimated.items])
 
 
-def test_without_data_estimates_say_that_nothing_is_known() -> None:
+def test_intervals_are_as_wide_as_possible_without_data() -> None:
     with a_ranker() as ranker:
         report = plain(ranker.estimates())
-    for told in report["user_types"]:
-        assert (told["arrivals"], told["share"]) == (0, 0.5)
-        assert [one["estimate"] for one in told["positions"]] == [0.5, 0.5]
-        assert {(one["low"], one["high"]) for one in told["positions"] + told["items"]} == {(0.0, 1.0)}
+    for estimated in report["user_types"]:
+        assert (estimated["arrivals"], estimated["share"]) == (0, 0.5)
+        assert [one["estimate"] for one in estimated["positions"]] == [0.5, 0.5]
+        assert {(one["low"], one["high"]) for one in estimated["positions"] + estimated["items"]} == {
+            (0.0, 1.0)
+        }
 
 
-def test_a_level_that_is_none_is_refused() -> None:
+def test_an_invalid_level_is_rejected() -> None:
     with a_ranker() as ranker, pytest.raises(InvalidInputError, match="level must be a number"):
         ranker.estimates(level=95)
 
 
-def told(ranker: Ranker, user_type: str, liked: str, rounds: int) -> None:
-    """Let users of a type click one item wherever it stands, and no other."""
+def click_always(ranker: Ranker, user_type: str, liked: str, rounds: int) -> None:
+    """Let users of a type click one item at any position, and no other."""
     for _ in range(rounds):
         shown = ranker.rank(user_type)
         ranker.feedback(shown.id, clicked=liked if liked in shown.items else None)
 
 
-def test_equality_costs_types_that_want_different_things() -> None:
+def test_equality_has_a_price_if_user_types_differ() -> None:
     with a_ranker(a_surface(treatment="equal", utility="nash", n_positions=1, policy="random")) as ranker:
-        told(ranker, "new", "a", 60)
-        told(ranker, "old", "b", 60)
+        click_always(ranker, "new", "a", 60)
+        click_always(ranker, "old", "b", 60)
         report = ranker.equality()
     new, old = report.user_types
     assert (new.personalized_ranking, old.personalized_ranking) == (["a"], ["b"])
@@ -76,7 +78,7 @@ def test_equality_costs_types_that_want_different_things() -> None:
     assert (report.utility, report.treatment) == ("nash", "equal")
 
 
-def test_exposures_are_shares_of_displays_and_of_looks() -> None:
+def test_exposure_is_the_share_of_displays_and_of_looks() -> None:
     with a_ranker() as ranker:
         play(ranker, 60, seed=3)
         ranker.retire_items(["a"])
@@ -84,7 +86,7 @@ def test_exposures_are_shares_of_displays_and_of_looks() -> None:
         report = ranker.equality()
         displays = sum(one.items[0].displays for one in ranker.estimates().user_types)
     assert report.utility == "utilitarian"
-    assert report.certified
+    assert report.is_certified
     assert report.gap == pytest.approx(0, abs=1e-9)
     assert [one.item for one in report.items] == list(ITEMS)
     for kind in ("so_far", "personalized", "equal"):
@@ -108,7 +110,7 @@ def test_exposures_are_shares_of_displays_and_of_looks() -> None:
 
 @pytest.mark.parametrize("utility", ["utilitarian", "nash", "maximin", "alpha:2"])
 @pytest.mark.parametrize("rounds", [0, 1])
-def test_equality_is_well_defined_with_next_to_no_data(utility: str, rounds: int) -> None:
+def test_equality_is_defined_with_hardly_any_data(utility: str, rounds: int) -> None:
     with a_ranker(a_surface(treatment="equal", utility=utility)) as ranker:
         play(ranker, rounds, seed=rounds)
         report = plain(ranker.equality())

@@ -21,15 +21,15 @@ from helpers.live import (
 )
 
 from banditrank import Problem
-from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
-from banditrank.dashboard.time_series import ClosedBuckets
-from banditrank.engine.engine import Engine
+from banditrank._ranker import Ranker
+from banditrank.dashboard._surface_monitor import SurfaceMonitor, SurfaceMonitors
+from banditrank.dashboard._time_series import ClosedBuckets
+from banditrank.engine._engine import Engine
 from banditrank.errors import StoreUnavailableError
-from banditrank.ranker import Ranker
-from banditrank.storage.base import Store
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import SavedTimeSeries
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._base import Store
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import SavedTimeSeries
+from banditrank.storage._sqlite import SqliteStore
 
 MINUTE = 60.0
 
@@ -432,7 +432,7 @@ def test_a_surface_that_is_not_monitored_raises_a_type_error() -> None:
 
 
 def test_a_series_that_cannot_be_read_is_an_error_of_its_surface(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.periodic_task._MIN_SECONDS", 0.01)
+    monkeypatch.setattr("banditrank.engine._periodic_task._MIN_SECONDS", 0.01)
     store = MemoryStore()
     store.create_surface("home", a_surface().definition)
     monitors = SurfaceMonitors()

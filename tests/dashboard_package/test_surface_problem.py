@@ -5,12 +5,12 @@ import pytest
 from helpers.live import ITEMS, TYPES, a_surface
 
 from banditrank import Problem
-from banditrank.dashboard.surface_problem import SurfaceProblem
-from banditrank.dashboard.time_series import TimeSeries
-from banditrank.simulation.regret import equal_regret, personalized_regret
-from banditrank.storage.cells import decode_cells, encode_cells
-from banditrank.storage.records import NOT_CLICKED, Event, Impression, pack_ranking
-from banditrank.utilities.utility import NASH
+from banditrank.dashboard._surface_problem import SurfaceProblem
+from banditrank.dashboard._time_series import TimeSeries
+from banditrank.simulation._regret import equal_regret, personalized_regret
+from banditrank.storage._cells import decode_cells, encode_cells
+from banditrank.storage._records import NOT_CLICKED, Event, Impression, pack_ranking
+from banditrank.utilities._utility import NASH
 
 WIDTH = 1000  # milliseconds
 START = 10**12

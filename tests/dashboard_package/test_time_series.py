@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank.dashboard.time_buckets import MAX_BUCKETS, ReferenceRankings
-from banditrank.dashboard.time_series import TimeSeries
-from banditrank.storage.cells import encode_cells
-from banditrank.storage.records import REWARD_UNITS, Event, Impression, Outcome, pack_ranking
+from banditrank.dashboard._time_buckets import MAX_BUCKETS, ReferenceRankings
+from banditrank.dashboard._time_series import TimeSeries
+from banditrank.storage._cells import encode_cells
+from banditrank.storage._records import REWARD_UNITS, Event, Impression, Outcome, pack_ranking
 
 WIDTH = 1000  # milliseconds
 START = 10**12

@@ -13,12 +13,12 @@ import pytest
 from helpers.command_line import check_refusal, run
 
 from banditrank import __version__
-from banditrank.demo.demo import run_demo
-from banditrank.demo.regret_tracker import RegretTracker
-from banditrank.demo.service import running_service
-from banditrank.storage.factory import open_store
+from banditrank._demo.demo import run_demo
+from banditrank._demo.regret_tracker import RegretTracker
+from banditrank._demo.service import running_service
+from banditrank.storage._factory import open_store
 
-PROGRAM = [sys.executable, "-c", "from banditrank.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 QUICK = ["demo", "--speed", "0", "--port", "0"]
 TIMEOUT_SECONDS = 120.0  # includes compilation
 
@@ -112,7 +112,7 @@ def test_ctrl_c_before_the_start_is_one_line(
     def interrupt(**_: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("banditrank.demo.demo.running_service", interrupt)
+    monkeypatch.setattr("banditrank._demo.demo.running_service", interrupt)
     assert run(capsys, *QUICK) == (130, "", "banditrank: interrupted\n")
 
 

@@ -10,13 +10,13 @@ from helpers.browser import OpenPage
 from helpers.dashboard_page import rows_of, settled
 from playwright.sync_api import Page, expect
 
-from banditrank.client.asynchronous import AsyncClient
-from banditrank.demo.regret_tracker import RegretTracker
-from banditrank.demo.service import running_service
-from banditrank.demo.surfaces import DemoSurface, home_carousel, search_ads
-from banditrank.demo.traffic import Traffic
-from banditrank.demo.transport import KeepAliveTransport
-from banditrank.demo.visits import generate_visits
+from banditrank._demo.regret_tracker import RegretTracker
+from banditrank._demo.service import running_service
+from banditrank._demo.surfaces import DemoSurface, home_carousel, search_ads
+from banditrank._demo.traffic import Traffic
+from banditrank._demo.transport import KeepAliveTransport
+from banditrank._demo.visits import generate_visits
+from banditrank.client._asynchronous import AsyncClient
 
 EARLY, LATE = 40, 4000
 SURFACES = {surface.name: surface for surface in (search_ads(), home_carousel())}

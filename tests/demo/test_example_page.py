@@ -10,7 +10,7 @@ import pytest
 from helpers.browser import OpenPage
 from helpers.running_service import Running, running
 
-from banditrank.demo.surfaces import search_ads
+from banditrank._demo.surfaces import search_ads
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -54,6 +54,6 @@ def test_a_click_on_the_page_is_counted(open_page: OpenPage, pages: str, service
 
 
 def test_the_page_uses_the_default_port_of_the_service() -> None:
-    from banditrank.service.settings import Settings
+    from banditrank.service._settings import Settings
 
     assert f'"http://127.0.0.1:{Settings().port}"' in (EXAMPLES / "page.html").read_text()

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from banditrank import kdd2012, solve
-from banditrank.demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
-from banditrank.demo.surfaces import DemoSurface, home_carousel, search_ads
-from banditrank.model.values import best_personalized_rankings, user_type_values
-from banditrank.simulation.regret import equal_regret, personalized_regret
-from banditrank.solvers.equality import equality_report
-from banditrank.utilities.utility import NASH
+from banditrank._demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
+from banditrank._demo.surfaces import DemoSurface, home_carousel, search_ads
+from banditrank.model._values import best_personalized_rankings, user_type_values
+from banditrank.simulation._regret import equal_regret, personalized_regret
+from banditrank.solvers._equality import equality_report
+from banditrank.utilities._utility import NASH
 
 
 def test_the_personalized_surface_is_the_papers_table_1() -> None:

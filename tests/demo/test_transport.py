@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.retries import ServiceError
-from banditrank.demo.transport import KeepAliveTransport
+from banditrank._demo.transport import KeepAliveTransport
+from banditrank.client._asynchronous import AsyncClient
+from banditrank.client._retries import ServiceError
 
 ANSWER = b'{"surfaces": []}'
 RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare, kstest
 
-from banditrank.demo.surfaces import DemoSurface, home_carousel, search_ads
-from banditrank.demo.visits import LATE_SHARE, LOST_SHARE, MAX_REPORT_DELAY, Visit, generate_visits
+from banditrank._demo.surfaces import DemoSurface, home_carousel, search_ads
+from banditrank._demo.visits import LATE_SHARE, LOST_SHARE, MAX_REPORT_DELAY, Visit, generate_visits
 
 N_VISITS = 20_000
 MIN_P_VALUE = 0.001  # rate of false alarms of each check, over seeds

@@ -3,11 +3,11 @@
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, wait_until
 
-from banditrank.engine.counts_replica import CountsReplica
-from banditrank.engine.ranking_ids import new_key
+from banditrank.engine._counts_replica import CountsReplica
+from banditrank.engine._ranking_ids import new_key
 from banditrank.errors import PrunedError
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import NOT_CLICKED, Change, Event, Impression, Snapshot, pack_ranking
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import NOT_CLICKED, Change, Event, Impression, Snapshot, pack_ranking
 
 
 def test_closing_saves_a_snapshot_and_the_next_process_starts_from_it() -> None:
@@ -21,7 +21,7 @@ def test_closing_saves_a_snapshot_and_the_next_process_starts_from_it() -> None:
 
 
 def test_a_snapshot_is_saved_after_many_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.counts_replica._MIN_CHANGES_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("banditrank.engine._counts_replica._MIN_CHANGES_PER_SNAPSHOT", 5)
     store, clock = MemoryStore(), Clock()
     with a_ranker(store=store, clock=clock) as ranker:
         play(ranker, 8, seed=1)
@@ -32,7 +32,7 @@ def test_a_snapshot_is_saved_after_many_changes(monkeypatch: pytest.MonkeyPatch)
 def test_a_snapshot_is_due_when_the_changes_since_the_latest_are_larger_than_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("banditrank.engine.counts_replica._MIN_CHANGES_PER_SNAPSHOT", 2)
+    monkeypatch.setattr("banditrank.engine._counts_replica._MIN_CHANGES_PER_SNAPSHOT", 2)
     store, surface = MemoryStore(), a_surface()
     store.create_surface("home", surface.definition)
     one, other = (CountsReplica(store, 1, surface) for _ in range(2))

@@ -7,12 +7,12 @@ from math import inf
 import pytest
 from helpers.live import Clock
 
-from banditrank.engine.due_queue import DueQueue
+from banditrank.engine._due_queue import DueQueue
 
 
 def test_a_key_is_taken_at_its_due_time_which_marking_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(1000.0)
-    monkeypatch.setattr("banditrank.engine.due_queue.time.monotonic", clock)
+    monkeypatch.setattr("banditrank.engine._due_queue.time.monotonic", clock)
     due_in = {"a": 10.0, "b": 5.0, "c": inf}
     evaluated: list[str] = []
     queue = DueQueue[str](lambda key: evaluated.append(key) or due_in[key])

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, seeded, wait_until
 
-from banditrank.engine.engine import Engine, FeedbackResult
-from banditrank.engine.ranking_ids import IssuedRanking, RankingIdSigner, new_key
-from banditrank.engine.surface import Surface
+from banditrank._ranker import Ranker
+from banditrank.engine._engine import Engine, FeedbackResult
+from banditrank.engine._ranking_ids import IssuedRanking, RankingIdSigner, new_key
+from banditrank.engine._surface import Surface
 from banditrank.errors import (
     ConflictingFeedbackError,
     ExpiredRankingError,
@@ -20,10 +21,9 @@ from banditrank.errors import (
     UnknownNameError,
     UnknownRankingError,
 )
-from banditrank.ranker import Ranker
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Impression, Outcome, SurfaceRecord, pack_ranking
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import Impression, Outcome, SurfaceRecord, pack_ranking
+from banditrank.storage._sqlite import SqliteStore
 
 
 def totals(ranker: Ranker) -> tuple[int, float]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import pytest
 from helpers.live import FailingStore, wait_until
 
-from banditrank.engine.group_commit import CommitCallback, CommitOutcome, GroupCommitter
-from banditrank.engine.group_commit import _take as take
+from banditrank.engine._group_commit import CommitCallback, CommitOutcome, GroupCommitter
+from banditrank.engine._group_commit import _take as take
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.base import WriteResult
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, CommitStatus, Event, Impression
-from banditrank.testing.store_events import CLICK, read_rounds, shown
+from banditrank.storage._base import WriteResult
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import Change, CommitStatus, Event, Impression
+from banditrank.testing._store_events import CLICK, read_rounds, shown
 
 IGNORE: Callable[[object], None] = lambda _: None  # noqa: E731
 
@@ -276,7 +276,9 @@ def test_commits_continue_after_a_callback_failed(caplog: pytest.LogCaptureFixtu
 
 def test_a_committer_without_events_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[int] = []
-    monkeypatch.setattr("banditrank.engine.group_commit._take", lambda queue: rounds.append(1) or take(queue))
+    monkeypatch.setattr(
+        "banditrank.engine._group_commit._take", lambda queue: rounds.append(1) or take(queue)
+    )
     store = MemoryStore()
     store.create_surface("home", "{}")
     committer = GroupCommitter(store, on_change=IGNORE)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from helpers.live import a_ranker, a_surface, play
 
-from banditrank.engine.import_export import FORMAT, as_text, export_surface, import_surface, read_document
-from banditrank.engine.surface import Surface
+from banditrank.engine._import_export import FORMAT, as_text, export_surface, import_surface, read_document
+from banditrank.engine._surface import Surface
 from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError
-from banditrank.storage.base import Store
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Versions
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._base import Store
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import Versions
+from banditrank.storage._sqlite import SqliteStore
 
 
 def a_store_with_counts() -> Store:

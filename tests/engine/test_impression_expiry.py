@@ -5,20 +5,13 @@ from math import inf
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_for_tasks, wait_until
 
-from banditrank.engine.feedback_tracker import FeedbackTracker
-from banditrank.engine.group_commit import CommitCallback
-from banditrank.engine.impression_expiry import ImpressionExpirer
-from banditrank.engine.ranking_ids import new_key
+from banditrank.engine._feedback_tracker import FeedbackTracker
+from banditrank.engine._group_commit import CommitCallback
+from banditrank.engine._impression_expiry import ImpressionExpirer
+from banditrank.engine._ranking_ids import new_key
 from banditrank.errors import ExpiredRankingError, StoreUnavailableError
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import (
-    NOT_CLICKED,
-    CommitStatus,
-    Event,
-    Impression,
-    min_key,
-    pack_ranking,
-)
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import NOT_CLICKED, CommitStatus, Event, Impression, min_key, pack_ranking
 
 
 def test_old_impressions_and_changes_are_pruned_and_the_counts_are_kept() -> None:

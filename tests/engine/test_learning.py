@@ -9,8 +9,8 @@ from helpers.live import Clock, seeded
 from scipy.stats import ks_2samp
 
 from banditrank import Ranker, Surface, ThompsonRank, kdd2012, simulate
-from banditrank.model.values import best_personalized_values, user_type_values
-from banditrank.solvers.solve import best_equal_ranking
+from banditrank.model._values import best_personalized_values, user_type_values
+from banditrank.solvers._solve import best_equal_ranking
 
 ROUNDS = 1000
 SIMULATED_RUNS = 400

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, seeded, wait_until
 
-from banditrank.engine.engine import Engine
-from banditrank.engine.observers import IssuedImpression, SurfaceObserver
-from banditrank.engine.surface import Surface
-from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine._engine import Engine
+from banditrank.engine._observers import IssuedImpression, SurfaceObserver
+from banditrank.engine._surface import Surface
+from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import StoreUnavailableError
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, Snapshot
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import Change, Snapshot
 
 
 class RecordingObserver(SurfaceObserver):
@@ -93,7 +93,7 @@ def test_each_surface_is_observed_once_after_it_was_loaded(store: MemoryStore) -
 def test_no_task_runs_for_a_surface_whose_observer_failed(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("banditrank.engine.periodic_task._MIN_SECONDS", 0.01)
+    monkeypatch.setattr("banditrank.engine._periodic_task._MIN_SECONDS", 0.01)
     scheduled: list[SurfaceRuntime] = []
     due_in = SurfaceRuntime.due_in
     monkeypatch.setattr(
@@ -191,7 +191,7 @@ def test_an_observer_saves_before_the_snapshot_is_saved(
     runtime.save_snapshot()
     assert [snapshot.version for snapshot in observer.snapshots] == [0, 0]
     assert store.snapshot(1).version == 3
-    monkeypatch.setattr("banditrank.engine.counts_replica._MIN_CHANGES_PER_SNAPSHOT", 2)
+    monkeypatch.setattr("banditrank.engine._counts_replica._MIN_CHANGES_PER_SNAPSHOT", 2)
     monkeypatch.setattr(runtime._replica, "_bytes_since_snapshot", 10**6)
     for _ in range(2):
         engine.feedback(runtime.rank("new").id)

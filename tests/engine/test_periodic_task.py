@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, play, wait_until
 
-from banditrank.engine import periodic_task as module
-from banditrank.engine.periodic_task import Backoff, PeriodicTask
-from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine import _periodic_task as module
+from banditrank.engine._periodic_task import Backoff, PeriodicTask
+from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.memory import MemoryStore
+from banditrank.storage._memory import MemoryStore
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_other_tasks_run_while_refresh_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, clock = MemoryStore(), Clock()
-    monkeypatch.setattr("banditrank.engine.counts_replica._MIN_CHANGES_PER_SNAPSHOT", 2)
+    monkeypatch.setattr("banditrank.engine._counts_replica._MIN_CHANGES_PER_SNAPSHOT", 2)
     surface = a_surface(attribution_seconds=60.0, refresh_seconds=0.01)
     with a_ranker(surface, store, clock=clock) as ranker:
         with monkeypatch.context() as broken:

@@ -3,9 +3,9 @@
 import pytest
 from helpers.live import a_surface, seeded
 
-from banditrank.counts.counts import Counts
-from banditrank.engine.policy_snapshot import PolicySnapshot
-from banditrank.testing.leaks import assert_no_leaks
+from banditrank.counts._counts import Counts
+from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.testing._leaks import assert_no_leaks
 
 KINDS = [{}, {"policy": "ucb-rank"}, {"treatment": "equal", "utility": "nash"}]
 

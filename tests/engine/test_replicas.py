@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from helpers.live import a_ranker, a_surface, play, seeded, wait_until
 
-from banditrank.engine.engine import Engine
+from banditrank._ranker import Ranker
+from banditrank.engine._engine import Engine
 from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError, UnknownRankingError
-from banditrank.ranker import Ranker
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._sqlite import SqliteStore
 
 THREADS = 8
 ROUNDS = 25

@@ -6,7 +6,7 @@ import pytest
 from helpers.live import Clock, FailingStore, a_ranker, a_surface, play, wait_for_tasks, wait_until
 
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.memory import MemoryStore
+from banditrank.storage._memory import MemoryStore
 
 
 def test_feedback_fails_while_the_store_is_down_and_counts_once_after() -> None:

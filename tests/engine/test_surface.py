@@ -7,8 +7,8 @@ import pytest
 from helpers.live import a_ranker, a_surface
 
 from banditrank import Surface
-from banditrank.engine.served_policies import SERVED_NAMES
-from banditrank.engine.surface import MAX_ITEMS
+from banditrank.engine._served_policies import SERVED_NAMES
+from banditrank.engine._surface import MAX_ITEMS
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 

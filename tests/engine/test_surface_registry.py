@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from helpers.live import a_ranker, a_surface, wait_until
 
-from banditrank.engine.engine import Engine
-from banditrank.engine.policy_snapshot import PolicySnapshot
-from banditrank.engine.surface import Surface
-from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine._engine import Engine
+from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.engine._surface import Surface
+from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import StoreError, StoreUnavailableError, UnknownNameError
-from banditrank.storage.memory import MemoryStore
+from banditrank.storage._memory import MemoryStore
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,7 +25,7 @@ def _compiled() -> None:
 
 @pytest.fixture(autouse=True)
 def _short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.periodic_task._MIN_SECONDS", 0.01)
+    monkeypatch.setattr("banditrank.engine._periodic_task._MIN_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from helpers.live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
 
-from banditrank.engine.engine import Engine
+from banditrank._ranker import Ranker
+from banditrank.engine._engine import Engine
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.ranker import Ranker
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._sqlite import SqliteStore
 
 
 def shown_items(ranker: Ranker, rounds: int) -> set[str]:

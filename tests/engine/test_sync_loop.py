@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from helpers.live import Clock, FailingStore, a_ranker, a_surface, play, seeded, wait_for_tasks, wait_until
 
-from banditrank.engine.due_queue import DueQueue
-from banditrank.engine.engine import Engine
-from banditrank.engine.surface_runtime import SurfaceRuntime
-from banditrank.ranker import Ranker
-from banditrank.storage.base import Store
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import SurfaceRecord
-from banditrank.storage.sqlite import SqliteStore
+from banditrank._ranker import Ranker
+from banditrank.engine._due_queue import DueQueue
+from banditrank.engine._engine import Engine
+from banditrank.engine._surface_runtime import SurfaceRuntime
+from banditrank.storage._base import Store
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import SurfaceRecord
+from banditrank.storage._sqlite import SqliteStore
 
 N_SURFACES = 200
 N_SYNCS = 20
@@ -42,12 +42,12 @@ class CountingStore(MemoryStore):
 @pytest.fixture
 def _no_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scan periodically for impressions of other processes less often than any test takes."""
-    monkeypatch.setattr("banditrank.engine.impression_expiry.SCAN_SECONDS", 10_000.0)
+    monkeypatch.setattr("banditrank.engine._impression_expiry.SCAN_SECONDS", 10_000.0)
 
 
 @pytest.mark.usefixtures("_no_scans")
 def test_an_idle_engine_reads_versions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.impression_expiry._EXPIRY_TRIAL_SECONDS", 10_000.0)
+    monkeypatch.setattr("banditrank.engine._impression_expiry._EXPIRY_TRIAL_SECONDS", 10_000.0)
     store = CountingStore()
     for number in range(N_SURFACES):
         store.create_surface(f"s{number}", replace(a_surface(), name=f"s{number}").definition)
@@ -74,26 +74,29 @@ def test_an_idle_engine_reads_versions_alone(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_idle_ranker_has_no_thread_that_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.engine.sync_loop.IDLE_SECONDS", 0.0)
-    monkeypatch.setattr("banditrank.engine.impression_expiry._EXPIRY_TRIAL_SECONDS", 0.0)
-    waits: list[tuple[float | None, bool]] = []
+    monkeypatch.setattr("banditrank.engine._sync_loop.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.engine._impression_expiry._EXPIRY_TRIAL_SECONDS", 0.0)
+    waits: list[tuple[float | None, list[float]]] = []  # timeouts, and seconds until scheduled tasks
     wait = DueQueue.wait
 
     def recorded(queue: DueQueue[SurfaceRuntime], timeout_seconds: float | None = None) -> bool:
-        waits.append((timeout_seconds, bool(queue._heap)))
+        waits.append((timeout_seconds, [due_at - time.monotonic() for due_at, _, _ in queue._heap]))
         return wait(queue, timeout_seconds)
+
+    def is_asleep(min_seconds: float) -> bool:
+        n_waits = len(waits)
+        time.sleep(0.3)  # any duration works: it does nothing meanwhile
+        if not waits or len(waits) > n_waits:
+            return False
+        timeout_seconds, scheduled = waits[-1]
+        return timeout_seconds is None and all(seconds >= min_seconds for seconds in scheduled)
 
     monkeypatch.setattr(DueQueue, "wait", recorded)
     with SqliteStore(tmp_path / "store.db") as store, Ranker(a_surface(), store, sync_seconds=0.01) as ranker:
+        wait_until(lambda: is_asleep(inf))  # no task is scheduled
         for _ in range(3):
             assert ranker.feedback(ranker.rank("new").id) == "counted"
-
-        def is_asleep() -> bool:
-            n_waits = len(waits)
-            time.sleep(0.3)  # any duration works: it does nothing meanwhile
-            return waits[-1:] == [(None, False)] and len(waits) == n_waits  # no timeout, no scheduled task
-
-        wait_until(is_asleep)
+        wait_until(lambda: is_asleep(1000.0))  # at the end of an attribution window at the earliest
         threads = {thread.name for thread in threading.enumerate() if thread.name.startswith("banditrank")}
         assert not {name for name in threads if "monitor" in name}
         with Ranker(a_surface(), store, sync_seconds=0.01) as other:
@@ -157,9 +160,9 @@ def test_an_engine_that_polls_synchronizes_without_use() -> None:
 def test_the_first_use_after_a_pause_scans_for_impressions_of_other_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("banditrank.engine.sync_loop.IDLE_SECONDS", 0.3)
-    monkeypatch.setattr("banditrank.engine.impression_expiry._EXPIRY_TRIAL_SECONDS", 0.0)
-    monkeypatch.setattr("banditrank.engine.impression_expiry._MIN_SCAN_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.engine._sync_loop.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("banditrank.engine._impression_expiry._EXPIRY_TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.engine._impression_expiry._MIN_SCAN_SECONDS", 0.0)
     store = CountingStore()
     store.create_surface("home", a_surface().definition)
     with contextlib.closing(on_demand(store)) as engine:
@@ -300,7 +303,7 @@ def test_the_data_of_a_deleted_surface_is_purged(tmp_path: Path) -> None:
 def test_an_engine_on_demand_purges_all_data_without_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("banditrank.storage.sql._MAX_DELETED_ROWS", 2)
+    monkeypatch.setattr("banditrank.storage._sql._MAX_DELETED_ROWS", 2)
     with SqliteStore(tmp_path / "store.db") as store:
         with a_ranker(store=store) as ranker:
             play(ranker, 20, seed=1)

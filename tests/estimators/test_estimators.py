@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import NASH, UTILITARIAN, Counts, InvalidInputError, estimate, make_problem
-from banditrank.estimators.confidence_radii import (
+from banditrank.estimators._confidence_radii import (
     item_mean_error_rate,
     item_mean_radius,
     position_preference_error_rate,
     position_preference_radius,
 )
-from banditrank.estimators.item_means import exposure, item_means
-from banditrank.estimators.position_preferences import position_preferences
-from banditrank.testing.policies import dense_counts
+from banditrank.estimators._item_means import exposure, item_means
+from banditrank.estimators._position_preferences import position_preferences
+from banditrank.testing._policies import dense_counts
 
 
 def by_the_book(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

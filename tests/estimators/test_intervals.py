@@ -11,8 +11,8 @@ from banditrank import (
     make_problem,
     simulate,
 )
-from banditrank.estimators.estimates import estimate
-from banditrank.estimators.intervals import confidence_intervals
+from banditrank.estimators._estimates import estimate
+from banditrank.estimators._intervals import confidence_intervals
 from banditrank.policies.schedules import constant
 
 EXPLORES = GreedyRank(schedule=constant(coefficient=1.0))  # shows items in turn, at all positions

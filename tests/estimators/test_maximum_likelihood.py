@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import Counts, InvalidInputError, estimate, make_problem
-from banditrank.estimators.maximum_likelihood import alternate
+from banditrank.estimators._maximum_likelihood import alternate
 
 SHAPES = st.sampled_from([(2, 5, 2), (1, 4, 4), (3, 6, 1), (1, 1, 1), (2, 7, 3)])
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.browser import OpenPage
 from helpers.page_measures import images, overhanging, scrolls_sideways
 
-from banditrank.experiments.reproduce import STUDIES, find_studies, reproduce
+from banditrank.experiments._reproduce import STUDIES, find_studies, reproduce
 
 SIZES = {
     "kdd2012": {"QUICK_HORIZON": 3000, "QUICK_REPLICATIONS": 3},
@@ -44,7 +44,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
             sweep = import_module(f"banditrank.experiments.{study}.sweep")
             for name, size in sizes.items():
                 patch.setattr(sweep, name, size)
-        table2 = import_module("banditrank.experiments.table2.analysis")
+        table2 = import_module("banditrank.experiments._table2.analysis")
         printed = {(row, rounds // 1000): cell for (row, rounds), cell in table2.PRINTED.items()}
         patch.setattr(table2, "PRINTED", printed)
         patch.setattr(table2, "ROUNDS", SIZES["table2"]["ROUNDS"])

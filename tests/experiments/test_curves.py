@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from banditrank.experiments.curves import (
+from banditrank.experiments._curves import (
     at_round,
     curve,
     draw_curves,

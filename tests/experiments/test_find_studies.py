@@ -7,7 +7,7 @@ import pytest
 
 from banditrank import InvalidInputError
 from banditrank.errors import UnknownNameError
-from banditrank.experiments.reproduce import STUDIES, find_studies
+from banditrank.experiments._reproduce import STUDIES, find_studies
 
 ALL = ["synthetic", "kdd2012", "table1", "table2", "regret-order", "lemmas", "lock-in"]
 

@@ -18,10 +18,10 @@ from helpers.page_measures import (
 )
 from playwright.sync_api import Locator, Page, expect
 
-from banditrank.experiments.html_report import column_kinds, write_html_report
-from banditrank.experiments.report import Report, StudyReport, render_figure
-from banditrank.experiments.study import Check, Study, StudyFigure, StudyResult, Table
-from banditrank.figures import escape_mathtext
+from banditrank._figures import escape_mathtext
+from banditrank.experiments._html_report import column_kinds, write_html_report
+from banditrank.experiments._report import Report, StudyReport, render_figure
+from banditrank.experiments._study import Check, Study, StudyFigure, StudyResult, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from banditrank.experiments.machine_info import describe_machine
+from banditrank.experiments._machine_info import describe_machine
 
 
 def test_it_names_the_processor_its_cores_and_python() -> None:

@@ -13,16 +13,16 @@ import pytest
 from helpers.small_study import STUCK_FILE, STUDY
 
 from banditrank import BanditRankError, InvalidInputError, UCBRank, __version__, kdd2012
-from banditrank.experiments.reproduce import reproduce
-from banditrank.experiments.simulation_job import SimulationJob
-from banditrank.experiments.study import Frames, Study, StudyResult
+from banditrank.experiments._reproduce import reproduce
+from banditrank.experiments._simulation_job import SimulationJob
+from banditrank.experiments._study import Frames, Study, StudyResult
 
 PROGRAM = (
     "import sys\n"
     f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
     "from helpers.small_study import STUDY\n"
-    "from banditrank.cli.main import main\n"
-    "from banditrank.experiments.reproduce import STUDIES\n"
+    "from banditrank._cli.main import main\n"
+    "from banditrank.experiments._reproduce import STUDIES\n"
     "STUDIES[STUDY.name] = STUDY\n"
     "main(['reproduce', 'small', '--output', sys.argv[1]])\n"
 )
@@ -195,15 +195,20 @@ def test_an_unwritable_report_is_an_error(tmp_path: Path) -> None:
 
 def test_an_interrupted_job_is_not_stored(tmp_path: Path) -> None:
     job = SimulationJob(
-        name="long", policy=UCBRank(0.25), problems=(kdd2012(),), horizon=5000, replications=500, seed=0
+        name="long",
+        policy=UCBRank(coefficient=0.25),
+        problems=(kdd2012(),),
+        horizon=5000,
+        replications=500,
+        seed=0,
     )
-    half = object.__new__(type("Half", (), {"complete": False}))
+    half = object.__new__(type("Half", (), {"is_complete": False}))
 
     def sweep(_: int, *, quick: bool) -> list[SimulationJob]:  # noqa: ARG001
         return [job]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("banditrank.experiments.simulation_job.simulate", lambda *_, **__: half)
+        patch.setattr("banditrank.experiments._simulation_job.simulate", lambda *_, **__: half)
         with pytest.raises(KeyboardInterrupt):
             reproduce([Study("a", "A", "", sweep, STUDY.analyse, "")], tmp_path)
     assert not list(tmp_path.rglob("*.parquet"))
@@ -221,7 +226,7 @@ def test_the_progress_bar_is_filled_once(tmp_path: Path, monkeypatch: pytest.Mon
         bars.append((steps, made))
         yield made.append
 
-    monkeypatch.setattr("banditrank.experiments.run_studies.progress_bar", bar)
+    monkeypatch.setattr("banditrank.experiments._run_studies.progress_bar", bar)
     reproduce([STUDY], tmp_path)
     reproduce([STUDY], tmp_path)
     (steps, made), (steps_again, made_again) = bars

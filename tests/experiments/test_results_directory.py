@@ -12,7 +12,7 @@ from helpers.small_study import NumbersJob
 from pyarrow import parquet
 
 from banditrank import InvalidInputError
-from banditrank.experiments.results_directory import ResultsDirectory
+from banditrank.experiments._results_directory import ResultsDirectory
 
 MANIFEST = {"version": "1.2.3", "seed": 0, "quick": True}
 JOB = NumbersJob(name="first", seed=7)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, mannwhitneyu
 
-from banditrank.experiments.significance import SIGNIFICANCE_LEVEL, rank_test, ratio_of_means
+from banditrank.experiments._significance import SIGNIFICANCE_LEVEL, rank_test, ratio_of_means
 
 
 @pytest.mark.parametrize(("n", "m", "shift"), [(4, 4, 2.0), (7, 7, 0.5), (20, 20, 0.8), (100, 12, 0.3)])

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from banditrank.experiments.study import Check, StudyResult
+from banditrank.experiments._study import Check, StudyResult
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from banditrank.cli.main import main
+from banditrank._cli.main import main
 
 
 def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
@@ -13,7 +13,8 @@ def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     streams = capsys.readouterr()
-    return stopped.value.code, streams.out, streams.err
+    error = re.sub(r"^banditrank: compiling .*\n", "", streams.err, flags=re.MULTILINE)  # on first use only
+    return stopped.value.code, streams.out, error
 
 
 def check_refusal(capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:

@@ -1,6 +1,6 @@
 """Made-up documents of the dashboard's API, of any size.
 
-They have the types of `banditrank.dashboard.document_schemas`, which a test checks.
+They have the types of `banditrank.dashboard._document_schemas`, which a test checks.
 """
 
 from dataclasses import dataclass

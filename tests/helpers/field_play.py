@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.counts.counts import Counts
-from banditrank.model.click_models import SINGLE_LOOK, ClickModel
-from banditrank.model.problem import Problem
-from banditrank.policies.base import CompiledPolicy
-from banditrank.simulation.simulate import simulate
+from banditrank.counts._counts import Counts
+from banditrank.model._click_models import SINGLE_LOOK, ClickModel
+from banditrank.model._problem import Problem
+from banditrank.policies._base import CompiledPolicy
+from banditrank.simulation._simulate import simulate
 
 # The synthetic experiment of Lagrée, Vernade and Cappé (2016), κ = (.9, .6, .3) scaled to the single-look
 # model, with positions in another order than they are examined.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from banditrank.logs.kdd2012.sample_log import SampleLog
+from banditrank.logs.kdd2012._sample_log import SampleLog
 
 
 def row(

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from banditrank.dashboard.surface_monitor import SurfaceMonitor, SurfaceMonitors
-from banditrank.engine.engine import Engine
-from banditrank.engine.surface import Surface
+from banditrank._ranker import Ranker
+from banditrank.dashboard._surface_monitor import SurfaceMonitor, SurfaceMonitors
+from banditrank.engine._engine import Engine
+from banditrank.engine._surface import Surface
 from banditrank.errors import StoreUnavailableError
-from banditrank.model.problem import Problem
-from banditrank.ranker import Ranker
-from banditrank.storage.base import Store, WriteResult
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Change, Event
+from banditrank.model._problem import Problem
+from banditrank.storage._base import Store, WriteResult
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import Change, Event
 
 ITEMS = ("a", "b", "c", "d", "e")
 TYPES = ("new", "old")

@@ -66,8 +66,8 @@ def recording() -> Iterator[Address]:
     """Serve a recording application with the service's server until the block ends."""
     import uvicorn  # here: other servers run the application without it
 
-    from banditrank.service.server import bind, server_config
-    from banditrank.service.settings import Settings
+    from banditrank.service._server import bind, server_config
+    from banditrank.service._settings import Settings
 
     settings = Settings(port=0, store="memory:")
     bound = bind(settings)

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import uvicorn
 
-from banditrank.service.application import Application
-from banditrank.service.server import bind, server_config
-from banditrank.service.settings import Settings
+from banditrank.service._application import Application
+from banditrank.service._server import bind, server_config
+from banditrank.service._settings import Settings
 
 
 @dataclass

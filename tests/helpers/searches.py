@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank import NASH, Utility, alpha_fair
-from banditrank.solvers.solution import Solution
-from banditrank.solvers.solve import DEFAULT_GAP, SolverName, solve
-from banditrank.testing.solvers import SolverUnderTest
+from banditrank.solvers._solution import Solution
+from banditrank.solvers._solve import DEFAULT_GAP, SolverName, solve
+from banditrank.testing._solvers import SolverUnderTest
 
 Floats = NDArray[np.float64]
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from banditrank.experiments.compare import compare, suites
-from banditrank.experiments.compare.reproductions import catalog, li2019
-from banditrank.experiments.compare.reproductions.lagree2016 import PBM_UCB
+from banditrank.experiments._compare import compare, suites
+from banditrank.experiments._compare.reproductions import catalog, li2019
+from banditrank.experiments._compare.reproductions.lagree2016 import PBM_UCB
 
 POLICIES = ("pbm-ucb", "top-rank", "top-rank-ordered", "comb-ucb1", "random")
 """Policies of every kind of position knowledge that compile quickly."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from banditrank.experiments.job import Job
-from banditrank.experiments.simulation_job import SimulationJob
-from banditrank.experiments.study import Check, Frames, Study, StudyFigure, StudyResult, Table
-from banditrank.model.catalog import kdd2012
-from banditrank.policies.ucb_rank import UCBRank
-from banditrank.simulation.backends.base import Backend
-from banditrank.simulation.progress import Advance
+from banditrank.experiments._job import Job
+from banditrank.experiments._simulation_job import SimulationJob
+from banditrank.experiments._study import Check, Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.model._catalog import kdd2012
+from banditrank.policies._ucb_rank import UCBRank
+from banditrank.simulation._backends.base import Backend
+from banditrank.simulation._progress import Advance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from banditrank import BanditRankError, InvalidInputError
-from banditrank.logs.duckdb_session import DuckDBSession, QueryError, import_duckdb, open_session
+from banditrank.logs._duckdb_session import DuckDBSession, QueryError, import_duckdb, open_session
 
 HOURS_LONG = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1000000) b"
 

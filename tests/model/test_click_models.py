@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 
 from banditrank import NASH, BetaRewards, InvalidInputError, Problem, SingleLook, kdd2012, make_problem
-from banditrank.model.click_models import (
+from banditrank.model._click_models import (
     CLICK_MODEL_NAMES,
     ClickModel,
     as_click_model,
     compile_problem,
     draw_user_type,
 )
-from banditrank.model.rewards import BernoulliRewards, as_rewards, draw_reward
-from banditrank.solvers.optimum import best_values
-from banditrank.testing.click_models import CLICK_MODEL_CHECKS
+from banditrank.model._rewards import BernoulliRewards, as_rewards, draw_reward
+from banditrank.solvers._optimum import best_values
+from banditrank.testing._click_models import CLICK_MODEL_CHECKS
 
 
 @pytest.mark.parametrize("name", [*CLICK_MODEL_NAMES, "dependent-click:0.9"])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from banditrank import InvalidInputError, make_problem
-from banditrank.model.generators import FAMILIES, exponential_bonuses
+from banditrank.model._generators import FAMILIES, exponential_bonuses
 
 SIZE = {"n_user_types": 3, "n_items": 20, "n_positions": 4}
 

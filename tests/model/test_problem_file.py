@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import InvalidInputError, Problem, kdd2012, load_problem, make_problem
-from banditrank.model.generators import FAMILIES
-from banditrank.model.problem_file import problem_to_toml
+from banditrank.model._generators import FAMILIES
+from banditrank.model._problem_file import problem_to_toml
 
 
 @given(

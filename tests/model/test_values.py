@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import InvalidInputError, best_personalized_rankings, make_problem, user_type_values
-from banditrank.model.rankings import as_ranking
-from banditrank.model.values import best_personalized_values
+from banditrank.model._rankings import as_ranking
+from banditrank.model._values import best_personalized_values
 
 
 @given(seed=st.integers(0, 10_000), family=st.sampled_from(["random", "conflict", "ties"]))

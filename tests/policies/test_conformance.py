@@ -4,7 +4,7 @@ import pytest
 
 from banditrank import Forgetful, GreedyRank, Oracle, Smoothing, TypeBlindUCB, UCBRank, UniformRandom
 from banditrank.policies import schedules
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy
+from banditrank.testing._policies import POLICY_CHECKS, MakePolicy
 
 POLICIES: dict[str, MakePolicy] = {
     "greedy personalized": lambda _: GreedyRank(coefficient=1.0),

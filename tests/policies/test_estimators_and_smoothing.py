@@ -15,7 +15,7 @@ from banditrank import (
     kdd2012,
     simulate,
 )
-from banditrank.policies.recomputed_ranking import init_recomputed_estimates
+from banditrank.policies._recomputed_ranking import init_recomputed_estimates
 
 RARE = Problem([0.5, 0.5], kdd2012().position_preferences, kdd2012().item_means * 0.05, name="rare clicks")
 

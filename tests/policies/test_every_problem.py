@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from banditrank.model.changes import CHANGES, make_timeline
-from banditrank.model.click_models import CLICK_MODEL_NAMES, as_click_model
-from banditrank.model.problem import Problem
-from banditrank.model.rewards import BernoulliRewards, BetaRewards
-from banditrank.model.timeline import Timeline
-from banditrank.policies.base import Policy
-from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
-from banditrank.policies.violated_assumptions import violated_assumptions
-from banditrank.simulation.simulate import simulate
+from banditrank.model._changes import CHANGES, make_timeline
+from banditrank.model._click_models import CLICK_MODEL_NAMES, as_click_model
+from banditrank.model._problem import Problem
+from banditrank.model._rewards import BernoulliRewards, BetaRewards
+from banditrank.model._timeline import Timeline
+from banditrank.policies._base import Policy
+from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
+from banditrank.policies._violated_assumptions import violated_assumptions
+from banditrank.simulation._simulate import simulate
 
 HORIZON = 300
 IN_ORDER = Problem(

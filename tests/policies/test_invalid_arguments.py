@@ -14,7 +14,7 @@ from banditrank import (
     make_timeline,
     simulate,
 )
-from banditrank.policies.forgetful import Forgetful
+from banditrank.policies._forgetful import Forgetful
 
 PROBLEM = kdd2012()
 TIMELINE = Timeline([PROBLEM, PROBLEM], [1, 50])
@@ -38,9 +38,15 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "^click model must be a ClickModel or .*, got 3$",
     ),
     (lambda: make_policy("auto", PROBLEM, rewards=3), "^rewards must be Rewards or a name of some, got 3$"),
-    (lambda: make_policy("auto", PROBLEM, memory=5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
+    (
+        lambda: make_policy("auto", PROBLEM, memory=5),
+        "^memory must be a Forgetting, or window:ROUNDS .*, got 5$",
+    ),
     (lambda: Forgetful("auto", "window:50"), "^policy must be a CompiledPolicy .*, got 'auto'$"),
-    (lambda: Forgetful(UCBRank(coefficient=0.5), 5), "^memory must be a Memory, or window:ROUNDS .*, got 5$"),
+    (
+        lambda: Forgetful(UCBRank(coefficient=0.5), 5),
+        "^memory must be a Forgetting, or window:ROUNDS .*, got 5$",
+    ),
     (lambda: make_timeline(PROBLEM, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
     (lambda: make_timeline(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
     (

@@ -24,13 +24,13 @@ from banditrank import (
     make_problem,
     simulate,
 )
-from banditrank.model.click_models import SINGLE_LOOK, compile_problem, draw_user_type
-from banditrank.model.rankings import as_ranking
-from banditrank.model.rewards import BernoulliRewards
-from banditrank.policies.catalog import POLICY_NAMES, make_policy
-from banditrank.policies.learner import Learner
-from banditrank.simulation.regret import equal_regret, personalized_regret
-from banditrank.simulation.replication import Experiment
+from banditrank.model._click_models import SINGLE_LOOK, compile_problem, draw_user_type
+from banditrank.model._rankings import as_ranking
+from banditrank.model._rewards import BernoulliRewards
+from banditrank.policies._catalog import POLICY_NAMES, make_policy
+from banditrank.policies._learner import Learner
+from banditrank.simulation._regret import equal_regret, personalized_regret
+from banditrank.simulation._replication import Experiment
 
 SMALL = make_problem("random", n_user_types=2, n_items=5, n_positions=3, seed=1)
 SEED, ROUNDS = 5, 400

@@ -15,9 +15,9 @@ from banditrank import (
     make_problem,
 )
 from banditrank.policies import schedules
-from banditrank.policies.base import policy_label
-from banditrank.policies.catalog import POLICY_NAMES, make_policy
-from banditrank.testing.policies import dense_counts
+from banditrank.policies._base import policy_label
+from banditrank.policies._catalog import POLICY_NAMES, make_policy
+from banditrank.testing._policies import dense_counts
 
 RNG = np.random.default_rng(0)
 ALL = [

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from banditrank.policies.sorting import assign_in_order, random_argmax, top_k
+from banditrank.policies._sorting import assign_in_order, random_argmax, top_k
 
 
 def test_ties_are_broken_uniformly() -> None:

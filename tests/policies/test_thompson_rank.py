@@ -19,10 +19,10 @@ from banditrank import (
     make_problem,
     simulate,
 )
-from banditrank.model.values import best_personalized_values
-from banditrank.policies.base import policy_label
-from banditrank.policies.cholesky import cholesky_factor, solve_upper
-from banditrank.policies.posterior import (
+from banditrank.model._values import best_personalized_values
+from banditrank.policies._base import policy_label
+from banditrank.policies._cholesky import cholesky_factor, solve_upper
+from banditrank.policies._posterior import (
     _log_mean_gap,
     init_posterior,
     sample_means,
@@ -30,7 +30,7 @@ from banditrank.policies.posterior import (
     softmax,
     variance_inflation,
 )
-from banditrank.testing.policies import POLICY_CHECKS, MakePolicy, dense_counts
+from banditrank.testing._policies import POLICY_CHECKS, MakePolicy, dense_counts
 
 POLICIES: dict[str, MakePolicy] = {
     "personalized": lambda _: ThompsonRank(),

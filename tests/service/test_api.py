@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.service import routing
+from banditrank.service import _routing as routing
 
 ADS = {"name": "ads", "items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 

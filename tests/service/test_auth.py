@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from helpers.running_service import running
 
-from banditrank.engine.api_keys import MAX_SURFACES_PER_KEY, create_key
+from banditrank.engine._api_keys import MAX_SURFACES_PER_KEY, create_key
 from banditrank.errors import InvalidInputError
-from banditrank.service.auth import Authenticator, Principal
-from banditrank.service.http_errors import HttpError
-from banditrank.service.settings import Settings
-from banditrank.storage.memory import MemoryStore
+from banditrank.service._auth import Authenticator, Principal
+from banditrank.service._http_errors import HttpError
+from banditrank.service._settings import Settings
+from banditrank.storage._memory import MemoryStore
 
 HOUR_MS = 3_600_000
 

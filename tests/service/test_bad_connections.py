@@ -11,9 +11,10 @@ from helpers.live import wait_until
 from helpers.raw_requests import connect, received
 from helpers.running_service import Running, running
 
-from banditrank.service import http_protocol, server
-from banditrank.service.server import server_config
-from banditrank.service.settings import Settings
+from banditrank.service import _http_protocol as http_protocol
+from banditrank.service import _server as server
+from banditrank.service._server import server_config
+from banditrank.service._settings import Settings
 
 NGINX_KEEP_ALIVE_SECONDS = 60
 

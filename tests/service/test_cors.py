@@ -9,8 +9,8 @@ from helpers.command_line import check_refusal
 from helpers.running_service import running
 
 from banditrank.errors import InvalidInputError
-from banditrank.service.cors import check_origins, is_allowed
-from banditrank.service.settings import Settings
+from banditrank.service._cors import check_origins, is_allowed
+from banditrank.service._settings import Settings
 
 SHOP = "https://shop.example"
 PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.dashboard.document_schemas import HealthCheckDocument
-from banditrank.dashboard.duty_cycle import DutyCycle
-from banditrank.engine.api_keys import create_key
-from banditrank.service.dashboard_cache import DashboardCache, EncodedDashboard
+from banditrank.dashboard._document_schemas import HealthCheckDocument
+from banditrank.dashboard._duty_cycle import DutyCycle
+from banditrank.engine._api_keys import create_key
+from banditrank.service._dashboard_cache import DashboardCache, EncodedDashboard
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
 EVENTS = "/v1/surfaces/ads/events"
@@ -186,7 +186,7 @@ def test_a_state_event_is_repeated_if_only_ages_change(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service.application.health_monitor, "checks", lambda _: [])
-    monkeypatch.setattr("banditrank.service.dashboard_routes.MAX_STATE_SECONDS", 0.0)
+    monkeypatch.setattr("banditrank.service._dashboard_routes.MAX_STATE_SECONDS", 0.0)
     client = Listening(service)
     wait_until(lambda: len(client.of("state")) >= 3)
     assert client.of("state")[0]["as_of"] < client.of("state")[-1]["as_of"]
@@ -329,7 +329,7 @@ def test_access_without_keys_is_unlimited(service: Running) -> None:
 
 
 def test_ten_dashboards_share_one_assessment(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from banditrank.service import dashboard_cache
+    from banditrank.service import _dashboard_cache as dashboard_cache
 
     made = []
     assess = dashboard_cache.assess

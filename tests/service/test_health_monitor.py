@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from helpers.live import Clock, a_surface, wait_until
 
-from banditrank.engine.engine import Engine
-from banditrank.engine.surface import Surface
-from banditrank.engine.surface_runtime import SurfaceRuntime
+from banditrank.engine._engine import Engine
+from banditrank.engine._surface import Surface
+from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import UnknownNameError
-from banditrank.service import health_monitor
-from banditrank.service.health_monitor import HealthMonitor
-from banditrank.service.metrics import Metrics
-from banditrank.storage.memory import MemoryStore
+from banditrank.service import _health_monitor as health_monitor
+from banditrank.service._health_monitor import HealthMonitor
+from banditrank.service._metrics import Metrics
+from banditrank.storage._memory import MemoryStore
 
 
 def a_surface_named(name: str) -> Surface:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.engine.api_keys import create_key
-from banditrank.service import host_check
-from banditrank.service.host_check import HostCheck
-from banditrank.service.settings import Settings
-from banditrank.storage.memory import MemoryStore
+from banditrank.engine._api_keys import create_key
+from banditrank.service import _host_check as host_check
+from banditrank.service._host_check import HostCheck
+from banditrank.service._settings import Settings
+from banditrank.storage._memory import MemoryStore
 
 ADS = {"name": "ads", "items": ["a", "b"], "n_positions": 1}
 FOREIGN = [

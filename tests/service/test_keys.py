@@ -4,11 +4,11 @@ import pytest
 from helpers.live import wait_until
 from helpers.running_service import Running, running
 
-from banditrank.engine.api_keys import create_key
+from banditrank.engine._api_keys import create_key
 from banditrank.errors import InvalidInputError
-from banditrank.service import application
-from banditrank.service.settings import Settings
-from banditrank.storage.memory import MemoryStore
+from banditrank.service import _application as application
+from banditrank.service._settings import Settings
+from banditrank.storage._memory import MemoryStore
 
 ADS = {"name": "ads", "items": ["a", "b"], "n_positions": 1}
 

@@ -11,7 +11,7 @@ from helpers.running_service import Running, running
 from scipy.stats import ks_2samp
 
 from banditrank import ThompsonRank, kdd2012, simulate
-from banditrank.model.values import best_personalized_values, user_type_values
+from banditrank.model._values import best_personalized_values, user_type_values
 
 WORLD = kdd2012()
 ITEMS = [f"ad-{number}" for number in range(WORLD.n_items)]
@@ -55,7 +55,7 @@ class Users:
 
 def test_regret_has_the_simulators_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds, runs = 500, 8
-    monkeypatch.setattr("banditrank.engine.engine.seeded_bytes", lambda: seeded(3))
+    monkeypatch.setattr("banditrank.engine._engine.seeded_bytes", lambda: seeded(3))
     simulated = simulate(ThompsonRank(), WORLD, horizon=rounds, replications=400, seed=5)
     live = []
     with running() as service, httpx.Client(timeout=30) as http:

@@ -7,10 +7,10 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from banditrank import __version__
-from banditrank.engine.engine import Engine
-from banditrank.engine.surface import Surface
-from banditrank.service.metrics import Metrics
-from banditrank.storage.memory import MemoryStore
+from banditrank.engine._engine import Engine
+from banditrank.engine._surface import Surface
+from banditrank.service._metrics import Metrics
+from banditrank.storage._memory import MemoryStore
 
 UNITS = ("_seconds", "_bytes", "_ratio")
 NO_UNIT = {  # numbers of things

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from helpers.running_service import running
 
-from banditrank.service.application import ROUTES
-from banditrank.service.openapi import openapi_document
+from banditrank.service._application import ROUTES
+from banditrank.service._openapi import openapi_document
 
 EXAMPLES = 40  # of each operation
 # A request may fit the types and break a rule that they cannot state: a user type that there is not.

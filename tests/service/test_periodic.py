@@ -5,7 +5,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from banditrank.service.periodic import run_periodically
+from banditrank.service._periodic import run_periodically
 
 
 def test_consecutive_failures_are_logged_once_and_retried(caplog: pytest.LogCaptureFixture) -> None:

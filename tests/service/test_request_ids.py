@@ -6,9 +6,9 @@ import pytest
 from helpers.live import FailingStore
 from helpers.running_service import running
 
-from banditrank.engine.api_keys import create_key
-from banditrank.service.settings import Settings
-from banditrank.storage.memory import MemoryStore
+from banditrank.engine._api_keys import create_key
+from banditrank.service._settings import Settings
+from banditrank.storage._memory import MemoryStore
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["secret-type"]}
 RANK = "/v1/surfaces/ads/rankings"

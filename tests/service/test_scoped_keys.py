@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from helpers.running_service import running
 
-from banditrank.engine.api_keys import create_key
-from banditrank.service.application import ROUTES
-from banditrank.service.settings import Settings
-from banditrank.storage.memory import MemoryStore
+from banditrank.engine._api_keys import create_key
+from banditrank.service._application import ROUTES
+from banditrank.service._settings import Settings
+from banditrank.storage._memory import MemoryStore
 
 READS = [one.path for one in ROUTES if one.right == "read" and "{surface}" in one.path]
 

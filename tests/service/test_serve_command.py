@@ -16,7 +16,7 @@ import pytest
 from helpers.command_line import check_refusal, run
 from helpers.live import wait_until
 
-PROGRAM = [sys.executable, "-c", "from banditrank.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
 MAX_WAIT_SECONDS = 120.0  # for compilation

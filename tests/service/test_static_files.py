@@ -9,7 +9,7 @@ import pytest
 from flit_core import buildapi
 from helpers.running_service import Running, running
 
-from banditrank.service import static_files
+from banditrank.service import _static_files as static_files
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "export const greeting = 'é';\n"

@@ -13,10 +13,11 @@ from helpers.live import MAX_WAIT_SECONDS, wait_until
 from helpers.raw_requests import connect
 from helpers.running_service import running
 
-from banditrank.engine.api_keys import create_key
-from banditrank.service import report_routes, thread_pools
-from banditrank.service.http_errors import HttpError
-from banditrank.service.thread_pools import ThreadPool
+from banditrank.engine._api_keys import create_key
+from banditrank.service import _report_routes as report_routes
+from banditrank.service import _thread_pools as thread_pools
+from banditrank.service._http_errors import HttpError
+from banditrank.service._thread_pools import ThreadPool
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 ESTIMATES = "/v1/surfaces/ads/estimates"

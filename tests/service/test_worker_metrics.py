@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from banditrank import __version__
-from banditrank.engine.engine import Engine
-from banditrank.service.metrics import Metrics
-from banditrank.storage.memory import MemoryStore
+from banditrank.engine._engine import Engine
+from banditrank.service._metrics import Metrics
+from banditrank.storage._memory import MemoryStore
 
 
 @pytest.fixture

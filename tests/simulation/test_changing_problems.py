@@ -17,17 +17,17 @@ from banditrank import (
     make_problem,
     simulate,
 )
-from banditrank.counts.forgetting import BucketedCounts, as_forgetting, discount, sliding_window
-from banditrank.model.changes import CHANGES, make_timeline
-from banditrank.model.click_models import SINGLE_LOOK
-from banditrank.model.timeline import Timeline
-from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.catalog import make_policy
-from banditrank.policies.forgetful import Forgetful
-from banditrank.policies.running_estimates import UNREWARDED
+from banditrank.counts._forgetting import BucketedCounts, as_forgetting, discount, sliding_window
+from banditrank.model._changes import CHANGES, make_timeline
+from banditrank.model._click_models import SINGLE_LOOK
+from banditrank.model._timeline import Timeline
+from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._catalog import make_policy
+from banditrank.policies._forgetful import Forgetful
+from banditrank.policies._running_estimates import UNREWARDED
+from banditrank.policies._violated_assumptions import violated_assumptions
 from banditrank.policies.schedules import constant
-from banditrank.policies.violated_assumptions import violated_assumptions
-from banditrank.simulation.timeline_counts import TimelineCounts
+from banditrank.simulation._timeline_counts import TimelineCounts
 
 SMALL = make_problem("random", n_user_types=2, n_items=4, n_positions=2, seed=1)
 AFTER = Problem([0.3, 0.7], SMALL.position_preferences, SMALL.item_means[:, ::-1])

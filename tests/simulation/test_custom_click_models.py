@@ -16,8 +16,8 @@ from banditrank import (
     make_problem,
     simulate,
 )
-from banditrank.compilation import inlined
-from banditrank.testing.click_models import CLICK_MODEL_CHECKS
+from banditrank._compilation import inlined
+from banditrank.testing._click_models import CLICK_MODEL_CHECKS
 
 
 @inlined

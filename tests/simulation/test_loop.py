@@ -19,9 +19,9 @@ from banditrank import (
     simulate,
     solve,
 )
-from banditrank.policies.base import CompiledPolicy
-from banditrank.simulation import run
-from banditrank.testing.policies import dense_counts
+from banditrank.policies._base import CompiledPolicy
+from banditrank.simulation import _run as run
+from banditrank.testing._policies import dense_counts
 
 
 class Recomputed(Policy):

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from banditrank import kdd2012, simulate
-from banditrank.simulation.plots import plot_final_regret
-from banditrank.simulation.result import SimulationResult
+from banditrank.simulation._plots import plot_final_regret
+from banditrank.simulation._result import SimulationResult
 
 
 @pytest.fixture(scope="module")

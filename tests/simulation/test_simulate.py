@@ -22,13 +22,13 @@ from banditrank import (
     plot_regret,
     simulate,
 )
-from banditrank.policies.baselines.top_rank import TopRank
+from banditrank.policies.baselines._top_rank import TopRank
 from banditrank.policies.schedules import Schedule
-from banditrank.simulation.backends.local import LocalBackend
-from banditrank.simulation.progress import Advance
-from banditrank.simulation.regret import equal_regret, personalized_regret
-from banditrank.simulation.replication import Experiment, Replication
-from banditrank.simulation.simulate import default_checkpoints
+from banditrank.simulation._backends.local import LocalBackend
+from banditrank.simulation._progress import Advance
+from banditrank.simulation._regret import equal_regret, personalized_regret
+from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._simulate import default_checkpoints
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Problem, alpha_fair, make_problem
-from banditrank.model.generators import exponential_bonuses
-from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
-from banditrank.solvers.solve import solve
-from banditrank.testing.certificates import rounding_error
-from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
-from banditrank.utilities.utility import Utility, sigmoid
+from banditrank.model._generators import exponential_bonuses
+from banditrank.solvers._assignment import assign, best_assignment, new_assignment_workspace
+from banditrank.solvers._solve import solve
+from banditrank.testing._certificates import rounding_error
+from banditrank.testing._solver_problems import SolverProblem, generate_solver_problem
+from banditrank.utilities._utility import Utility, sigmoid
 
 Floats = NDArray[np.float64]
 

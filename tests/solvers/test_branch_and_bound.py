@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair
-from banditrank.model.generators import FAMILIES
-from banditrank.solvers.solution import Solution
-from banditrank.solvers.solve import DEFAULT_GAP, solve
-from banditrank.testing.certificates import find_certificate_error, rounding_error
-from banditrank.testing.solver_problems import SolverProblem, generate_solver_problem
-from banditrank.utilities.utility import ramp, sigmoid
+from banditrank.model._generators import FAMILIES
+from banditrank.solvers._solution import Solution
+from banditrank.solvers._solve import DEFAULT_GAP, solve
+from banditrank.testing._certificates import find_certificate_error, rounding_error
+from banditrank.testing._solver_problems import SolverProblem, generate_solver_problem
+from banditrank.utilities._utility import ramp, sigmoid
 
 Floats = NDArray[np.float64]
 

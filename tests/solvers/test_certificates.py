@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from banditrank import InvalidInputError, Utility, alpha_fair, make_problem, solve
-from banditrank.solvers.solve import DEFAULT_GAP
-from banditrank.solvers.solver import Progress
-from banditrank.testing.certificates import find_certificate_error
-from banditrank.testing.solver_problems import SolverProblem
+from banditrank.solvers._solve import DEFAULT_GAP
+from banditrank.solvers._solver import Progress
+from banditrank.testing._certificates import find_certificate_error
+from banditrank.testing._solver_problems import SolverProblem
 
 BELOW = Utility.from_function(
     lambda u: 20 * math.sqrt(u + 0.0625) - 10,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import Problem, equality_report, kdd2012, make_problem, solve
-from banditrank.model.generators import FAMILIES
+from banditrank.model._generators import FAMILIES
 
 
 @given(family=st.sampled_from(sorted(FAMILIES)), seed=st.integers(0, 10**6))

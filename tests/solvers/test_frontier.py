@@ -16,7 +16,7 @@ from banditrank import (
     plot_frontier,
     save_frontier_plot,
 )
-from banditrank.model.generators import FAMILIES
+from banditrank.model._generators import FAMILIES
 
 
 def example(seed: int = 1) -> Problem:

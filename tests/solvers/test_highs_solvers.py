@@ -7,21 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from banditrank import (
-    MAXIMIN,
-    NASH,
-    UTILITARIAN,
-    InvalidInputError,
-    UnsolvableError,
-    Utility,
-    alpha_fair,
-)
-from banditrank.model.generators import FAMILIES
-from banditrank.solvers import enumeration
-from banditrank.solvers.highs import outer_approximation, permutation_lp
-from banditrank.solvers.instance import Instance, total_value
-from banditrank.solvers.solver import Solver, SolverOptions, SolverResult
-from banditrank.testing.solver_problems import generate_solver_problem
+from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, UnsolvableError, Utility, alpha_fair
+from banditrank.model._generators import FAMILIES
+from banditrank.solvers import _enumeration as enumeration
+from banditrank.solvers._highs import outer_approximation, permutation_lp
+from banditrank.solvers._instance import Instance, total_value
+from banditrank.solvers._solver import Solver, SolverOptions, SolverResult
+from banditrank.testing._solver_problems import generate_solver_problem
 
 SMOOTH = Utility.from_function(
     lambda u: 1 - np.exp(-3 * u), derivative=lambda u: 3 * np.exp(-3 * u), shape="concave", name="smooth"

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair
-from banditrank.testing.solvers import (
+from banditrank.testing._solvers import (
     SOLVER_CHECKS,
     SolverUnderTest,
     check_scaled_values,
     check_types_with_value_zero,
 )
-from banditrank.utilities.utility import ramp, sigmoid
+from banditrank.utilities._utility import ramp, sigmoid
 
 STRAIGHT = Utility.from_function(lambda u: 3 * u + 1, shape="linear", name="straight")
 SMOOTH = Utility.from_function(

@@ -21,17 +21,17 @@ from banditrank import (
     make_problem,
     solve,
 )
-from banditrank.model.generators import FAMILIES
-from banditrank.solvers.assignment import assign, best_assignment, new_assignment_workspace
-from banditrank.solvers.enumeration import (
+from banditrank.model._generators import FAMILIES
+from banditrank.solvers._assignment import assign, best_assignment, new_assignment_workspace
+from banditrank.solvers._enumeration import (
     count_rankings,
     draw_ranking,
     enumerate_rankings,
     new_enumeration_workspace,
 )
-from banditrank.solvers.instance import as_instance
-from banditrank.solvers.solve import choose_solver, equal_value
-from banditrank.testing.policies import dense_counts
+from banditrank.solvers._instance import as_instance
+from banditrank.solvers._solve import choose_solver, equal_value
+from banditrank.testing._policies import dense_counts
 
 UTILITIES = [
     UTILITARIAN,

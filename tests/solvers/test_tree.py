@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import MAXIMIN, NASH, alpha_fair, make_problem
-from banditrank.solvers.branch_and_bound import open_nodes as places
-from banditrank.solvers.branch_and_bound.open_nodes import FREE, OPEN, OpenNodes, new_open_nodes
-from banditrank.solvers.branch_and_bound.search import drop_columns, new_search, refine_bound, start_search
-from banditrank.solvers.branch_and_bound.task import TARGET, VALUE
-from banditrank.solvers.branch_and_bound.tree import (
+from banditrank.solvers._branch_and_bound import open_nodes as places
+from banditrank.solvers._branch_and_bound.open_nodes import FREE, OPEN, OpenNodes, new_open_nodes
+from banditrank.solvers._branch_and_bound.search import drop_columns, new_search, refine_bound, start_search
+from banditrank.solvers._branch_and_bound.task import TARGET, VALUE
+from banditrank.solvers._branch_and_bound.tree import (
     FULL,
     MORE,
     NODES,
@@ -20,9 +20,9 @@ from banditrank.solvers.branch_and_bound.tree import (
     open_bound,
     reset_tree,
 )
-from banditrank.solvers.instance import as_instance, total_value
-from banditrank.solvers.solve import solve
-from banditrank.utilities.utility import Utility, ramp, sigmoid
+from banditrank.solvers._instance import as_instance, total_value
+from banditrank.solvers._solve import solve
+from banditrank.utilities._utility import Utility, ramp, sigmoid
 
 
 # What only compiled code can call, called from compiled code.

@@ -6,10 +6,10 @@ import psycopg
 import pytest
 from helpers.servers import PostgresServer
 
-from banditrank.storage.factory import open_store
-from banditrank.storage.records import CommitStatus, Event
-from banditrank.storage.sql import SqlStore
-from banditrank.testing.store_events import CLICK, shown
+from banditrank.storage._factory import open_store
+from banditrank.storage._records import CommitStatus, Event
+from banditrank.storage._sql import SqlStore
+from banditrank.testing._store_events import CLICK, shown
 
 
 def outcomes_left(address: str) -> int:

@@ -7,7 +7,7 @@ import pytest
 from helpers.servers import PASSWORD, PostgresServer, RedisServer
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.storage.factory import open_store
+from banditrank.storage._factory import open_store
 
 
 def message_of(error: pytest.ExceptionInfo[BaseException]) -> str:
@@ -81,7 +81,7 @@ def test_a_missing_driver_is_reported_with_the_extra_to_install(scheme: str, dri
     code = f"""
 import sys
 sys.modules[{driver!r}] = None
-from banditrank.storage.factory import open_store
+from banditrank.storage._factory import open_store
 try:
     open_store("{scheme}://me:{PASSWORD}@host/0")
 except ValueError as error:
@@ -95,7 +95,7 @@ except ValueError as error:
 def test_opening_a_file_imports_no_driver(tmp_path: object) -> None:
     code = f"""
 import sys
-from banditrank.storage.factory import open_store
+from banditrank.storage._factory import open_store
 open_store("sqlite:{tmp_path}/store.db").close()
 print(*sys.modules)
 """

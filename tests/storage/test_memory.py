@@ -4,9 +4,9 @@ from typing import NoReturn
 
 import pytest
 
-from banditrank.storage.memory import MemoryStore
-from banditrank.storage.records import Event, Outcome
-from banditrank.testing.store_events import CLICK, shown
+from banditrank.storage._memory import MemoryStore
+from banditrank.storage._records import Event, Outcome
+from banditrank.testing._store_events import CLICK, shown
 
 
 class NotIterable(dict[bytes, Outcome]):

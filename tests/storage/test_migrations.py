@@ -9,16 +9,16 @@ import pytest
 from redis import Redis
 
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage import redis_scripts
-from banditrank.storage.addresses import split_options
-from banditrank.storage.base import Store
-from banditrank.storage.factory import open_store
-from banditrank.storage.migrations import MIGRATIONS
-from banditrank.storage.records import Event, KeyRecord, SavedTimeSeries, Snapshot
-from banditrank.storage.redis import RedisStore
-from banditrank.storage.sql import SqlStore
-from banditrank.testing.store_concurrency import run_in_threads
-from banditrank.testing.store_events import CLICK, read_rounds, shown
+from banditrank.storage import _redis_scripts as redis_scripts
+from banditrank.storage._addresses import split_options
+from banditrank.storage._base import Store
+from banditrank.storage._factory import open_store
+from banditrank.storage._migrations import MIGRATIONS
+from banditrank.storage._records import Event, KeyRecord, SavedTimeSeries, Snapshot
+from banditrank.storage._redis import RedisStore
+from banditrank.storage._sql import SqlStore
+from banditrank.testing._store_concurrency import run_in_threads
+from banditrank.testing._store_events import CLICK, read_rounds, shown
 
 
 def set_schema(address: str, version: int) -> None:
@@ -41,7 +41,7 @@ def test_data_of_an_older_version_is_kept(address: str, monkeypatch: pytest.Monk
     if address.startswith("redis"):
         monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
     else:
-        monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:1])
+        monkeypatch.setattr("banditrank.storage._sql.MIGRATIONS", MIGRATIONS[:1])
     with open_store(address) as old:
         surface = old.create_surface("home", "{}").surface_id
         if isinstance(old, SqlStore):
@@ -77,7 +77,7 @@ def test_keys_of_an_older_version_never_expire_and_cover_all_surfaces(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
-    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:3])
+    monkeypatch.setattr("banditrank.storage._sql.MIGRATIONS", MIGRATIONS[:3])
     old_key = KeyRecord("k", "page", ("rank", "read"), b"\x00\xff", 5)
     with open_store(address) as old:
         if isinstance(old, SqlStore):
@@ -115,7 +115,7 @@ def test_the_latest_history_of_snapshots_becomes_the_time_series(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:2])
-    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:4])
+    monkeypatch.setattr("banditrank.storage._sql.MIGRATIONS", MIGRATIONS[:4])
     with open_store(address) as old:
         home, ads, new_surface, deleted = (
             old.create_surface(name, "{}").surface_id for name in ("home", "ads", "new", "deleted")
@@ -148,7 +148,7 @@ def test_a_version_without_scoped_keys_rejects_a_store_that_may_have_them(
 ) -> None:
     open_store(address).close()
     monkeypatch.setattr(redis_scripts, "MIGRATIONS", redis_scripts.MIGRATIONS[:1])
-    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", MIGRATIONS[:3])
+    monkeypatch.setattr("banditrank.storage._sql.MIGRATIONS", MIGRATIONS[:3])
     with pytest.raises(StoreError, match="upgrade banditrank"):
         open_store(address)
 

@@ -5,12 +5,12 @@ import pytest
 from helpers.servers import PASSWORD, PostgresServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.factory import open_store
-from banditrank.storage.migrations import MIGRATIONS
-from banditrank.storage.postgresql import PostgresStore
-from banditrank.storage.records import CommitStatus, Event
-from banditrank.testing.store_concurrency import run_in_threads
-from banditrank.testing.store_events import CLICK, shown
+from banditrank.storage._factory import open_store
+from banditrank.storage._migrations import MIGRATIONS
+from banditrank.storage._postgresql import PostgresStore
+from banditrank.storage._records import CommitStatus, Event
+from banditrank.testing._store_concurrency import run_in_threads
+from banditrank.testing._store_events import CLICK, shown
 
 
 def test_a_slow_statement_is_cancelled_by_the_server(postgresql: PostgresServer) -> None:
@@ -31,7 +31,7 @@ def test_migrations_have_no_time_limit(postgresql: PostgresServer, monkeypatch: 
     open_store(address).close()
     slow_step = "SELECT pg_sleep(2.5)"
     steps = (*MIGRATIONS, slow_step)
-    monkeypatch.setattr("banditrank.storage.sql.MIGRATIONS", steps)
+    monkeypatch.setattr("banditrank.storage._sql.MIGRATIONS", steps)
 
     def open_it() -> None:
         with PostgresStore(address, timeout_seconds=1.0) as store:

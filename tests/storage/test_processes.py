@@ -3,17 +3,17 @@
 import subprocess
 import sys
 
-from banditrank.storage.factory import open_store
-from banditrank.storage.records import CommitStatus, Event
-from banditrank.testing.store_events import CLICK, read_rounds, shown
+from banditrank.storage._factory import open_store
+from banditrank.storage._records import CommitStatus, Event
+from banditrank.testing._store_events import CLICK, read_rounds, shown
 
 # Each process reports the same rankings, in its own order and in groups of its own size, and prints how many
 # were counted once they are durable.
 WRITE = """
 import sys
-from banditrank.storage.factory import open_store
-from banditrank.storage.records import Event
-from banditrank.testing.store_events import CLICK, shown
+from banditrank.storage._factory import open_store
+from banditrank.storage._records import Event
+from banditrank.testing._store_events import CLICK, shown
 
 address, surface, size, rankings = sys.argv[1], *map(int, sys.argv[2:])
 events = [Event(shown(surface, number), CLICK) for number in range(rankings)]

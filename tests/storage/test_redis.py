@@ -7,9 +7,9 @@ from helpers.live import wait_until
 from helpers.servers import PASSWORD, RedisServer
 
 from banditrank.errors import StoreError, StoreUnavailableError
-from banditrank.storage.factory import open_store
-from banditrank.storage.records import CommitStatus, Event
-from banditrank.testing.store_events import CLICK, shown
+from banditrank.storage._factory import open_store
+from banditrank.storage._records import CommitStatus, Event
+from banditrank.testing._store_events import CLICK, shown
 
 
 @pytest.mark.parametrize(

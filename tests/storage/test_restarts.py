@@ -11,11 +11,11 @@ import pytest
 from helpers.servers import PASSWORD, DatabaseServer, PostgresServer
 
 from banditrank.errors import StoreUnavailableError
-from banditrank.storage.factory import open_store
-from banditrank.storage.postgresql import PostgresStore
-from banditrank.storage.records import CommitStatus, Event
-from banditrank.storage.redis import RedisStore
-from banditrank.testing.store_events import CLICK, read_rounds, shown
+from banditrank.storage._factory import open_store
+from banditrank.storage._postgresql import PostgresStore
+from banditrank.storage._records import CommitStatus, Event
+from banditrank.storage._redis import RedisStore
+from banditrank.testing._store_events import CLICK, read_rounds, shown
 
 
 @pytest.fixture(params=["postgresql", "redis"])

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
-from banditrank.storage.factory import open_store
-from banditrank.storage.records import CommitStatus, Event
-from banditrank.storage.sqlite import SqliteStore
-from banditrank.testing.store_events import CLICK, read_rounds, shown
+from banditrank.storage._factory import open_store
+from banditrank.storage._records import CommitStatus, Event
+from banditrank.storage._sqlite import SqliteStore
+from banditrank.testing._store_events import CLICK, read_rounds, shown
 
 HOLD_THE_LOCK = """
 import sqlite3, sys
@@ -154,7 +154,7 @@ CHECK_ON_A_FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from banditrank.errors import StoreUnavailableError
-from banditrank.storage.sqlite import SqliteStore
+from banditrank.storage._sqlite import SqliteStore
 
 with SqliteStore(sys.argv[1]), SqliteStore(sys.argv[1]) as store:  # two, so that none truncates the log
     store.create_surface("home", "{}")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from banditrank.storage.base import Store
-from banditrank.storage.factory import open_store
-from banditrank.storage.memory import MemoryStore
-from banditrank.testing.store_events import OpenStore
-from banditrank.testing.stores import STORE_CHECKS
+from banditrank.storage._base import Store
+from banditrank.storage._factory import open_store
+from banditrank.storage._memory import MemoryStore
+from banditrank.testing._store_events import OpenStore
+from banditrank.testing._stores import STORE_CHECKS
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from banditrank import NASH, solve
-from banditrank.testing.certificates import find_certificate_error
-from banditrank.testing.solver_problems import SolverProblem
+from banditrank.testing._certificates import find_certificate_error
+from banditrank.testing._solver_problems import SolverProblem
 
 PROBLEM = SolverProblem(np.ones(1), np.ones((1, 1)), np.array([[0.1, 0.5]]), np.array([0.0, 0.1]))
 BEST = float(np.log(0.5) + 0.1)

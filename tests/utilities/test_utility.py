@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, Utility, alpha_fair, ramp, sigmoid
-from banditrank.utilities.utility import as_utility
+from banditrank.utilities._utility import as_utility
 
 VALUES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=4)
 

@@ -7,9 +7,28 @@
 'counted'
 """
 
-from banditrank.client.asynchronous import AsyncClient
-from banditrank.client.retries import ServiceError
-from banditrank.client.synchronous import Client
-from banditrank.shown_ranking import ShownRanking
+from typing import TYPE_CHECKING
 
-__all__ = ["AsyncClient", "Client", "ServiceError", "ShownRanking"]
+from banditrank._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from banditrank.client._asynchronous import AsyncClient
+    from banditrank.client._retries import ServiceError
+    from banditrank.client._synchronous import Client
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ServiceError",
+]
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_asynchronous": ("AsyncClient",),
+            "_retries": ("ServiceError",),
+            "_synchronous": ("Client",),
+        },
+        extra="client",
+    )

@@ -1,1 +1,40 @@
-"""Live: ask for a ranking, tell what was clicked."""
+"""Surfaces that rank and learn in this process."""
+
+from typing import TYPE_CHECKING
+
+from banditrank._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from banditrank.engine._api_keys import create_key
+    from banditrank.engine._engine import Engine
+    from banditrank.engine._import_export import export_surface, import_surface
+    from banditrank.engine._observers import IssuedImpression, SurfaceObserver
+    from banditrank.engine._surface import Surface
+
+__all__ = [
+    "Engine",
+    "IssuedImpression",
+    "Surface",
+    "SurfaceObserver",
+    "create_key",
+    "export_surface",
+    "import_surface",
+]
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_api_keys": ("create_key",),
+            "_engine": ("Engine",),
+            "_import_export": (
+                "export_surface",
+                "import_surface",
+            ),
+            "_observers": (
+                "IssuedImpression",
+                "SurfaceObserver",
+            ),
+            "_surface": ("Surface",),
+        },
+    )

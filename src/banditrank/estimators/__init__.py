@@ -1,1 +1,50 @@
 """Estimators: from counts to arrival rates, position preferences and item means, with confidence sets."""
+
+from typing import TYPE_CHECKING
+
+from banditrank._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from banditrank.estimators._confidence_radii import (
+        item_mean_error_rate,
+        item_mean_radius,
+        position_preference_error_rate,
+        position_preference_radius,
+    )
+    from banditrank.estimators._estimates import Estimates, estimate
+    from banditrank.estimators._intervals import ConfidenceIntervals, confidence_intervals
+    from banditrank.estimators._smoothing import Smoothing
+
+__all__ = [
+    "ConfidenceIntervals",
+    "Estimates",
+    "Smoothing",
+    "confidence_intervals",
+    "estimate",
+    "item_mean_error_rate",
+    "item_mean_radius",
+    "position_preference_error_rate",
+    "position_preference_radius",
+]
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_confidence_radii": (
+                "item_mean_error_rate",
+                "item_mean_radius",
+                "position_preference_error_rate",
+                "position_preference_radius",
+            ),
+            "_estimates": (
+                "Estimates",
+                "estimate",
+            ),
+            "_intervals": (
+                "ConfidenceIntervals",
+                "confidence_intervals",
+            ),
+            "_smoothing": ("Smoothing",),
+        },
+    )

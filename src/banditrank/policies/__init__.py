@@ -1,1 +1,101 @@
 """Policies, which choose a ranking from counts."""
+
+from typing import TYPE_CHECKING
+
+from banditrank._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from banditrank.policies._base import CompiledPolicy, Policy
+    from banditrank.policies._catalog import POLICY_NAMES, make_policy
+    from banditrank.policies._forgetful import Forgetful
+    from banditrank.policies._greedy_rank import GreedyRank
+    from banditrank.policies._learner import Learner
+    from banditrank.policies._oracle import Oracle
+    from banditrank.policies._thompson_rank import ThompsonRank
+    from banditrank.policies._type_blind import TypeBlindUCB
+    from banditrank.policies._ucb_rank import UCBRank
+    from banditrank.policies._uniform import UniformRandom
+    from banditrank.policies.baselines import (
+        GRAB,
+        PBMHB,
+        PBMPIE,
+        PBMTS,
+        PBMUCB,
+        PMED,
+        BatchRank,
+        BubbleRank,
+        CascadeKLUCB,
+        CombUCB1,
+        RankedBandits,
+        TopRank,
+        UniRank,
+    )
+    from banditrank.policies.schedules import Schedule
+
+__all__ = [
+    "GRAB",
+    "PBMHB",
+    "PBMPIE",
+    "PBMTS",
+    "PBMUCB",
+    "PMED",
+    "POLICY_NAMES",
+    "BatchRank",
+    "BubbleRank",
+    "CascadeKLUCB",
+    "CombUCB1",
+    "CompiledPolicy",
+    "Forgetful",
+    "GreedyRank",
+    "Learner",
+    "Oracle",
+    "Policy",
+    "RankedBandits",
+    "Schedule",
+    "ThompsonRank",
+    "TopRank",
+    "TypeBlindUCB",
+    "UCBRank",
+    "UniRank",
+    "UniformRandom",
+    "make_policy",
+]
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_base": (
+                "CompiledPolicy",
+                "Policy",
+            ),
+            "_catalog": (
+                "POLICY_NAMES",
+                "make_policy",
+            ),
+            "_forgetful": ("Forgetful",),
+            "_greedy_rank": ("GreedyRank",),
+            "_learner": ("Learner",),
+            "_oracle": ("Oracle",),
+            "schedules": ("Schedule",),
+            "_thompson_rank": ("ThompsonRank",),
+            "_type_blind": ("TypeBlindUCB",),
+            "_ucb_rank": ("UCBRank",),
+            "_uniform": ("UniformRandom",),
+            "baselines": (
+                "BatchRank",
+                "BubbleRank",
+                "CascadeKLUCB",
+                "CombUCB1",
+                "GRAB",
+                "PBMHB",
+                "PBMPIE",
+                "PBMTS",
+                "PBMUCB",
+                "PMED",
+                "RankedBandits",
+                "TopRank",
+                "UniRank",
+            ),
+        },
+    )

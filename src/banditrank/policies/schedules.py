@@ -12,9 +12,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.checks import check_number
+from banditrank._checks import check_number
 from banditrank.errors import InvalidInputError
-from banditrank.model.problem import Problem
+from banditrank.model._problem import Problem
+
+__all__ = [
+    "Schedule",
+    "as_schedule",
+    "constant",
+    "from_function",
+    "inverse_square_root",
+    "theorem_1",
+    "theorem_2",
+    "theorem_3",
+    "theorem_4",
+]
 
 Floats = NDArray[np.float64]
 Rounds = NDArray[np.int64]

@@ -1,1 +1,39 @@
 """Simulation of policies: the compiled loop, replications, results and figures."""
+
+from typing import TYPE_CHECKING
+
+from banditrank._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from banditrank.simulation._plots import plot_final_regret, plot_regret, save_plot
+    from banditrank.simulation._regret import equal_regret, personalized_regret
+    from banditrank.simulation._result import SimulationResult
+    from banditrank.simulation._simulate import simulate
+
+__all__ = [
+    "SimulationResult",
+    "equal_regret",
+    "personalized_regret",
+    "plot_final_regret",
+    "plot_regret",
+    "save_plot",
+    "simulate",
+]
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_plots": (
+                "plot_final_regret",
+                "plot_regret",
+                "save_plot",
+            ),
+            "_regret": (
+                "equal_regret",
+                "personalized_regret",
+            ),
+            "_result": ("SimulationResult",),
+            "_simulate": ("simulate",),
+        },
+    )

@@ -1,1 +1,52 @@
 """Solvers: from scores to rankings, without learning."""
+
+from typing import TYPE_CHECKING
+
+from banditrank._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from banditrank.solvers._equality import EqualityReport, equality_report
+    from banditrank.solvers._frontier import FrontierPoint, pareto_frontier
+    from banditrank.solvers._frontier_plot import plot_frontier, save_frontier_plot
+    from banditrank.solvers._solution import Solution
+    from banditrank.solvers._solve import SOLVERS, best_equal_ranking, equal_value, solve
+
+__all__ = [
+    "SOLVERS",
+    "EqualityReport",
+    "FrontierPoint",
+    "Solution",
+    "best_equal_ranking",
+    "equal_value",
+    "equality_report",
+    "pareto_frontier",
+    "plot_frontier",
+    "save_frontier_plot",
+    "solve",
+]
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_equality": (
+                "EqualityReport",
+                "equality_report",
+            ),
+            "_frontier": (
+                "FrontierPoint",
+                "pareto_frontier",
+            ),
+            "_frontier_plot": (
+                "plot_frontier",
+                "save_frontier_plot",
+            ),
+            "_solution": ("Solution",),
+            "_solve": (
+                "SOLVERS",
+                "best_equal_ranking",
+                "equal_value",
+                "solve",
+            ),
+        },
+    )

@@ -7,9 +7,9 @@ import pytest
 from helpers.small_comparison import POLICIES, shrink
 
 from banditrank import InvalidInputError, UnknownNameError
-from banditrank.experiments.compare.compare import SUITE_NAMES, compare
-from banditrank.experiments.compare.suites import SUITES
-from banditrank.simulation.backends import local
+from banditrank.experiments._compare.compare import SUITE_NAMES, compare
+from banditrank.experiments._compare.suites import SUITES
+from banditrank.simulation._backends import local
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from helpers.browser import OpenPage
 from helpers.page_measures import contrasts, heading_levels, images, overhanging, scrolls_sideways
 from helpers.small_comparison import shrink
 
-from banditrank.experiments.compare.compare import compare
-from banditrank.experiments.compare.suites import SUITES
+from banditrank.experiments._compare.compare import compare
+from banditrank.experiments._compare.suites import SUITES
 
 POLICIES = (
     "pbm-ucb",
@@ -73,8 +73,8 @@ def test_everything_is_on_the_page(directory: Path, open_page: OpenPage) -> None
     assert page.title() == "Comparing policies · banditrank"
     assert "This is a quick run." in text
     assert page.locator(".study").count() == len(SUITES) + 2
-    statuses = page.locator(".study .verdict").all_inner_texts()
-    assert len(statuses) == 2  # suites have none
+    verdicts = page.locator(".study .verdict").all_inner_texts()
+    assert len(verdicts) == 2  # suites have none
     assert heading_levels(page)[:4] == [1, 2, 2, 2]
 
 

@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from helpers.made_up_regret import ending_at, timed
 
-from banditrank.experiments.compare import leaderboard, suite_study
-from banditrank.experiments.compare.jobs import TIMING_PREFIX
-from banditrank.experiments.compare.suites import SUITES
-from banditrank.experiments.study import StudyResult
+from banditrank.experiments._compare import leaderboard, suite_study
+from banditrank.experiments._compare.jobs import TIMING_PREFIX
+from banditrank.experiments._compare.suites import SUITES
+from banditrank.experiments._study import StudyResult
 
 NAMES = ["ucb-rank", "grab", "top-rank", "pbm-ucb", "random"]
 TWO = [SUITES["table1"], SUITES["item-jumps"]]

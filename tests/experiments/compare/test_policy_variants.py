@@ -3,7 +3,7 @@
 import pytest
 
 from banditrank import UnknownNameError
-from banditrank.experiments.compare.policy_variants import (
+from banditrank.experiments._compare.policy_variants import (
     ALL_POLICIES,
     DEFAULT_POLICY,
     PolicyVariant,
@@ -11,8 +11,8 @@ from banditrank.experiments.compare.policy_variants import (
     policy_variants,
     position_knowledge,
 )
-from banditrank.experiments.compare.suites import SUITES
-from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
+from banditrank.experiments._compare.suites import SUITES
+from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 
 
 def test_all_policies_but_the_oracle_are_compared() -> None:

@@ -8,28 +8,28 @@ import pandas as pd
 import pytest
 from helpers.made_up_regret import ending_at, made_up
 
-from banditrank.experiments.compare.reproductions import li2019
-from banditrank.experiments.compare.reproductions.catalog import REPRODUCTIONS
-from banditrank.experiments.compare.reproductions.gauthier2021_grab import GRAB
-from banditrank.experiments.compare.reproductions.gauthier2021_pb_mhb import PB_MHB
-from banditrank.experiments.compare.reproductions.gauthier2022 import UNI_RANK
-from banditrank.experiments.compare.reproductions.komiyama2017 import PMED
-from banditrank.experiments.compare.reproductions.kveton2015_cascading import CASCADE_KL_UCB
-from banditrank.experiments.compare.reproductions.kveton2015_combinatorial import COMB_UCB1, comb_ucb1_bound
-from banditrank.experiments.compare.reproductions.lagree2016 import PBM_PIE, PBM_TS, PBM_UCB, lower_bound
-from banditrank.experiments.compare.reproductions.lattimore2018 import TOP_RANK
-from banditrank.experiments.compare.reproductions.problems import FIVE_ITEMS, FOUR_ITEMS
-from banditrank.experiments.compare.reproductions.radlinski2008 import (
+from banditrank.experiments._compare.reproductions import li2019
+from banditrank.experiments._compare.reproductions.catalog import REPRODUCTIONS
+from banditrank.experiments._compare.reproductions.gauthier2021_grab import GRAB
+from banditrank.experiments._compare.reproductions.gauthier2021_pb_mhb import PB_MHB
+from banditrank.experiments._compare.reproductions.gauthier2022 import UNI_RANK
+from banditrank.experiments._compare.reproductions.komiyama2017 import PMED
+from banditrank.experiments._compare.reproductions.kveton2015_cascading import CASCADE_KL_UCB
+from banditrank.experiments._compare.reproductions.kveton2015_combinatorial import COMB_UCB1, comb_ucb1_bound
+from banditrank.experiments._compare.reproductions.lagree2016 import PBM_PIE, PBM_TS, PBM_UCB, lower_bound
+from banditrank.experiments._compare.reproductions.lattimore2018 import TOP_RANK
+from banditrank.experiments._compare.reproductions.problems import FIVE_ITEMS, FOUR_ITEMS
+from banditrank.experiments._compare.reproductions.radlinski2008 import (
     RANKED_BANDITS,
     best_value,
     popularity_value,
 )
-from banditrank.experiments.compare.reproductions.regret_reproduction import RegretReproduction
-from banditrank.experiments.compare.reproductions.zoghi2017 import BATCH_RANK
-from banditrank.experiments.study import Frames, Study, StudyResult
-from banditrank.model.click_models import PositionBased, compile_problem
-from banditrank.policies.catalog import BASELINES
-from banditrank.simulation.run import MIN_UNROLL_ROUNDS
+from banditrank.experiments._compare.reproductions.regret_reproduction import RegretReproduction
+from banditrank.experiments._compare.reproductions.zoghi2017 import BATCH_RANK
+from banditrank.experiments._study import Frames, Study, StudyResult
+from banditrank.model._click_models import PositionBased, compile_problem
+from banditrank.policies._catalog import BASELINES
+from banditrank.simulation._run import MIN_UNROLL_ROUNDS
 
 ALL = (
     *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.made_up_regret import ending_at
 
-from banditrank.experiments.compare.scores import better_variant, final_regret, scores
+from banditrank.experiments._compare.scores import better_variant, final_regret, scores
 
 REGRETS = {
     "easy": {"a": np.array([10.0, 20.0, 90.0]), "b": np.array([40.0] * 3), "random": np.array([5.0])},

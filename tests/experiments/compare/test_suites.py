@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from banditrank import kdd2012
-from banditrank.experiments.compare.suites import ALL_SUITES, SUITES, Suite
-from banditrank.model.problem import Problem
-from banditrank.model.timeline import Timeline
-from banditrank.simulation.run import MIN_UNROLL_ROUNDS
+from banditrank.experiments._compare.suites import ALL_SUITES, SUITES, Suite
+from banditrank.model._problem import Problem
+from banditrank.model._timeline import Timeline
+from banditrank.simulation._run import MIN_UNROLL_ROUNDS
 
 every_suite = pytest.mark.parametrize("suite", ALL_SUITES, ids=lambda suite: suite.name)
 

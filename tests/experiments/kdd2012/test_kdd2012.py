@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from banditrank.experiments.kdd2012.analysis import MIN_FOUND_RATE, MIN_OPTIMAL_RATE, analyse
-from banditrank.experiments.paper_policies import LABELS
+from banditrank.experiments._kdd2012.analysis import MIN_FOUND_RATE, MIN_OPTIMAL_RATE, analyse
+from banditrank.experiments._paper_policies import LABELS
 
 HORIZON, RUNS = 1000, 100
 

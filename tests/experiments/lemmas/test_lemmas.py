@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, UCBRank, kdd2012, simulate
-from banditrank.estimators.confidence_radii import item_mean_error_rate, position_preference_error_rate
-from banditrank.experiments.lemmas.analysis import ERROR_RATE, _is_violated, analyse
-from banditrank.experiments.lemmas.sweep import MISS_RATES, WITHOUT_T, CoverageJob, _invert, _radii
+from banditrank.estimators._confidence_radii import item_mean_error_rate, position_preference_error_rate
+from banditrank.experiments._lemmas.analysis import ERROR_RATE, _is_violated, analyse
+from banditrank.experiments._lemmas.sweep import MISS_RATES, WITHOUT_T, CoverageJob, _invert, _radii
 
 
 @pytest.mark.parametrize("value", [0.999, 0.5, 0.01, 1e-6])
@@ -21,7 +21,7 @@ def test_the_larger_epsilon_of_lemma_2_is_found(value: float) -> None:
 
 @pytest.fixture(scope="module")
 def counts() -> Counts:
-    return simulate(UCBRank(0.25), kdd2012(), 5000, 1, 3, keep_counts=True).counts[0]
+    return simulate(UCBRank(coefficient=0.25), kdd2012(), 5000, 1, 3, keep_counts=True).counts[0]
 
 
 def test_radii_are_those_of_the_miss_rates(counts: Counts) -> None:
@@ -77,7 +77,12 @@ def test_a_clear_violation_is_found() -> None:
 
 def test_coverage_counts_the_runs_that_a_lemma_applies_to() -> None:
     job = CoverageJob(
-        name="a", policy=UCBRank(0.25), problems=(kdd2012(),), horizon=2000, replications=4, seed=1
+        name="a",
+        policy=UCBRank(coefficient=0.25),
+        problems=(kdd2012(),),
+        horizon=2000,
+        replications=4,
+        seed=1,
     )
     data = job.run(workers=2, advance=lambda _: None)
     assert len(data) == len(MISS_RATES) * (2 * 2 + 2 * 5 + 2 + 2)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from banditrank import Counts, Problem, simulate
-from banditrank.experiments.lock_in.estimate_losses import losses_by_estimator
-from banditrank.policies.greedy_rank import GreedyRank
+from banditrank.experiments._lock_in.estimate_losses import losses_by_estimator
+from banditrank.policies._greedy_rank import GreedyRank
 
 # Users examine the first position most often, and item 1 is the best.
 PROBLEM = Problem([1.0], [[0.8, 0.2]], [[0.6, 0.4, 0.3, 0.3, 0.3]])
@@ -39,6 +39,6 @@ def test_rarely_shown_items_distort_the_position_preferences(equal: bool) -> Non
 
 
 def test_long_runs_estimate_the_best_ranking() -> None:
-    result = simulate(GreedyRank(5.0), PROBLEM, 20_000, 3, 1, keep_counts=True)
+    result = simulate(GreedyRank(coefficient=5.0), PROBLEM, 20_000, 3, 1, keep_counts=True)
     for seen in result.counts:
         assert losses_by_estimator(PROBLEM, seen, equal=False)["likelihood"] < 0.01

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from banditrank.experiments.lock_in.analysis import INDEPENDENT_ROUNDS, REMEDIES, _bounds, analyse
-from banditrank.experiments.lock_in.sweep import PROBLEMS
-from banditrank.experiments.paper_policies import COEFFICIENTS, LABELS
-from banditrank.experiments.study import Check
+from banditrank.experiments._lock_in.analysis import INDEPENDENT_ROUNDS, REMEDIES, _bounds, analyse
+from banditrank.experiments._lock_in.sweep import PROBLEMS
+from banditrank.experiments._paper_policies import COEFFICIENTS, LABELS
+from banditrank.experiments._study import Check
 
 RUNS = 100
 RATES = (1.0, 0.5)

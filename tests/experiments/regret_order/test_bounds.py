@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from banditrank import Problem, kdd2012, make_problem
-from banditrank.experiments.regret_order import bounds
-from banditrank.model.values import user_type_values
+from banditrank.experiments._regret_order import bounds
+from banditrank.model._values import user_type_values
 
 # N = M = K = 2. Type 1 gets .75·.8 + .25·.4 = .7 from its best ranking and .25·.8 + .75·.4 = .5 from the
 # other; type 2 gets .5·.5 + .5·.9 = .7 from both.

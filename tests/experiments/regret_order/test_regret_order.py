@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from banditrank import kdd2012
-from banditrank.experiments.regret_order.analysis import ORDERS, THEOREMS, analyse
-from banditrank.experiments.regret_order.sweep import SIZES
+from banditrank.experiments._regret_order.analysis import ORDERS, THEOREMS, analyse
+from banditrank.experiments._regret_order.sweep import SIZES
 
 ROUNDS = np.unique(np.geomspace(10, 100_000, 21).astype(np.int64))
 

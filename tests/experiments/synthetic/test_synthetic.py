@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from banditrank.experiments.study import Check
-from banditrank.experiments.synthetic.analysis import LABELS, analyse
-from banditrank.experiments.synthetic.sweep import EQUAL
+from banditrank.experiments._study import Check
+from banditrank.experiments._synthetic.analysis import LABELS, analyse
+from banditrank.experiments._synthetic.sweep import EQUAL
 
 HORIZON, RUNS = 1000, 8
 PROPOSED = [name for name in LABELS if name != "baseline"]

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from banditrank import InvalidInputError, kdd2012
-from banditrank.experiments.reproduce import find_studies
-from banditrank.experiments.table1 import STUDY
-from banditrank.experiments.table1.sweep import SampleLogJob
-from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
+from banditrank.experiments._reproduce import find_studies
+from banditrank.experiments._table1 import STUDY
+from banditrank.experiments._table1.sweep import SampleLogJob
+from banditrank.logs.kdd2012._sample_log import SampleLog, write_sample_log
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from banditrank.experiments.table2.analysis import PRINTED, analyse
-from banditrank.experiments.table2.sweep import ROUNDS, ROWS, RunningTimeJob
+from banditrank.experiments._table2.analysis import PRINTED, analyse
+from banditrank.experiments._table2.sweep import ROUNDS, ROWS, RunningTimeJob
 
 # Regret and seconds, as in the paper: at 3·10⁵, at 6·10⁵.
 PAPER = {
@@ -104,7 +104,7 @@ def test_slow_runs_and_regrets_elsewhere_are_noticed() -> None:
 
 
 def test_every_row_is_timed_for_either_number_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("banditrank.experiments.table2.sweep"), "ROUNDS", (200, 400))
+    monkeypatch.setattr(import_module("banditrank.experiments._table2.sweep"), "ROUNDS", (200, 400))
     job = RunningTimeJob(name="running-time", rows=tuple(ROWS), runs=2, seed=0)
     made: list[int] = []
     data = job.run(workers=None, advance=made.append)

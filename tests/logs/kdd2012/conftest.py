@@ -3,7 +3,7 @@
 import pytest
 
 from banditrank import kdd2012
-from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
+from banditrank.logs.kdd2012._sample_log import SampleLog, write_sample_log
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ import pytest
 from helpers.handwritten_log import GOOD, row, write_log
 
 from banditrank import InvalidInputError, UnknownNameError, estimate, kdd2012
-from banditrank.logs.kdd2012.diagnosis import diagnose
-from banditrank.logs.kdd2012.estimation import estimated_problem
-from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
+from banditrank.logs.kdd2012._diagnosis import diagnose
+from banditrank.logs.kdd2012._estimation import estimated_problem
+from banditrank.logs.kdd2012._extraction import extract
+from banditrank.logs.kdd2012._sample_log import SampleLog, write_sample_log
 
 
 def test_a_known_problem_is_recovered_by_both_estimators(tmp_path: Path) -> None:

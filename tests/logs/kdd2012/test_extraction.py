@@ -10,9 +10,9 @@ import pytest
 from helpers.handwritten_log import row, write_log
 
 from banditrank import InvalidInputError, kdd2012
-from banditrank.logs.duckdb_session import open_session
-from banditrank.logs.kdd2012.extraction import REASONS, Extraction, RowGroup, extract
-from banditrank.logs.kdd2012.sample_log import SampleLog, write_sample_log
+from banditrank.logs._duckdb_session import open_session
+from banditrank.logs.kdd2012._extraction import REASONS, Extraction, RowGroup, extract
+from banditrank.logs.kdd2012._sample_log import SampleLog, write_sample_log
 
 
 def read(path: Path) -> list[tuple[int, ...]]:
@@ -197,7 +197,7 @@ def test_bad_settings_are_refused(sample_log: SampleLog, settings: dict, message
 def test_a_small_log_is_read_by_few_threads(
     sample_log: SampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from banditrank.logs.kdd2012 import extraction
+    from banditrank.logs.kdd2012 import _extraction as extraction
 
     asked: list[int | None] = []
 
@@ -220,7 +220,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     write_sample_log(kdd2012(), small, n_rows=100, seed=2)
     code = (
         "import resource, sys\n"
-        "from banditrank.logs.kdd2012.extraction import extract\n"
+        "from banditrank.logs.kdd2012._extraction import extract\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
         "extract(sys.argv[3], sys.argv[4], n_ads=2, threads=2)\n"
         "before = peak()\n"

@@ -7,8 +7,8 @@ import pytest
 from helpers.handwritten_log import GOOD, PROFILES, row, write_log
 
 from banditrank import BanditRankError, InvalidInputError
-from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.files import check_all_was_read, first_malformed_line, training_file
+from banditrank.logs.kdd2012._extraction import extract
+from banditrank.logs.kdd2012._files import check_all_was_read, first_malformed_line, training_file
 
 WHOLE = r"must be a whole number from 0 to 2\^64 − 1, got "
 
@@ -114,7 +114,7 @@ def test_lines_that_were_not_read_are_reported_even_if_they_are_valid(tmp_path: 
 def test_more_impressions_than_can_be_counted_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("banditrank.logs.kdd2012.extraction.MAX_DISPLAYS", 10**9)
+    monkeypatch.setattr("banditrank.logs.kdd2012._extraction.MAX_DISPLAYS", 10**9)
     log = write_log(tmp_path, [*GOOD, row(1, impression=10**9)])
     with pytest.raises(InvalidInputError, match=r"training file must have at most .*, got 1000000008"):
         extract(log.training, log.profiles, n_ads=2)
@@ -182,7 +182,7 @@ def test_the_second_look_agrees_with_the_query_about_good_files(tmp_path: Path) 
 def test_a_failure_that_no_line_explains_is_still_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from banditrank.logs.kdd2012 import queries
+    from banditrank.logs.kdd2012 import _queries as queries
 
     log = write_log(tmp_path, GOOD)
     monkeypatch.setattr(queries, "READ_TRAINING", "SELECT nothing FROM read_text($path)")

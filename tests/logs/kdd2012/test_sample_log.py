@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from banditrank import InvalidInputError, Problem, kdd2012, make_problem
-from banditrank.logs.kdd2012.extraction import extract
-from banditrank.logs.kdd2012.files import first_malformed_line, profile_file, training_file
-from banditrank.logs.kdd2012.sample_log import write_sample_log
+from banditrank.logs.kdd2012._extraction import extract
+from banditrank.logs.kdd2012._files import first_malformed_line, profile_file, training_file
+from banditrank.logs.kdd2012._sample_log import write_sample_log
 
 
 def test_the_same_seed_gives_the_same_files_and_another_one_others(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_sample_is_well_formed_and_has_the_rows_asked_for(tmp_path: Path) -> N
 
 
 def test_long_samples_are_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banditrank.logs.kdd2012.sample_log._ROWS_PER_CHUNK", 300)
+    monkeypatch.setattr("banditrank.logs.kdd2012._sample_log._ROWS_PER_CHUNK", 300)
     log = write_sample_log(kdd2012(), tmp_path, n_rows=1000, seed=5)
     assert log.training.read_bytes().count(b"\n") == 1000
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from helpers.field_play import ByHand
 
-from banditrank.policies.base import CompiledPolicy
-from banditrank.policies.baselines.batch_rank import BatchRank
-from banditrank.policies.baselines.bubble_rank import BubbleRank
-from banditrank.policies.baselines.top_rank import TopRank
+from banditrank.policies._base import CompiledPolicy
+from banditrank.policies.baselines._batch_rank import BatchRank
+from banditrank.policies.baselines._bubble_rank import BubbleRank
+from banditrank.policies.baselines._top_rank import TopRank
 
 LOOKS = np.array([0.9, 0.7, 0.5, 0.3, 0.2])
 MEANS = np.array([0.15, 0.9, 0.3, 0.75, 0.45, 0.6])

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from helpers.field_play import ByHand, play
 
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.batch_rank import BatchRank
-from banditrank.simulation.simulate import simulate
+from banditrank.model._problem import Problem
+from banditrank.policies.baselines._batch_rank import BatchRank
+from banditrank.simulation._simulate import simulate
 
 
 def test_a_stage_takes_as_long_as_the_paper_says() -> None:

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from helpers.field_play import ByHand, play
 
-from banditrank.counts.counts import Counts
+from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.bubble_rank import BubbleRank
+from banditrank.model._problem import Problem
+from banditrank.policies.baselines._bubble_rank import BubbleRank
 
 
 def _wrong_pairs(ranking: list[int]) -> int:

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from helpers.field_play import ByHand, play
 
-from banditrank.counts.counts import Counts
-from banditrank.model.click_models import CASCADE
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.cascade_kl_ucb import CascadeKLUCB
-from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
-from banditrank.simulation.simulate import simulate
+from banditrank.counts._counts import Counts
+from banditrank.model._click_models import CASCADE
+from banditrank.model._problem import Problem
+from banditrank.policies.baselines._cascade_kl_ucb import CascadeKLUCB
+from banditrank.policies.baselines._components.kl_ucb import bernoulli_kl
+from banditrank.simulation._simulate import simulate
 
 
 def test_looks_end_at_the_first_click() -> None:

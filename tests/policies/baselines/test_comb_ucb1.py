@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from helpers.field_play import EASY, play
 
-from banditrank.counts.counts import Counts
-from banditrank.model.generators import make_problem
-from banditrank.policies.baselines.comb_ucb1 import CombUCB1
-from banditrank.simulation.simulate import simulate
+from banditrank.counts._counts import Counts
+from banditrank.model._generators import make_problem
+from banditrank.policies.baselines._comb_ucb1 import CombUCB1
+from banditrank.simulation._simulate import simulate
 
 
 @pytest.mark.parametrize(("arrivals", "first"), [(14, 1), (15, 0)])

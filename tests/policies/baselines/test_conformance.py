@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from helpers.field_play import play
 
-from banditrank.model.generators import make_problem
-from banditrank.model.problem import Problem
-from banditrank.policies.base import CompiledPolicy, Treatment
-from banditrank.policies.baselines.ranked_bandits import RankedBandits
-from banditrank.policies.catalog import BASELINES, ORDERED_POLICY_NAMES, make_policy
-from banditrank.testing.policies import (
+from banditrank.model._generators import make_problem
+from banditrank.model._problem import Problem
+from banditrank.policies._base import CompiledPolicy, Treatment
+from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, make_policy
+from banditrank.policies.baselines._ranked_bandits import RankedBandits
+from banditrank.testing._policies import (
     POLICY_CHECKS,
     MakePolicy,
     check_rankings_are_valid,

@@ -7,12 +7,12 @@ import pytest
 from helpers.field_play import ByHand
 from numpy.typing import NDArray
 
-from banditrank.counts.counts import Counts
-from banditrank.model.click_models import PositionBased
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.kl_ucb import kl_ucb
-from banditrank.policies.baselines.grab import GRAB
-from banditrank.simulation.simulate import simulate
+from banditrank.counts._counts import Counts
+from banditrank.model._click_models import PositionBased
+from banditrank.model._problem import Problem
+from banditrank.policies.baselines._components.kl_ucb import kl_ucb
+from banditrank.policies.baselines._grab import GRAB
+from banditrank.simulation._simulate import simulate
 
 
 def _neighbours(leader: tuple[int, ...], means: NDArray[np.float64]) -> list[tuple[int, ...]]:

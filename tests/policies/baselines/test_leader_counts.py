@@ -1,5 +1,5 @@
-from banditrank.compilation import compiled
-from banditrank.policies.baselines.components.leader_counts import (
+from banditrank._compilation import compiled
+from banditrank.policies.baselines._components.leader_counts import (
     LeaderCounts,
     init_leader_counts,
     leader_slot,

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from banditrank import UniformRandom, simulate
-from banditrank.counts.counts import Counts
+from banditrank.counts._counts import Counts
 from banditrank.errors import BanditRankError
-from banditrank.model.catalog import kdd2012
-from banditrank.policies.baselines.pb_mhb import PBMHB, proposal_mass, propose, sweep
-from banditrank.testing.policies import dense_counts, problems
+from banditrank.model._catalog import kdd2012
+from banditrank.policies.baselines._pb_mhb import PBMHB, proposal_mass, propose, sweep
+from banditrank.testing._policies import dense_counts, problems
 
 
 def test_steps_stay_inside_with_the_mass_worked_out_by_hand() -> None:

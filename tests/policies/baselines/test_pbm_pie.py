@@ -4,14 +4,14 @@ from helpers.field_play import EXAMINED, play
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 
-from banditrank.counts.counts import Counts
+from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.model.generators import make_problem
-from banditrank.policies.baselines.components.kl_ucb import bernoulli_kl
-from banditrank.policies.baselines.pbm_pie import PBMPIE, _find_rivals
-from banditrank.policies.catalog import make_policy
-from banditrank.policies.sorting import top_k
-from banditrank.simulation.simulate import simulate
+from banditrank.model._generators import make_problem
+from banditrank.policies._catalog import make_policy
+from banditrank.policies._sorting import top_k
+from banditrank.policies.baselines._components.kl_ucb import bernoulli_kl
+from banditrank.policies.baselines._pbm_pie import PBMPIE, _find_rivals
+from banditrank.simulation._simulate import simulate
 
 
 def upper_bound(displays: np.ndarray, clicks: np.ndarray, examination: np.ndarray, level: float) -> float:

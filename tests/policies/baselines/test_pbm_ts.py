@@ -3,10 +3,10 @@ import pytest
 from helpers.field_play import EXAMINED
 from numpy.typing import NDArray
 
-from banditrank.counts.counts import Counts
-from banditrank.policies.baselines.pbm_ts import PBMTS, sample_item_mean
-from banditrank.policies.catalog import make_policy
-from banditrank.simulation.simulate import simulate
+from banditrank.counts._counts import Counts
+from banditrank.policies._catalog import make_policy
+from banditrank.policies.baselines._pbm_ts import PBMTS, sample_item_mean
+from banditrank.simulation._simulate import simulate
 
 Floats = NDArray[np.float64]
 

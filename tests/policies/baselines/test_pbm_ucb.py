@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from helpers.field_play import EASY
 
-from banditrank.counts.counts import Counts
+from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.policies.baselines.pbm_ucb import PBMUCB
-from banditrank.policies.catalog import make_policy
-from banditrank.simulation.simulate import simulate
+from banditrank.policies._catalog import make_policy
+from banditrank.policies.baselines._pbm_ucb import PBMUCB
+from banditrank.simulation._simulate import simulate
 
 
 @pytest.mark.parametrize(

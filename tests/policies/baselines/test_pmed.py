@@ -8,21 +8,16 @@ from scipy.optimize import linprog
 
 from banditrank import UniformRandom, simulate
 from banditrank.errors import BanditRankError
-from banditrank.model.catalog import kdd2012
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.pmed.alternatives import (
+from banditrank.model._catalog import kdd2012
+from banditrank.model._problem import Problem
+from banditrank.policies.baselines._components.pmed.alternatives import (
     bernoulli_kl_interior,
     find_closest,
     set_beliefs,
 )
-from banditrank.policies.baselines.components.pmed.plan import scoring_step
-from banditrank.policies.baselines.components.pmed.program import (
-    SLACK,
-    Program,
-    init_program,
-    solve_program,
-)
-from banditrank.policies.baselines.pmed import PMED
+from banditrank.policies.baselines._components.pmed.plan import scoring_step
+from banditrank.policies.baselines._components.pmed.program import SLACK, Program, init_program, solve_program
+from banditrank.policies.baselines._pmed import PMED
 
 Floats = NDArray[np.float64]
 

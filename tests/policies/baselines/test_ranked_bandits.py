@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from helpers.field_play import ByHand
 
-from banditrank.counts.counts import Counts
+from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.model.click_models import CASCADE
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.components.kl_ucb import kl_ucb
-from banditrank.policies.baselines.ranked_bandits import RankedBandits
-from banditrank.simulation.simulate import simulate
+from banditrank.model._click_models import CASCADE
+from banditrank.model._problem import Problem
+from banditrank.policies.baselines._components.kl_ucb import kl_ucb
+from banditrank.policies.baselines._ranked_bandits import RankedBandits
+from banditrank.simulation._simulate import simulate
 
 POLICIES = {
     "ucb1": RankedBandits(),

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from helpers.field_play import ByHand, play
 
-from banditrank.counts.counts import Counts
+from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.top_rank import SCALE, TopRank, init_blocks, is_better
-from banditrank.simulation.simulate import simulate
+from banditrank.model._problem import Problem
+from banditrank.policies.baselines._top_rank import SCALE, TopRank, init_blocks, is_better
+from banditrank.simulation._simulate import simulate
 
 DECREASING = Problem(
     [0.5, 0.5], [[0.5, 0.3, 0.2]] * 2, [[0.1, 0.9, 0.3, 0.7, 0.5], [0.7, 0.3, 0.5, 0.1, 0.9]]

@@ -5,12 +5,12 @@ import pytest
 from helpers.field_play import ByHand, play
 from numpy.typing import NDArray
 
-from banditrank.counts.counts import Counts
-from banditrank.model.click_models import CASCADE, ClickModel, PositionBased, compile_problem
-from banditrank.model.problem import Problem
-from banditrank.policies.baselines.uni_rank import UniRank, init_comparisons, init_partition
-from banditrank.policies.uniform import UniformRandom
-from banditrank.simulation.simulate import simulate
+from banditrank.counts._counts import Counts
+from banditrank.model._click_models import CASCADE, ClickModel, PositionBased, compile_problem
+from banditrank.model._problem import Problem
+from banditrank.policies._uniform import UniformRandom
+from banditrank.policies.baselines._uni_rank import UniRank, init_comparisons, init_partition
+from banditrank.simulation._simulate import simulate
 
 ATTRACTION = np.array([0.1, 0.8, 0.3, 0.55, 0.15, 0.05])
 EXAMINATION = np.array([1.0, 0.7, 0.4])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from banditrank import InvalidInputError, Policy, UCBRank, Utility, kdd2012, simulate
-from banditrank.simulation.backends import local
+from banditrank.simulation._backends import local
 
 
 def make_policy(fails_at: int | None = None, baggage: object = None) -> Policy:

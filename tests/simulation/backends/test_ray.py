@@ -27,11 +27,11 @@ from banditrank import (
     kdd2012,
     simulate,
 )
-from banditrank.compilation import inlined
-from banditrank.model.click_models import DependentClick
-from banditrank.model.timeline import Timeline
-from banditrank.simulation.backends import ray_cluster
-from banditrank.simulation.backends.ray_cluster import RayBackend
+from banditrank._compilation import inlined
+from banditrank.model._click_models import DependentClick
+from banditrank.model._timeline import Timeline
+from banditrank.simulation._backends import ray_cluster
+from banditrank.simulation._backends.ray_cluster import RayBackend
 
 LISTENING = "0A"  # the state, in /proc/net/tcp
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.command_line import check_refusal
 
-from banditrank.simulation.backends import ray_connection
+from banditrank.simulation._backends import ray_connection
 
 
 def test_without_ray_it_is_said_how_to_get_it(
@@ -62,8 +62,8 @@ def test_an_address_of_another_server_is_refused(
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     """A real program with all that it has started, interrupted as a terminal does once something is saved."""
     program = (
-        "import banditrank.simulation.result_store as store; store.SAVE_INTERVAL_SECONDS = 0.0\n"
-        "from banditrank.cli.main import main; main()"
+        "import banditrank.simulation._result_store as store; store.SAVE_INTERVAL_SECONDS = 0.0\n"
+        "from banditrank._cli.main import main; main()"
     )
     settings = ["--policy", "ucb-rank", "--horizon", "3000000", "--replications", "5000"]
     process = subprocess.Popen(

@@ -1,0 +1,116 @@
+"""``banditrank compare``: compare policies on suites of problems."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banditrank._cli.command import split_names
+from banditrank._cli.output import SeedOption, WorkersOption, announce_compilation, make_console
+
+if TYPE_CHECKING:
+    from banditrank.experiments._report import Report
+
+
+def compare_command(
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Suites to run: table1, table1-equal, table1-nash, synthetic, graded, low-clicks, "
+            "many-items, conflict, conflict-nash, position-based, cascade, item-jumps, item-drift, "
+            "turnover, or reproductions (of the policies' own papers). Repeat or separate with commas.",
+            show_default="all",
+        ),
+    ] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Policies to compare, as for banditrank simulate; repeat or separate with commas.",
+            show_default="all but the oracle",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Run a smaller version of each suite, in a minute or two; the report states its size.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory to write to; finished jobs in it are not run again.",
+            show_default="output/comparison, or output/comparison-quick",
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
+) -> None:
+    """Compare policies on suites of problems.
+
+    Writes data, figures, a summary (JSON) and an HTML report with a leaderboard, and checks what the
+    policies' own papers report. Rerun the same command to resume after an interruption.
+    """
+    from banditrank.experiments._compare.compare import compare
+    from banditrank.experiments._report import HTML_FILE
+
+    directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
+    done: list[str] = []
+    try:
+        with announce_compilation("simulation", "simulation"):
+            report = compare(
+                split_names(suite),
+                split_names(policies),
+                directory,
+                quick=quick,
+                seed=seed,
+                workers=workers,
+                on_job=lambda name, _: done.append(name),
+            )
+    except KeyboardInterrupt:
+        typer.echo(
+            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+        )
+        raise typer.Exit(130) from None
+    _print_report(report)
+    typer.echo(f"report: {directory / HTML_FILE}")
+
+
+def _print_report(report: "Report") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from banditrank.experiments._html_report import column_kinds
+
+    console = make_console()
+    kind = "a quick run" if report.quick else "a full run"
+    console.print(f"Comparing policies: {kind}, seed {report.seed}, banditrank {report.version}")
+    if report.overview is not None:
+        for board in report.overview.result.tables[:-1]:  # the last table, by suite, is too wide
+            table = Table(title=board.caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+            for column, kind in zip(board.columns, column_kinds(board), strict=True):
+                table.add_column(column, justify="right" if kind == "number" else "left")
+            table.columns[0].no_wrap = True
+            for row in board.rows:
+                table.add_row(*row)
+            console.print(table)
+        console.print(report.overview.study.claim, style="dim")
+        for check in report.overview.result.checks:
+            console.print(f"{'yes' if check.holds else 'no'}: {check.statement} {check.evidence}")
+    reproductions = [study for study in report.studies if study.study.has_verdict]
+    if reproductions:
+        table = Table(
+            title="Reproductions of the policies' papers",
+            title_justify="left",
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+        )
+        for column in ("reproduction", "verdict"):
+            table.add_column(column, overflow="fold")
+        table.add_column("checks", justify="right", no_wrap=True)
+        for study in reproductions:
+            answers = [check.holds for check in study.result.checks]
+            held = f"{sum(holds is True for holds in answers)} of {len(answers)}"
+            table.add_row(study.study.title, study.result.verdict, held)
+        console.print(table)

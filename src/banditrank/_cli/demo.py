@@ -1,0 +1,211 @@
+"""``banditrank demo``: run the service with simulated users."""
+
+import shutil
+import sys
+import time
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banditrank._cli.output import (
+    JsonOption,
+    announce_compilation,
+    check_output_files,
+    make_console,
+    write_json,
+)
+from banditrank._cli.store import StoreFileOption, check_service_is_installed, store_address
+from banditrank.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from banditrank._demo.demo import DemoResult
+    from banditrank._demo.regret_tracker import RegretTracker
+    from banditrank._demo.summary import SurfaceSummary
+
+_FIRST_LINE_SECONDS, _MAX_PAUSE_SECONDS = 5.0, 600.0  # between progress lines without a terminal
+
+
+def demo_command(
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="Port to listen on; 0 for any free port.", show_default="8420, or the next free port"
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Number of visits to each surface.", show_default="until Ctrl-C")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the simulated users.")] = 0,
+    speed: Annotated[
+        float, typer.Option(help="Visits per second to each surface; 0 for as fast as possible.")
+    ] = 50.0,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Keep the service running after all visits, until Ctrl-C.")
+    ] = False,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of the store: sqlite:FILE, postgresql://…, redis://… or memory:. A later demo with "
+            "the same store continues to learn.",
+            show_default="a temporary file",
+        ),
+    ] = None,
+    store_file: StoreFileOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Run the service with simulated users until Ctrl-C.
+
+    Prints the address of the dashboard, and at the end the learned values beside the true ones. A twentieth
+    of the feedback is late, and a fiftieth is lost.
+    """
+    check_service_is_installed("banditrank demo")
+    if not find_spec("httpx"):
+        raise InvalidInputError("banditrank demo", 'needs pip install "banditrank[client]"', "no httpx")
+    check_output_files(json_file)
+    from banditrank._demo.demo import run_demo
+
+    progress = _Progress()
+
+    def print_line(line: str) -> None:
+        typer.echo(line, err=json_file == "-")
+        sys.stdout.flush()
+
+    def on_finished() -> None:
+        progress.end()
+        if stay:
+            print_line("all visits finished; press Ctrl-C to stop")
+
+    # The environment variable is ignored: it may name the store of a production service.
+    with (
+        store_address(store, store_file, variable=None) as address,
+        announce_compilation("policies", "policies"),
+    ):
+        result = run_demo(
+            port=port,
+            store=address,
+            rounds=rounds,
+            seed=seed,
+            speed=speed,
+            stay=stay,
+            on_ready=lambda url: print_line(f"open {url} to watch it learn; press Ctrl-C to stop"),
+            on_finished=on_finished,
+            on_progress=progress.show,
+        )
+    progress.end()
+    if result.surfaces and json_file is not None:
+        write_json(result.to_dict(), json_file)
+    if json_file != "-":
+        _print_result(result)
+    if result.interrupted and rounds is not None:  # without --rounds, Ctrl-C is the normal end
+        visits = " and ".join(f"{surface.visits:,}" for surface in result.surfaces) or "no"
+        typer.echo(f"banditrank: interrupted after {visits} visits", err=True)
+        raise typer.Exit(130)
+
+
+class _Progress:
+    """Progress on standard error: one updated line on a terminal, else new lines ever more rarely."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._pause = _FIRST_LINE_SECONDS
+        self._next_line = time.monotonic() + self._pause
+        self._width = 0
+
+    def show(self, trackers: "Sequence[RegretTracker]") -> None:
+        """Show visits and click rates so far."""
+        line = _progress_line(trackers)
+        if self._is_terminal:
+            line = line[: shutil.get_terminal_size().columns - 1]
+            sys.stderr.write("\r" + line.ljust(self._width))
+            sys.stderr.flush()
+            self._width = len(line)
+        elif time.monotonic() >= self._next_line:
+            self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS)
+            self._next_line += self._pause
+            typer.echo(line, err=True)
+
+    def end(self) -> None:
+        """End the updated line."""
+        if self._is_terminal and self._width:
+            sys.stderr.write("\n")
+            self._width = 0
+
+
+def _progress_line(trackers: "Sequence[RegretTracker]") -> str:
+    """Return a short line with visits and click rates."""
+    if not any(tracker.visits for tracker in trackers):
+        return "waiting for the first visit"
+    rates = [
+        f"{tracker.surface.name} "
+        + (
+            "deleted"
+            if tracker.is_deleted
+            else f"{tracker.recent_click_rate:.2f} of {tracker.optimal_click_rate:.2f}"
+        )
+        for tracker in trackers
+    ]
+    visits = sum(tracker.visits for tracker in trackers)
+    return f"{visits:,} visits; click rate {', '.join(rates)}"
+
+
+def _print_result(result: "DemoResult") -> None:
+    console = make_console()
+    for surface in result.surfaces:
+        console.print(f"{_heading(surface)}, seed {result.seed}, banditrank {result.version}")
+        console.print(_values_table(surface))
+        console.print("Best rankings, with their true clicks per visit")
+        console.print(_rankings_table(surface))
+        console.print(
+            f"clicks per visit: {surface.click_rate:.3f} measured, {surface.optimal_click_rate:.3f} optimal, "
+            f"{surface.random_click_rate:.3f} random"
+        )
+        unit = "clicks" if surface.treatment == "personalized" else f"collective utility ({surface.utility})"
+        reports = f"{surface.late_reports:,} late reports, {surface.lost_reports:,} lost"
+        console.print(f"regret: {surface.regret:,.1f} in {unit}; {reports}\n")
+
+
+def _heading(surface: "SurfaceSummary") -> str:
+    treatment = surface.treatment + (f" under {surface.utility}" if surface.treatment == "equal" else "")
+    return f"{surface.name}: {treatment}, {surface.visits:,} visits"
+
+
+def _values_table(surface: "SurfaceSummary") -> "Table":
+    table = _table()
+    for heading in ("user type", "value"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("estimate", f"{surface.level:.0%} interval", "true value"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for values in (surface.positions, surface.items):
+        for value in values:
+            interval = f"{value.low:.3f}–{value.high:.3f}"
+            numbers = f"{value.estimate:.3f}", interval, f"{value.true_value:.3f}"
+            table.add_row(value.user_type, value.name, *numbers)
+        table.add_section()
+    return table
+
+
+def _rankings_table(surface: "SurfaceSummary") -> "Table":
+    table = _table()
+    for heading in ("user type", "learned ranking", "best ranking"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("learned", "best"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for ranking in surface.rankings:
+        user_type = "all" if ranking.user_type is None else ranking.user_type
+        rankings = ", ".join(ranking.learned_ranking), ", ".join(ranking.best_ranking)
+        rates = f"{ranking.learned_click_rate:.3f}", f"{ranking.best_click_rate:.3f}"
+        table.add_row(user_type, *rankings, *rates)
+    return table
+
+
+def _table() -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))

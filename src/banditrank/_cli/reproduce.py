@@ -1,0 +1,111 @@
+"""``banditrank reproduce``: reproduce the paper's figures, tables, lemmas and theorems."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from banditrank._cli.output import (
+    AddressOption,
+    BackendOption,
+    SeedOption,
+    WorkersOption,
+    announce_compilation,
+    make_console,
+)
+
+if TYPE_CHECKING:
+    from banditrank.experiments._report import Report
+    from banditrank.simulation._backends.catalog import BackendName
+
+
+def reproduce_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Studies to run: synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, or all.",
+            show_default="all",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Run a smaller version of each study, in about a minute; the report states its size.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory to write to; finished jobs in it are not run again.",
+            show_default="output/reproduction, or output/reproduction-quick",
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    backend: BackendOption = "joblib",
+    address: AddressOption = None,
+    training: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For table1: training.txt of KDD Cup 2012 track 2 (optional)."),
+    ] = None,
+    profiles: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For table1: userid_profile.txt, together with --training."),
+    ] = None,
+) -> None:
+    """Reproduce the paper's figures, tables, lemmas and theorems.
+
+    Writes data, figures, a summary (JSON) and an HTML report that shows the paper's claims beside the
+    findings. Rerun the same command to resume after an interruption.
+    """
+    from banditrank.experiments._report import HTML_FILE
+    from banditrank.experiments._reproduce import find_studies, reproduce
+
+    studies = find_studies(names or [], training=training, profiles=profiles)
+    directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
+    done: list[str] = []
+    try:
+        with announce_compilation(), announce_compilation("simulation", "simulation"):
+            report = reproduce(
+                studies,
+                directory,
+                quick=quick,
+                seed=seed,
+                workers=workers,
+                backend=cast("BackendName", backend),
+                address=address,
+                on_job=lambda name, _: done.append(name),
+            )
+    except KeyboardInterrupt:
+        typer.echo(
+            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+        )
+        raise typer.Exit(130) from None
+    _print_report(report)
+    typer.echo(f"report: {directory / HTML_FILE}")
+
+
+def _print_report(report: "Report") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    kind = "a quick run" if report.quick else "a full run"
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("study", no_wrap=True)
+    table.add_column("", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    for study in report.studies:
+        checks = [check.holds for check in study.result.checks if check.claimed_by == "paper"]
+        held = f"{checks.count(True)} of {len(checks)}"
+        if None in checks:
+            held += f", {checks.count(None)} not decided"
+        table.add_row(study.study.name, study.study.title, study.result.verdict, held, f"{study.seconds:.0f}")
+    console = make_console()
+    console.print(f"Reproducing the paper: {kind}, seed {report.seed}, banditrank {report.version}")
+    console.print(table)
+    console.print("checks: statements of the paper that the data confirm", style="dim")

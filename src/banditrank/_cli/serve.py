@@ -1,0 +1,66 @@
+"""``banditrank serve``: run the ranking service."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from banditrank._cli.store import StoreFileOption, StoreOption, check_service_is_installed, store_address
+
+
+def serve_command(
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="Address to listen on; other than loopback, API keys are required.", show_default="127.0.0.1"
+        ),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on; 0 for any free port.", show_default="8420")
+    ] = None,
+    store: StoreOption = None,
+    store_file: StoreFileOption = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with these and further settings; options override it."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes.", show_default="1")] = None,
+    require_keys: Annotated[
+        bool, typer.Option("--require-keys", help="Require API keys also on the loopback address.")
+    ] = False,
+    allow_origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="ORIGIN",
+            help="Allow requests from pages of this origin (CORS), such as https://shop.example; repeat for "
+            "several. loopback allows all origins of this machine.",
+            show_default="only the service's own",
+        ),
+    ] = None,
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="Log all requests, not only failed ones.")
+    ] = False,
+) -> None:
+    """Serve rankings and learn from feedback over HTTP.
+
+    Runs until Ctrl-C or SIGTERM, then finishes open requests and writes pending feedback. Logs JSON lines to
+    standard error.
+    """
+    check_service_is_installed()
+    from banditrank.service._server import serve
+    from banditrank.service._settings import Settings
+
+    with store_address(store, store_file) as address:
+        given = {
+            "host": host,
+            "port": port,
+            "store": address,
+            "workers": workers,
+            "require_keys": require_keys or None,
+            "allow_origins": allow_origins or None,
+            "log_requests": log_requests or None,
+        }
+        overriding = {name: value for name, value in given.items() if value is not None}
+        settings = Settings(**overriding) if config is None else Settings.from_file(config, **overriding)  # type: ignore[arg-type]
+        serve(settings)

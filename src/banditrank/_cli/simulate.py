@@ -1,0 +1,299 @@
+"""``banditrank simulate``: simulate policies and compare their regret."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from banditrank._cli.command import split_names
+from banditrank._cli.output import (
+    AddressOption,
+    BackendOption,
+    JsonOption,
+    SeedOption,
+    WorkersOption,
+    announce_compilation,
+    check_output_files,
+    make_console,
+    write_json,
+)
+from banditrank.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from banditrank.model._problem import Problem
+    from banditrank.model._rewards import Rewards
+    from banditrank.model._timeline import Timeline
+    from banditrank.policies._base import CompiledPolicy
+    from banditrank.simulation._backends.catalog import BackendName
+    from banditrank.simulation._result import SimulationResult
+
+
+def simulate_command(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROBLEM", help="Built-in problem (kdd2012) or TOML file.", show_default="kdd2012"
+        ),
+    ] = "kdd2012",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, random, oracle; or a baseline "
+            "such as top-rank (see docs/policies.md). Repeat or separate with commas to compare several.",
+            show_default="auto, and the paper's four policies and its baseline",
+        ),
+    ] = None,
+    treatment: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="personalized or equal; repeat or separate with a comma for both.",
+            show_default="personalized; without --policy, both",
+        ),
+    ] = None,
+    utility: Annotated[
+        str,
+        typer.Option(
+            help="Utility that equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
+            "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
+        ),
+    ] = "utilitarian",
+    coefficient: Annotated[
+        float | None,
+        typer.Option(
+            help="Exploration coefficient c of the paper's policies: ε_t = min(1, c/√t) or a_t = c.",
+            show_default="0.25 personalized, 0.5 equal, as in the paper",
+        ),
+    ] = None,
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="Solver of equal treatment: auto, assignment, branch-and-bound, spatial, enumeration "
+            "or sampling."
+        ),
+    ] = "auto",
+    estimator: Annotated[
+        str, typer.Option(help="Estimator of greedy-rank and ucb-rank: paper (Algorithm 1) or likelihood.")
+    ] = "paper",
+    smoothed: Annotated[
+        bool,
+        typer.Option(
+            "--smoothed",
+            help="Start greedy-rank and ucb-rank with pseudo-counts instead of an initial phase.",
+        ),
+    ] = False,
+    rewards: Annotated[
+        str,
+        typer.Option(help="Rewards: bernoulli, or beta:CONCENTRATION:SCALE for graded rewards."),
+    ] = "bernoulli",
+    click_model: Annotated[
+        str,
+        typer.Option(
+            help="Click model: single-look, position-based, cascade or dependent-click:SATISFACTION."
+        ),
+    ] = "single-look",
+    changes: Annotated[
+        str | None,
+        typer.Option(
+            help="Changes of the problem over time: item-jumps:TIMES, position-jumps:TIMES, "
+            "item-drift:TIMES, position-drift:TIMES or turnover:TIMES.",
+            show_default="none",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Past rounds that policies learn from: window:ROUNDS or discount:ROUNDS.",
+            show_default="all",
+        ),
+    ] = None,
+    delay: Annotated[int, typer.Option(help="Number of rounds after which a reward is observed.")] = 0,
+    horizon: Annotated[int, typer.Option(help="Number of rounds in a replication.")] = 300_000,
+    replications: Annotated[int, typer.Option(help="Number of independent replications.")] = 20,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    backend: BackendOption = "joblib",
+    address: AddressOption = None,
+    json_file: JsonOption = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a plot of regret to a .png, .svg or .pdf file.")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Save results to DIR/POLICY/; rerun the same command to resume.",
+        ),
+    ] = None,
+) -> None:
+    """Simulate policies and compare their regret.
+
+    Each replication learns from scratch. Prints the median, quantiles, mean and maximum of regret at the
+    horizon, the rate of optimal rankings and the duration of the initial phase.
+    """
+    from banditrank.model._catalog import load_problem
+    from banditrank.model._changes import make_timeline
+    from banditrank.model._click_models import as_click_model
+    from banditrank.model._rewards import as_rewards
+    from banditrank.policies._catalog import non_default_options
+    from banditrank.simulation._backends.catalog import make_backend
+    from banditrank.simulation._plots import save_plot
+
+    check_output_files(json_file, plot, inputs=[problem])
+    start = load_problem(problem)
+    simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
+    reward_family, model = as_rewards(rewards), as_click_model(click_model)
+    compared = _make_policies(
+        simulated,
+        policy,
+        treatment,
+        non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
+        utility=utility,
+        rewards=reward_family,
+        click_model=model,
+        horizon=horizon,
+        memory=memory,
+    )
+    with make_backend(cast("BackendName", backend), workers=workers, address=address) as opened:
+        results = _simulate_all(
+            compared,
+            save,
+            problem=simulated,
+            horizon=horizon,
+            replications=replications,
+            seed=seed,
+            rewards=reward_family,
+            click_model=model,
+            delay=delay,
+            backend=opened,
+        )
+    if results and json_file is not None:
+        write_json(_document(results, replications, changes), json_file)
+    if results and json_file != "-":
+        _print_table(results, changes)
+    if results and plot is not None:
+        save_plot(results, plot, changes)
+    finished, requested = (
+        sum(len(result.replications) for result in results),
+        replications * len(compared),
+    )
+    if finished < requested:
+        typer.echo(f"banditrank: interrupted after {finished} of {requested} replications", err=True)
+        raise typer.Exit(130)
+
+
+def _make_policies(
+    problem: "Problem | Timeline",
+    policies: Sequence[str] | None,
+    treatments: Sequence[str] | None,
+    options: dict[str, Any],
+    *,
+    rewards: "Rewards",
+    **settings: Any,
+) -> "list[CompiledPolicy]":
+    """Return each policy under each treatment, with the options that it accepts.
+
+    Without a policy, return the default policies that accept all options.
+    """
+    from banditrank.policies._base import check_treatment
+    from banditrank.policies._catalog import DEFAULT_POLICIES, accepts_option, make_policy
+    from banditrank.simulation._simulate import check_simulation
+
+    chosen = [check_treatment(name) for name in split_names(treatments)]
+    if policies:
+        pairs = [
+            (name, treatment) for treatment in chosen or ["personalized"] for name in split_names(policies)
+        ]
+    else:
+        default = [pair for pair in DEFAULT_POLICIES if not chosen or pair[1] in chosen]
+        pairs = [
+            pair for pair in default if all(accepts_option(option, *pair) for option in options)
+        ] or default
+    made = []
+    for pair in dict.fromkeys(pairs):
+        accepted = {option: value for option, value in options.items() if accepts_option(option, *pair)}
+        name, treatment = pair
+        made.append(make_policy(name, problem, treatment=treatment, rewards=rewards, **accepted, **settings))
+    for option, value in options.items():
+        if not any(accepts_option(option, *pair) for pair in pairs):
+            raise InvalidInputError(option, "must be left out: none of the policies accepts it", value)
+    for policy in made:
+        check_simulation(policy, problem, rewards, settings["click_model"])
+    return made
+
+
+def _simulate_all(
+    policies: "list[CompiledPolicy]", directory: Path | None, **settings: Any
+) -> "list[SimulationResult]":
+    """Simulate one policy after the other; Ctrl-C returns the finished replications."""
+    from banditrank.policies._base import policy_label
+    from banditrank.simulation._simulate import simulate
+
+    results: list[SimulationResult] = []
+    for policy in policies:
+        save_to = None if directory is None else directory / policy_label(policy.describe())
+        try:
+            with announce_compilation("simulation", f"simulation of {policy.name}, {policy.treatment}"):
+                results.append(simulate(policy, save_to=save_to, **settings))
+        except KeyboardInterrupt:  # before the first replication of this policy
+            break
+        if not results[-1].is_complete:
+            break
+    return results
+
+
+def _document(results: "list[SimulationResult]", replications: int, changes: str | None) -> dict[str, Any]:
+    first = results[0]
+    return {
+        "problem": first.problem.name,
+        "seed": first.seed,
+        "horizon": first.horizon,
+        "replications": replications,
+        "rewards": first.rewards,
+        "click_model": first.click_model,
+        "changes": changes,
+        "delay": first.delay,
+        "version": first.version,
+        "runs": [result.to_dict() for result in results],
+    }
+
+
+def _print_table(results: "list[SimulationResult]", changes: str | None) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    first = results[0]
+    rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
+    caption = f"{first.problem_summary(changes)}, {rounds}"
+    table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("policy", overflow="fold")
+    for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        final = result.final_regret
+        table.add_row(
+            result.label + ("" if result.is_complete else f" ({len(result.replications)} replications)"),
+            f"{result.median[-1]:,.0f}",
+            f"{result.quantile(0.1)[-1]:,.0f}",
+            f"{result.quantile(0.9)[-1]:,.0f}",
+            f"{final.mean():,.0f}",
+            f"{final.max():,.0f}",
+            f"{result.optimal_rate[:, -1].mean():.1%}",
+            f"{result.initial_rounds.mean():,.0f}",
+            f"{result.rounds_per_second / 1e6:.1f}",
+        )
+    console = make_console()
+    console.print(table)
+    notes = "optimal: rate of optimal rankings; initial: rounds of the initial phase"
+    console.print(f"{notes}; M/s: million rounds per second", style="dim")
+    if len({result.policy["treatment"] for result in results}) > 1:
+        console.print("personalized and equal regret are relative to different optima", style="dim")
+    for note in dict.fromkeys(note for result in results for note in result.violations):
+        console.print(note)
+    for result in results:
+        unfinished = int((result.initial_rounds >= result.horizon).sum())
+        if unfinished:
+            count = f"{unfinished} of {len(result.replications)} replications"
+            console.print(
+                f"{result.label}: the initial phase of {count} did not end, so they learned nothing"
+            )

@@ -1,0 +1,174 @@
+"""Store of a command: resolving its address and opening it."""
+
+import logging
+import os
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banditrank.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from banditrank.storage._base import Store
+
+STORE_VARIABLE = "BANDITRANK_STORE"
+"""Environment variable that holds the address of the store."""
+
+PersistentStoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="ADDRESS",
+        help="Address of the store: sqlite:FILE, postgresql://… or redis://…, without a password.",
+        show_default="$BANDITRANK_STORE, or sqlite:banditrank.db",
+    ),
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Address of the store: sqlite:FILE, postgresql://…, redis://… or memory:, without a password.",
+        show_default="$BANDITRANK_STORE, or sqlite:banditrank.db",
+    ),
+]
+StoreFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store-file",
+        metavar="FILE",
+        help="File with the address of the store, which may contain a password.",
+    ),
+]
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def store_address(
+    store: str | None, store_file: Path | None, *, variable: str | None = STORE_VARIABLE
+) -> "Iterator[str | None]":
+    """Yield the address of a command's store, or None if none is given.
+
+    ``--store`` takes precedence over ``--store-file``, and that over the environment variable. The variable
+    is removed from the environment, so that child processes do not inherit it. Errors about the store that
+    the block raises name the source of its address.
+
+    Parameters
+    ----------
+    store, store_file
+        Values of the options of these names.
+    variable
+        Environment variable to read; None to read none.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``--store`` contains a password, which other users of the machine can see, or the file is not
+        readable.
+    """
+    from banditrank.storage._addresses import has_password, redacted
+
+    inherited = None if variable is None else os.environ.pop(variable, None)
+    source = "store"
+    if store is not None:
+        if has_password(store):
+            instead = "--store-file" if variable is None else f"--store-file or {variable}"
+            rule = f"must hold no password, which other users of the machine can see: use {instead}"
+            raise InvalidInputError("store", rule, redacted(store))
+        address: str | None = store
+    elif store_file is not None:
+        source, address = "--store-file", _read_address(store_file)
+    else:
+        address = inherited or None
+        if address is not None and variable is not None:
+            source = variable
+    try:
+        yield address
+    except InvalidInputError as error:
+        if error.field != "store":
+            raise
+        raise InvalidInputError(source, error.rule, error.value) from None
+
+
+def _read_address(path: Path) -> str:
+    from banditrank._files import is_private
+    from banditrank.storage._addresses import has_password
+
+    try:
+        address = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise InvalidInputError.from_os("--store-file", "must be a readable file", path, error) from None
+    except UnicodeDecodeError:
+        address = ""
+    if not address.isprintable() or not address:
+        raise InvalidInputError("--store-file", "must hold one line, the address of a store", str(path))
+    if has_password(address) and not is_private(path):
+        _log.warning("file with a password is accessible to other users: %s", path)
+    return address
+
+
+@contextmanager
+def open_given_store(
+    store: str | None, store_file: Path | None, *, create: bool = False
+) -> "Iterator[Store]":
+    """Open the store of a command, and close it after the block.
+
+    Parameters
+    ----------
+    store, store_file
+        Values of the options of these names.
+    create
+        Whether to create a missing SQLite file; otherwise it is an error.
+
+    Raises
+    ------
+    InvalidInputError
+        If the address is invalid, or the store is in memory, missing or cannot be opened.
+    """
+    with store_address(store, store_file) as address, open_store_at(address, create=create) as opened:
+        yield opened
+
+
+@contextmanager
+def open_store_at(address: str | None, *, create: bool = False) -> "Iterator[Store]":
+    """Open the store at an address, or the default one, and close it after the block.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `open_given_store`.
+    """
+    from banditrank._files import is_file
+    from banditrank.storage._addresses import is_in_memory, sqlite_file
+    from banditrank.storage._factory import DEFAULT_STORE, open_store
+
+    address = DEFAULT_STORE if address is None else address
+    if is_in_memory(address):
+        raise InvalidInputError("store", "must outlive this command", address)
+    path = sqlite_file(address)
+    if path is not None and not create and not is_file(path):
+        raise InvalidInputError("store", "must be a store that exists", address)
+    with open_store(address) as opened:
+        yield opened
+
+
+def check_service_is_installed(command: str = "banditrank serve") -> None:
+    """Check that the optional dependencies of the service are installed.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is missing.
+    """
+    missing = [
+        name
+        for name in ("uvicorn", "httptools", "uvloop", "msgspec", "prometheus_client")
+        if not find_spec(name)
+    ]
+    if missing:
+        raise InvalidInputError(command, 'needs pip install "banditrank[service]"', f"no {missing[0]}")

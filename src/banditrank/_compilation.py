@@ -1,0 +1,307 @@
+"""Compilation of formulas with Numba, and the on-disk cache of machine code.
+
+A formula is written once, as a module-level function decorated with `compiled` or `inlined`, and is called
+from Python, from other formulas, and from the simulation loop. Five facts about Numba shape this module:
+
+* A compiled function that is passed as an *argument*, or captured by a closure, is recompiled in every
+  process. `specialise` captures the plain Python functions instead, which are pickled by name, so that the
+  loop of a policy and a click model is cached on disk as well.
+* Reference counting of the arrays in a state takes five times as long as the formulas themselves. Formulas
+  therefore never allocate, and are compiled without it (``_nrt=False``): the caller owns every array.
+* Without reference counting Numba borrows an array from Python, but takes a reference to a NumPy generator
+  that it never releases: each call would leak. `_unbox_generator` borrows generators as well, so a call
+  leaves the reference counts of its arguments unchanged. Functions of other packages are not affected.
+* The compiler inlines a formula that takes tuples of many arrays into each call site, however large it is,
+  at every level of the call graph. Large formulas are therefore called from one place.
+* Numba invalidates a function's machine code when the function's own file changes, not when a formula that
+  it calls does. The cache directory is therefore named after a digest of the whole package.
+"""
+
+import atexit
+import hashlib
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+import numba.np.random.generator_core
+import numpy as np
+from numba import types
+from numba.core import config, event
+from numba.core.errors import NumbaWarning
+from numba.extending import overload, register_jitable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# error_model: division by zero gives inf or nan as in NumPy, without a test and a branch at each division.
+# nogil: replications run in threads.
+# no_cfunc_wrapper: formulas are never called from C.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+_INLINED: Any = {**_OPTIONS, "forceinline": True}
+_INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
+
+# Packages whose source does not affect machine code.
+WITHOUT_FORMULAS = (
+    *(
+        "_cli",
+        "_demo",
+        "client",
+        "dashboard",
+        "engine",
+        "experiments",
+        "logs",
+        "service",
+        "storage",
+        "testing",
+    ),
+)
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a formula on its first call, and cache the machine code on disk."""
+    return _compile(function, _OPTIONS)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `compiled`, and inline into compiled callers: for formulas that run every round."""
+    return _compile(function, _INLINED)
+
+
+def internal(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `compiled`, for formulas that are not called from Python.
+
+    The wrapper that unpacks Python arguments takes long to compile for tuples of many arrays.
+    """
+    return _compile(function, _INTERNAL)
+
+
+def dispatch_on_type(
+    formulas: Mapping[type, Callable[..., Any]],
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that makes compiled code call the formula for the type of the first argument.
+
+    Parameters
+    ----------
+    formulas
+        A formula for each class of named tuples, with the arguments of the decorated function.
+    """
+    functions = {kind: getattr(formula, "py_func", formula) for kind, formula in formulas.items()}
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        overload(function, jit_options=_INLINED, strict=False)(
+            lambda first, *_: functions[first.instance_class]
+        )
+        return function
+
+    return decorate
+
+
+@cache
+def specialise(
+    build: Callable[..., Callable[..., Any]], *formulas: Any, **constants: int
+) -> Callable[..., Any]:
+    """Compile the function that ``build`` returns for the given formulas and constants, once for each set.
+
+    Parameters
+    ----------
+    build
+        Takes the formulas and constants, returns the function to compile.
+    formulas
+        Functions decorated with `compiled` or `inlined`.
+    constants
+        Integers known at compile time.
+
+    Returns
+    -------
+    Callable
+        The compiled function.
+    """
+    captured = [_by_name(getattr(formula, "py_func", formula)) for formula in formulas]
+    return _compile(build(*captured, **constants), _OPTIONS)
+
+
+def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    with _cache_directory():
+        dispatcher: Callable[..., Any] = numba.njit(cache=True, **options)(function)
+    return dispatcher
+
+
+@cache
+def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a formula's Python function callable from compiled code and picklable by name.
+
+    The module's name refers to the compiled formula; the function is its ``py_func``.
+    """
+    function.__qualname__ += ".py_func"
+    jitable: Callable[..., Any] = register_jitable(**_INLINED)(function)
+    return jitable
+
+
+class _GeneratorType(types.NumPyRandomGeneratorType):
+    """Numba's type of NumPy generators, unboxed by `_unbox_generator`."""
+
+
+_numba: Any = numba  # its functions have no types
+_cgutils = _numba.core.cgutils
+_numba.extending.register_model(_GeneratorType)(_numba.np.random.generator_core.NumPyRandomGeneratorTypeModel)
+
+
+@_numba.extending.typeof_impl.register(np.random.Generator)  # type: ignore[untyped-decorator]
+def _typeof_generator(_: np.random.Generator, __: Any) -> _GeneratorType:
+    return _GeneratorType("generator")
+
+
+@_numba.extending.unbox(_GeneratorType)  # type: ignore[untyped-decorator]
+def _unbox_generator(generator_type: Any, generator: Any, c: Any) -> Any:
+    """Emit code that unboxes a NumPy generator, as a borrowed reference without reference counting.
+
+    Parameters
+    ----------
+    generator_type
+        Numba's type of the generator.
+    generator
+        Pointer to the Python object.
+    c
+        Numba's unboxing context.
+    """
+    if c.context.enable_nrt:
+        return c.unbox(types.NumPyRandomGeneratorType("generator"), generator)
+    native = _cgutils.create_struct_proxy(generator_type)(c.context, c.builder)  # zeros: without owner
+    native.parent = generator
+    is_error = _cgutils.alloca_once_value(c.builder, _cgutils.true_bit)
+    bit_generator = c.pyapi.object_getattr_string(generator, "bit_generator")
+    with c.builder.if_then(_cgutils.is_not_null(c.builder, bit_generator)):
+        unboxed = c.unbox(types.NumPyRandomBitGeneratorType("bit_generator"), bit_generator)
+        native.bit_generator = unboxed.value
+        c.builder.store(unboxed.is_error, is_error)
+        c.pyapi.decref(bit_generator)  # the generator keeps it alive
+    return _numba.extending.NativeValue(native._getvalue(), is_error=c.builder.load(is_error))  # noqa: SLF001 - Numba's idiom
+
+
+@contextmanager
+def _cache_directory() -> Iterator[None]:
+    """Point Numba at this package's cache while a function is decorated."""
+    settings: Any = config  # its attributes are made at run time
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(cache_directory())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            yield
+    finally:
+        settings.CACHE_DIR = before
+
+
+@contextmanager
+def notify_on_compile(package: str, callback: Callable[[], None]) -> Iterator[None]:
+    """Call ``callback`` once if a formula of a package is compiled because it is not in the cache.
+
+    Parameters
+    ----------
+    package
+        The package of the formula: ``banditrank.solvers``.
+    callback
+        Called before compilation.
+    """
+    with event.install_listener("numba:compile", _CompileListener(package, callback)):
+        yield
+
+
+class _CompileListener(event.Listener):
+    """Calls back on the first compilation in a package."""
+
+    def __init__(self, package: str, callback: Callable[[], None]) -> None:
+        self.package = package
+        self.callback = callback
+        self.is_notified = False
+
+    def on_start(self, event: Any) -> None:
+        module = event.data["dispatcher"].py_func.__module__
+        if not self.is_notified and f"{module}.".startswith(f"{self.package}."):
+            self.is_notified = True
+            self.callback()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""
+
+
+class _InterruptDeferrer(event.Listener):
+    """Defers Ctrl-C while the main thread compiles or loads a formula, and raises it right after.
+
+    An interrupted compiler leaves half-registered functions behind, and an interruption inside a callback of
+    LLVM is lost. An application's own signal handler is not replaced.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.is_deferring = False
+        self.is_interrupted = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if self.depth == 0 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._handle)
+            self.is_deferring = True
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self.depth -= 1
+        if self.depth == 0 and self.is_deferring:
+            self.is_deferring = False
+            is_interrupted, self.is_interrupted = self.is_interrupted, False
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            if is_interrupted:
+                raise KeyboardInterrupt
+
+    def _handle(self, *_: object) -> None:
+        self.is_interrupted = True
+
+
+_events: Any = event  # its functions have no types
+_events.register("numba:compiler_lock", _InterruptDeferrer())
+
+
+@cache
+def cache_directory() -> Path:
+    """Return the cache directory of machine code, below ``NUMBA_CACHE_DIR`` or the user's cache directory.
+
+    If neither is writable, a temporary directory that is removed when the process ends.
+    """
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        root = Path(chosen)
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "banditrank"
+    directory = root / package_digest()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        directory = Path(tempfile.mkdtemp(prefix="banditrank-"))
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+@cache
+def package_digest() -> str:
+    """Return a digest of all source files that may contain formulas or their constants."""
+    package = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sorted(package.rglob("*.py")):
+        name = source.relative_to(package)
+        if name.parts[0] in WITHOUT_FORMULAS:
+            continue
+        digest.update(name.as_posix().encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,223 @@
+"""Rank and learn in process, without a server."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from banditrank._shown_ranking import ShownRanking
+from banditrank.counts._counts import Counts
+from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard._explain import Explanation, explain
+from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
+from banditrank.engine._engine import Engine
+from banditrank.engine._ranking_ids import RandomBytes
+from banditrank.engine._surface import Surface
+from banditrank.engine._surface_runtime import SurfaceRuntime
+from banditrank.errors import AlreadyExistsError, InvalidInputError
+from banditrank.storage._base import Store
+from banditrank.storage._memory import MemoryStore
+
+
+class Ranker:
+    """Ranks one surface and learns from its feedback, in process. Thread-safe.
+
+    An unused ranker uses no processor time: it synchronizes with other processes only while it is used. The
+    first ranking after a pause may therefore use the counts from before the pause.
+
+    Parameters
+    ----------
+    surface
+        The surface to rank. If the store has a surface of this name, learning resumes from the stored
+        counts, and its settings must be the same, except for items added or retired since.
+    store
+        Where to keep what is learned, from `open_store`; in memory by default.
+    sync_seconds
+        Period of synchronization with other processes that use the store.
+    clock
+        Returns the time in seconds since 1970.
+    random_bytes
+        Source of the randomness of ranking ids and exploring policies. A seeded source makes runs
+        repeatable.
+
+    Raises
+    ------
+    InvalidInputError
+        If the store has a surface of this name with other settings.
+
+    Examples
+    --------
+    >>> surface = Surface("ads", items=["ad-1", "ad-2", "ad-3"], n_positions=2, user_types=["new", "old"])
+    >>> with Ranker(surface) as ranker:
+    ...     shown = ranker.rank("new")
+    ...     ranker.feedback(shown.id, clicked=shown.items[0])
+    ...     ranker.feedback(shown.id, clicked=shown.items[0])
+    ...     ranker.counts().rounds
+    'counted'
+    'repeated'
+    1
+    """
+
+    def __init__(
+        self,
+        surface: Surface,
+        store: Store | None = None,
+        *,
+        sync_seconds: float = 0.25,
+        clock: Callable[[], float] = time.time,
+        random_bytes: RandomBytes | None = None,
+    ) -> None:
+        self._engine = Engine(
+            MemoryStore() if store is None else store,
+            sync_seconds=sync_seconds,
+            polls=clock is not time.time,  # a clock of the caller may be set at any time
+            clock=clock,
+            random_bytes=random_bytes,
+        )
+        try:
+            self._runtime = self._open(surface)
+        except BaseException:
+            self._engine.close()
+            raise
+
+    def _open(self, surface: Surface) -> SurfaceRuntime:
+        record = self._engine.store.find_surface(surface.name)
+        if record is None:
+            try:
+                return self._engine.create_surface(surface)
+            except AlreadyExistsError:  # another process created it at the same time
+                return self._open(surface)
+        stored = Surface.from_definition(record.definition).to_dict()
+        for setting, value in surface.to_dict().items():
+            if setting not in ("items", "retired") and stored[setting] != value:
+                rule = f"must be {stored[setting]!r} as in the store"
+                raise InvalidInputError(f"{surface.name}'s {setting}", rule, value)
+        stored_items = set(stored["items"])
+        for item in surface.items:
+            if item not in stored_items:
+                rule = "must be in the store already: add_items adds one"
+                raise InvalidInputError(f"{surface.name}'s items", rule, item)
+        return self._engine.surface(surface.name)
+
+    @property
+    def surface(self) -> Surface:
+        """Current definition of the surface."""
+        self._engine.touch()
+        return self._runtime.surface
+
+    def rank(self, user_type: str) -> ShownRanking:
+        """Return a ranking to show to a user.
+
+        Raises
+        ------
+        UnknownNameError
+            If the surface has no such user type.
+        """
+        self._engine.touch()
+        return self._runtime.rank(user_type)
+
+    def rank_batch(self, user_types: Sequence[str]) -> list[ShownRanking]:
+        """Return a ranking for a user of each type, all of them or none.
+
+        Raises
+        ------
+        UnknownNameError
+            If the surface has no such user type.
+        """
+        self._engine.touch()
+        return self._runtime.rank_batch(user_types)
+
+    def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
+        """Count the feedback for a ranking, and wait until that is durable.
+
+        Parameters
+        ----------
+        ranking_id
+            Id of the ranking.
+        clicked
+            The item that was clicked, None for none.
+        reward
+            Value of the click, from 0 to 1.
+
+        Returns
+        -------
+        str
+            ``counted``, or ``repeated`` if the same feedback was counted before.
+
+        Raises
+        ------
+        FeedbackError
+            If the ranking is unknown, its window closed, or other feedback was counted for it.
+        InvalidInputError
+            If the item was not shown, or the reward is not from 0 to 1.
+        StoreUnavailableError
+            If the store cannot be written to; the same feedback may be sent again.
+        """
+        self._engine.touch()
+        return self._engine.feedback(ranking_id, clicked=clicked, reward=reward)
+
+    def add_items(self, names: Iterable[str]) -> None:
+        """Add items, or bring retired ones back.
+
+        Raises
+        ------
+        InvalidInputError
+            If an item is shown already.
+        """
+        added = list(names)
+        self._engine.update_surface(self.surface.name, lambda surface: surface.with_items(added))
+
+    def retire_items(self, names: Iterable[str]) -> None:
+        """Stop showing items; their counts are kept.
+
+        Raises
+        ------
+        InvalidInputError
+            If an item is unknown, or too few would be left.
+        """
+        retired = list(names)
+        self._engine.update_surface(self.surface.name, lambda surface: surface.with_retired(retired))
+
+    def counts(self) -> Counts:
+        """Return the counts of the active items that rankings are computed from."""
+        self._engine.touch()
+        self._runtime.refresh()
+        return self._runtime.policy_snapshot().counts.copy()
+
+    def estimates(self, *, level: float = 0.95) -> EstimatesReport:
+        """Return estimates of positions and items with intervals of a confidence level."""
+        self._engine.touch()
+        return report_estimates(self._runtime.counts(), level=level)
+
+    def equality(self) -> TreatmentReport:
+        """Return the value of personalized and equal treatment for each user type and item."""
+        self._engine.touch()
+        return report_treatments(self._runtime.counts())
+
+    def explain(self, ranking_id: str) -> Explanation:
+        """Return the counts and beliefs behind a ranking, and its outcome.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the ranking was not issued from this store.
+        PrunedError
+            If the ranking's counts were pruned; see `Surface.keep_seconds`.
+        """
+        self._engine.touch()
+        return explain(self._engine, ranking_id)
+
+    def close(self) -> None:
+        """Commit what is queued, and stop. The store stays open."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,196 @@
+"""API calls: the requests of both clients, and how their responses are parsed."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from banditrank._shown_ranking import ShownRanking
+from banditrank.errors import InvalidInputError
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:8420"
+_REPORT_TIMEOUT_SECONDS = 30.0  # the service makes one report at a time, with pauses
+_COMPILATION_TIMEOUT_SECONDS = 120.0  # the first surface of its kind on a machine compiles code
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall(Generic[T]):
+    """A request to the service.
+
+    Attributes
+    ----------
+    method, path, body, query
+        The HTTP request; the body is sent as JSON.
+    parse
+        Returns the result from the decoded body of the response.
+    is_retryable
+        Whether the request may be sent again in any case; other requests only if they certainly had no
+        effect.
+    retry_statuses
+        Statuses after which a request that is not retryable certainly had no effect.
+    min_timeout_seconds
+        Minimum timeout for the response.
+    """
+
+    method: str
+    path: str
+    parse: Callable[[Any], T]
+    body: Any = None
+    query: Mapping[str, Any] | None = None
+    is_retryable: bool = True
+    retry_statuses: tuple[int, ...] = ()
+    min_timeout_seconds: float = 0.0
+
+
+def rank(surface: str, user_type: str) -> ApiCall[ShownRanking]:
+    """Return the call for a ranking.
+
+    It is not retryable: a ranking whose response is lost would count as not clicked. A 503 precedes the
+    ranking.
+    """
+    path, body = f"{_surface_path(surface)}/rankings", {"user_type": user_type}
+    return ApiCall("POST", path, _parse_ranking, body, is_retryable=False, retry_statuses=(503,))
+
+
+def rank_batch(surface: str, user_types: Iterable[str]) -> ApiCall[list[ShownRanking]]:
+    """Return the call for several rankings; not retryable, like `rank`."""
+    path, body = f"{_surface_path(surface)}/rankings/batch", {"user_types": list(user_types)}
+    return ApiCall("POST", path, _parse_rankings, body, is_retryable=False, retry_statuses=(503,))
+
+
+def feedback(ranking_id: str, clicked: str | None, reward: float) -> ApiCall[str]:
+    """Return the call that sends feedback."""
+    body = {"ranking": ranking_id, "clicked": clicked, "reward": reward}
+    return ApiCall("POST", "/v1/feedback", lambda response: str(response["status"]), body)
+
+
+def feedback_batch(feedback: Iterable[Mapping[str, Any]]) -> ApiCall[list[dict[str, Any]]]:
+    """Return the call that sends feedback for several rankings."""
+    body = {"feedback": [dict(one) for one in feedback]}
+    return ApiCall("POST", "/v1/feedback/batch", lambda response: list(response["results"]), body)
+
+
+def surfaces() -> ApiCall[list[dict[str, Any]]]:
+    """Return the call for all surfaces."""
+    return ApiCall("GET", "/v1/surfaces", lambda response: list(response["surfaces"]))
+
+
+def surface(name: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for a surface."""
+    return ApiCall("GET", _surface_path(name), dict)
+
+
+def create_surface(name: str, settings: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
+    """Return the call that creates a surface."""
+    return ApiCall(
+        "POST",
+        "/v1/surfaces",
+        dict,
+        {"name": name, **settings},
+        is_retryable=False,
+        min_timeout_seconds=_COMPILATION_TIMEOUT_SECONDS,
+    )
+
+
+def change_surface(name: str, settings: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
+    """Return the call that changes settings of a surface."""
+    return ApiCall(
+        "PATCH",
+        _surface_path(name),
+        dict,
+        dict(settings),
+        min_timeout_seconds=_COMPILATION_TIMEOUT_SECONDS,
+    )
+
+
+def delete_surface(name: str) -> ApiCall[None]:
+    """Return the call that deletes a surface."""
+    return ApiCall("DELETE", _surface_path(name), lambda _: None, is_retryable=False)
+
+
+def add_items(surface: str, items: Iterable[str]) -> ApiCall[dict[str, Any]]:
+    """Return the call that adds items."""
+    path = f"{_surface_path(surface)}/items"
+    return ApiCall("POST", path, dict, {"items": list(items)}, is_retryable=False)
+
+
+def retire_items(surface: str, items: Iterable[str]) -> list[ApiCall[dict[str, Any]]]:
+    """Return the calls that retire items, one for each item.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no item.
+    """
+    path = f"{_surface_path(surface)}/items"
+    retire = [
+        ApiCall("DELETE", f"{path}/{_segment('item', item)}", dict, is_retryable=False) for item in items
+    ]
+    if not retire:
+        raise InvalidInputError("items", "must not be empty", [])
+    return retire
+
+
+def estimates(surface: str, level: float) -> ApiCall[dict[str, Any]]:
+    """Return the call for the estimates."""
+    path = f"{_surface_path(surface)}/estimates"
+    return ApiCall("GET", path, dict, query={"level": level}, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
+def equality(surface: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for the equality report."""
+    path = f"{_surface_path(surface)}/equality"
+    return ApiCall("GET", path, dict, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
+def dashboard(surface: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for the dashboard document."""
+    return ApiCall("GET", f"{_surface_path(surface)}/dashboard", dict)
+
+
+def explain(ranking_id: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for the explanation of a ranking."""
+    path = f"/v1/rankings/{_segment('ranking_id', ranking_id)}"
+    return ApiCall("GET", path, dict, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
+def _surface_path(name: str) -> str:
+    return f"/v1/surfaces/{_segment('surface', name)}"
+
+
+def _segment(field: str, name: str) -> str:
+    """Return a name as a percent-encoded segment of a path.
+
+    Raises
+    ------
+    InvalidInputError
+        If the segment would change the path.
+
+    Examples
+    --------
+    >>> _segment("item", "ad/2")
+    'ad%2F2'
+    >>> _segment("item", "..")
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: item must not be empty, . or .., got '..'
+    """
+    if name in ("", ".", ".."):
+        raise InvalidInputError(field, "must not be empty, . or ..", name)
+    return quote(name, safe="")
+
+
+def _parse_ranking(response: Any) -> ShownRanking:
+    expires_at = datetime.fromisoformat(response["expires_at"])
+    return ShownRanking(response["id"], tuple(response["items"]), expires_at)
+
+
+def _parse_rankings(response: Any) -> list[ShownRanking]:
+    return [_parse_ranking(ranking) for ranking in response["rankings"]]
+
+
+def auth_headers(api_key: str | None) -> dict[str, str]:
+    """Return the headers that authenticate requests; none without a key."""
+    return {} if api_key is None else {"authorization": f"Bearer {api_key}"}

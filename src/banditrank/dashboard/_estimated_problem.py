@@ -1,0 +1,54 @@
+"""The problem that counts estimate, and its best rankings."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.counts._counts import Counts
+from banditrank.engine._surface import Surface
+from banditrank.estimators._estimates import estimate
+from banditrank.model._problem import Problem
+from banditrank.model._values import best_personalized_rankings
+from banditrank.solvers._solve import solve
+from banditrank.utilities._utility import Utility
+
+_SOLVER_TIMEOUT_SECONDS = 0.5  # after which the best equal ranking so far is used
+
+Rankings = NDArray[np.intp]
+
+
+def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_000) -> Problem:
+    """Return the maximum likelihood estimate of the problem, with the active items.
+
+    Item means are at most 1. Arrivals are smoothed by adding one for each user type, so that user types
+    without any arrival have a positive rate.
+
+    Parameters
+    ----------
+    surface
+        The definition.
+    counts
+        Counts of all items of the surface, retired ones included.
+    max_passes
+        Maximum number of passes of the estimator; a few are enough to find the best items.
+    """
+    estimates = estimate(counts, method="likelihood", max_iterations=max_passes)
+    arrivals = counts.arrivals + 1.0
+    return Problem(
+        arrivals / arrivals.sum(),
+        estimates.position_preferences,
+        estimates.item_means[:, surface.active_numbers].clip(0.0, 1.0),
+        name=surface.name,
+    )
+
+
+def best_rankings(surface: Surface, problem: Problem) -> Rankings:
+    """Return the best ranking for each user type under the surface's treatment, shape (N, K)."""
+    if surface.treatment == "personalized":
+        return best_personalized_rankings(problem)
+    return best_equal_rankings(problem, surface.compiled_policy.utility)
+
+
+def best_equal_rankings(problem: Problem, utility: Utility) -> Rankings:
+    """Return the best ranking for all user types as equal rows, shape (N, K)."""
+    ranking = solve(problem, utility, time_limit=_SOLVER_TIMEOUT_SECONDS).ranking
+    return np.tile(np.asarray(ranking, dtype=np.intp), (problem.n_user_types, 1))

@@ -1,0 +1,390 @@
+"""Explanation of a single ranking, recomputed from the counts that it was computed from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.engine._counts_replica import CountsReplica
+from banditrank.engine._engine import Engine
+from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.engine._ranking_ids import IssuedRanking, nonce_of
+from banditrank.engine._surface import Surface
+from banditrank.engine._surface_runtime import SurfaceRuntime
+from banditrank.errors import PrunedError
+from banditrank.estimators._estimates import estimate
+from banditrank.policies._sampled_problem import SampledProblem
+from banditrank.storage._records import DISCARDED, REWARD_UNITS
+from banditrank.utilities._utility import UTILITARIAN, Utility
+
+_MAX_OMITTED = 5
+_MAX_DESCRIBED_POSITIONS = 3
+
+ItemIndices = NDArray[np.intp]  # in the active items
+
+OutcomeState: TypeAlias = Literal["open", "clicked", "not-clicked", "discarded", "forgotten"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankingOutcome:
+    """Outcome of a ranking.
+
+    Attributes
+    ----------
+    state
+        ``open`` while feedback is awaited; ``discarded`` if the attribution window closed without feedback
+        and the ranking was not counted; ``forgotten`` if the outcome was pruned, and is only part of the
+        counts.
+    item, reward
+        The clicked item and the reward of the click; None without a click.
+    """
+
+    state: OutcomeState
+    item: str | None = None
+    reward: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserTypeBelief:
+    """Parameters of a user type that the ranking was chosen by: a posterior sample or estimates."""
+
+    user_type: str
+    weight: float  # its arrival rate under equal treatment, 1 under personalized treatment
+    position_preferences: list[float]  # in order of positions
+    value: float  # of the ranking
+
+
+@dataclass(frozen=True, slots=True)
+class ShownItem:
+    """An item of the ranking.
+
+    Attributes
+    ----------
+    position
+        1 is the first.
+    item
+        Name of the item.
+    look
+        Probability that a user looks at the position.
+    mean
+        Probability that a user who looks at the item clicks it.
+    value
+        Contribution to the click rate of the ranking.
+
+    The last three are weighted means over the user types of `Explanation.beliefs`.
+    """
+
+    position: int
+    item: str
+    look: float
+    mean: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedItem:
+    """An active item that is not in the ranking.
+
+    Attributes
+    ----------
+    item
+        Name of the item.
+    mean
+        As in `ShownItem`.
+    instead_of
+        The item that it would best replace.
+    gain
+        Increase of the maximized utility by that; None if it is not finite.
+    """
+
+    item: str
+    mean: float
+    instead_of: str
+    gain: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Explanation of a ranking.
+
+    Attributes
+    ----------
+    id, surface, user_type, items
+        The ranking id, and the names of the surface, the user type and the items in order of positions.
+    issued, expires
+        When the ranking was issued, and when its attribution window closes, in seconds since 1970.
+    revision, version, rounds
+        Versions of the surface's definition and of its counts, and number of rankings counted in them.
+    policy, treatment, utility
+        As defined at the time; the utility is None under personalized treatment.
+    reproduced
+        Whether recomputing the ranking from the same counts gives the same ranking.
+    outcome
+        Its outcome.
+    basis
+        ``draw``: the ranking is optimal for the posterior sample below, which the policy drew.
+        ``estimates``: the policy does not sample; below are the estimates from the counts.
+    type_entered
+        Whether the ranking depends on the user type; never under equal treatment.
+    beliefs
+        Parameters of the user type, or of all user types under equal treatment.
+    shown, left_out
+        The items of the ranking, and the best of the other active items.
+    reason
+        The explanation in a sentence.
+    """
+
+    id: str
+    surface: str
+    user_type: str
+    items: list[str]
+    issued: float
+    expires: float
+    revision: int
+    version: int
+    rounds: int
+    policy: str
+    treatment: str
+    utility: str | None
+    reproduced: bool
+    outcome: RankingOutcome
+    basis: Literal["draw", "estimates"]
+    type_entered: bool
+    beliefs: list[UserTypeBelief]
+    shown: list[ShownItem]
+    left_out: list[OmittedItem]
+    reason: str
+
+
+def explain(engine: Engine, ranking_id: str) -> Explanation:
+    """Return the explanation of a ranking.
+
+    Raises
+    ------
+    UnknownRankingError
+        If the ranking was not issued from this store.
+    PrunedError
+        If the counts or the definition that it was computed from were pruned; see `Surface.keep_seconds`.
+    """
+    runtime, issued = engine.issued_ranking(ranking_id)
+    snapshot = _restore_snapshot(engine, runtime, issued)
+    surface, impression = snapshot.surface, issued.impression
+    user_type, numbers, nonce = impression.user_type, impression.items, nonce_of(impression.key)
+    is_equal = surface.treatment == "equal"
+    policy = surface.compiled_policy
+    utility = policy.utility if is_equal else UTILITARIAN
+    is_reproduced = snapshot.recompute(user_type, nonce) == numbers
+    is_type_used = not is_equal and policy.distinguishes_user_types
+    sample = snapshot.sampled_problem(user_type, nonce)
+    beliefs = _estimates(snapshot, None if is_equal else user_type) if sample is None else sample
+    index_of = {number: index for index, number in enumerate(snapshot.numbers)}
+    ranking = np.array([index_of[number] for number in numbers], dtype=np.intp)
+    user_types = list(surface.user_types) if is_equal else [surface.user_types[user_type]]
+    shown = _shown_items(surface, beliefs, ranking)
+    omitted = _omitted_items(surface, beliefs, ranking, utility)
+    return Explanation(
+        id=ranking_id,
+        surface=surface.name,
+        user_type=surface.user_types[user_type],
+        items=[surface.items[number] for number in numbers],
+        issued=impression.expires_at_ms / 1000 - surface.attribution_seconds,
+        expires=impression.expires_at_ms / 1000,
+        revision=snapshot.revision,
+        version=snapshot.version,
+        rounds=snapshot.counts.rounds,
+        policy=policy.name,
+        treatment=surface.treatment,
+        utility=str(utility) if is_equal else None,
+        reproduced=is_reproduced,
+        outcome=_outcome(engine, runtime, issued),
+        basis="estimates" if sample is None else "draw",
+        type_entered=is_type_used,
+        beliefs=[
+            UserTypeBelief(name, *parameters)
+            for name, *parameters in zip(
+                user_types,
+                beliefs.arrival_rates.tolist(),
+                beliefs.position_preferences.tolist(),
+                _values(beliefs, ranking).tolist(),
+                strict=True,
+            )
+        ],
+        shown=shown,
+        left_out=omitted,
+        reason=_reason(
+            policy=policy.name,
+            utility=str(utility) if is_equal else None,
+            user_type=user_types[0] if is_type_used else None,
+            version=snapshot.version,
+            is_sampled=sample is not None,
+            is_reproduced=is_reproduced,
+            shown=shown,
+            omitted=omitted,
+        ),
+    )
+
+
+def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> PolicySnapshot:
+    """Return the snapshot that the ranking was computed from."""
+    name = runtime.surface.name
+    definition = engine.store.definition(runtime.surface_id, revision=issued.revision)
+    if definition is None:
+        raise PrunedError(f"revision {issued.revision} of surface {name} was pruned")
+    surface = Surface.from_definition(definition)
+    try:
+        replica = CountsReplica(engine.store, runtime.surface_id, surface, up_to=issued.version)
+    except PrunedError as error:
+        days = runtime.surface.keep_seconds / 86_400
+        raise PrunedError(
+            f"the ranking cannot be explained: {error} (keep_seconds is {days:g} days)"
+        ) from None
+    version, counts = replica.counts(surface, surface.active_numbers)
+    return PolicySnapshot(surface, issued.revision, version, counts)
+
+
+def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> SampledProblem:
+    """Return the estimates from the counts, of one user type or of all."""
+    estimates = estimate(snapshot.counts, method="likelihood")
+    means = estimates.item_means.clip(0.0, 1.0)
+    if user_type is None:
+        return SampledProblem(estimates.arrival_rates, estimates.position_preferences, means)
+    row = slice(user_type, user_type + 1)
+    return SampledProblem(np.ones(1), estimates.position_preferences[row], means[row])
+
+
+def _values(beliefs: SampledProblem, ranking: ItemIndices) -> NDArray[np.float64]:
+    """Return the value of a ranking to each user type, shape (n,)."""
+    return np.asarray((beliefs.position_preferences * beliefs.item_means[:, ranking]).sum(axis=1))
+
+
+def _shown_items(surface: Surface, beliefs: SampledProblem, ranking: ItemIndices) -> list[ShownItem]:
+    names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
+    means = beliefs.item_means[:, ranking]  # (n, K)
+    rows = zip(weights @ preferences, weights @ means, weights @ (preferences * means), strict=True)
+    return [
+        ShownItem(k, names[index], float(look), float(mean), float(value))
+        for k, (index, (look, mean, value)) in enumerate(zip(ranking.tolist(), rows, strict=True), start=1)
+    ]
+
+
+def _omitted_items(
+    surface: Surface, beliefs: SampledProblem, ranking: ItemIndices, utility: Utility
+) -> list[OmittedItem]:
+    """Return the items of largest mean that are not shown, each with its best replacement of a shown one."""
+    names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
+    means = weights @ beliefs.item_means  # (M,)
+    best_first = np.argsort(-means, kind="stable").tolist()
+    shown = set(ranking.tolist())
+    candidates = [index for index in best_first if index not in shown][:_MAX_OMITTED]
+    values = _values(beliefs, ranking)
+    present = utility.collective(weights, values)
+    omitted = []
+    for index in candidates:
+        changed = values[:, None] + preferences * (
+            beliefs.item_means[:, [index]] - beliefs.item_means[:, ranking]
+        )  # (n, K): values with the item at each position
+        gains = [utility.collective(weights, changed[:, k].clip(0.0)) - present for k in range(len(ranking))]
+        gains = [gain if isfinite(gain) else -np.inf for gain in gains]
+        k = int(np.argmax(gains))
+        gain = float(gains[k]) if isfinite(gains[k]) else None
+        omitted.append(OmittedItem(names[index], float(means[index]), names[ranking[k]], gain))
+    return omitted
+
+
+def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> RankingOutcome:
+    impression = issued.impression
+    outcome = engine.store.outcome(runtime.surface_id, impression.key)
+    if outcome is None:
+        if not runtime.has_expired(issued):
+            return RankingOutcome("open")
+        if runtime.is_pruned(issued):
+            return RankingOutcome("forgotten")
+        return RankingOutcome("discarded" if runtime.surface.unreported == "discarded" else "open")
+    if outcome == DISCARDED:
+        return RankingOutcome("discarded")
+    if outcome.position < 0:
+        return RankingOutcome("not-clicked")
+    item = runtime.surface.items[impression.items[outcome.position]]
+    return RankingOutcome("clicked", item, outcome.reward / REWARD_UNITS)
+
+
+def _reason(
+    *,
+    policy: str,
+    utility: str | None,
+    user_type: str | None,
+    version: int,
+    is_sampled: bool,
+    is_reproduced: bool,
+    shown: Sequence[ShownItem],
+    omitted: Sequence[OmittedItem],
+) -> str:
+    """Return the explanation in a sentence.
+
+    Parameters
+    ----------
+    policy
+        Name of the policy.
+    utility
+        The utility that equal treatment maximizes; None under personalized treatment.
+    user_type
+        Name of the user type; None if the ranking does not depend on it.
+    version
+        Version of the counts.
+    is_sampled
+        Whether the values are those of a posterior sample; they are estimates otherwise.
+    is_reproduced
+        Whether recomputing gives the same ranking.
+    shown, omitted
+        The items.
+
+    Examples
+    --------
+    >>> shown = [ShownItem(1, "a", 0.3, 0.5, 0.15), ShownItem(2, "b", 0.7, 0.9, 0.63)]
+    >>> print(_reason(policy="thompson-rank", utility=None, user_type="new", version=7, is_sampled=True,
+    ...               is_reproduced=True, shown=shown, omitted=[OmittedItem("c", 0.4, "a", -0.03)]))
+    in the problem that thompson-rank sampled from counts 7 for this ranking, users of type new look most at
+    position 2 (0.70), where b stands (mean 0.90), then at position 1 (0.30): a (0.50); of the items left
+    out c came nearest (0.40).
+    """
+    if not is_reproduced:
+        return (
+            "made again from the same counts another ranking comes out: it was made by another version of "
+            "banditrank, and the figures are this version's."
+        )
+    details = _describe_shown(shown) + _describe_omitted(omitted)
+    if utility is not None:
+        audience = f"everybody who asks under counts {version} is shown this, and who asked did not enter"
+        chosen = (
+            f"it is best by the {utility} utility in the problem that {policy} sampled from these counts"
+            if is_sampled
+            else f"{policy} chose it by rules of its own and the {utility} utility; by these counts"
+        )
+        link = ", where" if is_sampled else ""
+        return f"{audience}: {chosen}{link} users look most at {details}."
+    source = (
+        f"in the problem that {policy} sampled from counts {version} for this ranking,"
+        if is_sampled
+        else f"{policy} chose it by rules of its own; by counts {version}"
+    )
+    who = "users" if user_type is None else f"users of type {user_type}"
+    return f"{source} {who} look most at {details}."
+
+
+def _describe_shown(shown: Sequence[ShownItem]) -> str:
+    """Return the positions that users look at most, in decreasing order."""
+    first, *others = sorted(shown, key=lambda item: -item.look)[:_MAX_DESCRIBED_POSITIONS]
+    text = f"position {first.position} ({first.look:.2f}), where {first.item} stands (mean {first.mean:.2f})"
+    for other in others:
+        text += f", then at position {other.position} ({other.look:.2f}): {other.item} ({other.mean:.2f})"
+    return text
+
+
+def _describe_omitted(omitted: Sequence[OmittedItem]) -> str:
+    if not omitted:
+        return "; no item was left out"
+    nearest = max(omitted, key=lambda item: float("-inf") if item.gain is None else item.gain)
+    return f"; of the items left out {nearest.item} came nearest ({nearest.mean:.2f})"

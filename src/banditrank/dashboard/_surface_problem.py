@@ -1,0 +1,120 @@
+"""The problem that the simulated users of a surface act by, and the regret of its rankings."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.engine._surface import Surface
+from banditrank.model._problem import Problem
+from banditrank.model._values import weighted_means
+from banditrank.solvers._optimum import best_rankings
+from banditrank.storage._cells import Cells
+
+Floats = NDArray[np.float64]
+
+_MIN_ARRIVAL_RATE = 1e-9  # of user types that the problem does not have; a problem has no rates of 0
+_MIN_VALUE = (
+    1e-6  # of a ranking to a user type: at 0 a utility, and so the cumulative regret, may be infinite
+)
+
+
+class SurfaceProblem:
+    """A problem with the user types and items of a surface.
+
+    Parameters
+    ----------
+    problem
+        The problem. User types and items are matched by name; items that it does not have are never
+        clicked.
+    surface
+        The surface.
+
+    Attributes
+    ----------
+    position_preferences, item_means
+        Shapes (N, K) and (N, M), with all items of the surface, retired ones included.
+    arrival_rates
+        Shape (N,).
+    optimal_values
+        Values of the best rankings under the surface's treatment, shape (N,).
+    random_values
+        Values of a random order of the active items, shape (N,).
+
+    Examples
+    --------
+    >>> from banditrank.model._catalog import kdd2012
+    >>> surface = Surface("ads", items=kdd2012().items, user_types=kdd2012().user_types, n_positions=2)
+    >>> SurfaceProblem(kdd2012(), surface).optimal_values.round(3)
+    array([0.742, 0.491])
+    """
+
+    def __init__(self, problem: Problem, surface: Surface) -> None:
+        self.surface = surface
+        user_types = {name: number for number, name in enumerate(problem.user_types)}
+        items = {name: number for number, name in enumerate(problem.items)}
+        n_user_types, n_positions = len(surface.user_types), surface.n_positions
+        self.position_preferences = np.full((n_user_types, n_positions), 1.0 / n_positions)
+        self.item_means = np.zeros((n_user_types, len(surface.items)))
+        arrivals = np.full(n_user_types, _MIN_ARRIVAL_RATE)
+        for i, user_type in enumerate(surface.user_types):
+            if user_type not in user_types:
+                continue
+            number = user_types[user_type]
+            arrivals[i] = problem.arrival_rates[number]
+            self.position_preferences[i] = problem.position_preferences[number, :n_positions]
+            for j, item in enumerate(surface.items):
+                if item in items:
+                    self.item_means[i, j] = problem.item_means[number, items[item]]
+        active = np.asarray(surface.active_numbers, dtype=np.intp)
+        self.arrival_rates = arrivals / arrivals.sum()
+        active_problem = Problem(self.arrival_rates, self.position_preferences, self.item_means[:, active])
+        best = best_rankings(
+            active_problem, equal=surface.treatment == "equal", utility=surface.compiled_policy.utility
+        )
+        self.optimal_values = np.array([self.values(active[ranking])[i] for i, ranking in enumerate(best)])
+        self.random_values: Floats = self.item_means[:, active].mean(axis=1)
+        self._utility_gaps: dict[tuple[int, ...], float] = {}
+
+    def values(self, ranking: NDArray[np.intp]) -> Floats:
+        """Return the value of a ranking of item numbers to each user type, shape (N,).
+
+        Raises
+        ------
+        InvalidInputError
+            If it is not a ranking of the surface's items.
+        """
+        return weighted_means(self.position_preferences, self.item_means, ranking)
+
+    def regret(self, cells: Cells) -> float:
+        """Return the regret of the displays of a change, summed over its impressions.
+
+        Under personalized treatment it is in clicks, and exact. Under equal treatment it is in the utility
+        that the policy maximizes. Rankings are then reconstructed from the displays of items at positions,
+        which is exact unless several rankings of the change were displayed equally often.
+        """
+        n_user_types, n_items = self.item_means.shape
+        cells = cells[(cells["user_type"] < n_user_types) & (cells["item"] < n_items)]
+        if self.surface.treatment == "equal":
+            return self._utility_regret(cells)
+        user_types, positions, items = cells["user_type"], cells["position"], cells["item"]
+        optimal = self.optimal_values[user_types] / self.surface.n_positions  # equal shares of the optimum
+        values = self.position_preferences[user_types, positions] * self.item_means[user_types, items]
+        return float((cells["displays"] * (optimal - values)).sum())
+
+    def _utility_regret(self, cells: Cells) -> float:
+        displays = np.zeros((self.surface.n_positions, self.item_means.shape[1]), dtype=np.int64)  # (K, M)
+        np.add.at(displays, (cells["position"], cells["item"]), cells["displays"])
+        positions, total = np.arange(len(displays)), 0.0
+        while (n_impressions := int(displays[positions, ranking := displays.argmax(axis=1)].min())) > 0:
+            total += n_impressions * self._utility_gap(tuple(ranking.tolist()))
+            displays[positions, ranking] -= n_impressions
+        return total
+
+    def _utility_gap(self, ranking: tuple[int, ...]) -> float:
+        """Return the collective utility of the optimum less that of a ranking."""
+        if ranking not in self._utility_gaps:
+            # A reconstructed ranking may repeat an item, so `values` would refuse it.
+            values = (self.position_preferences * self.item_means[:, ranking]).sum(axis=1)
+            both = np.stack([self.optimal_values, values]).clip(_MIN_VALUE)
+            optimal, actual = self.surface.compiled_policy.utility.collectives(self.arrival_rates, both)
+            self._utility_gaps[ranking] = float(optimal - actual)
+        return self._utility_gaps[ranking]

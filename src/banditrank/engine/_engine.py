@@ -1,0 +1,351 @@
+"""All surfaces of a store, loaded and learning in this process."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from banditrank.engine._due_queue import DueQueue
+from banditrank.engine._fork_guard import FORKED, guard_against_forks
+from banditrank.engine._group_commit import CommitCallback, CommitOutcome, Deliver, GroupCommitter
+from banditrank.engine._observers import SurfaceObserver
+from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.engine._ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, seeded_bytes
+from banditrank.engine._surface import Surface
+from banditrank.engine._surface_registry import SurfaceRegistry
+from banditrank.engine._surface_runtime import SurfaceRuntime
+from banditrank.engine._sync_loop import SyncLoop
+from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError, UnknownRankingError
+from banditrank.storage._base import Store
+from banditrank.storage._records import Change, CommitStatus, Event, SurfaceRecord
+
+_MAX_UPDATE_ATTEMPTS = 20  # of a definition that other processes update as well
+
+logger = logging.getLogger(__name__)
+
+FeedbackResult: TypeAlias = str | Exception
+"""Status of feedback, ``counted`` or ``repeated``, or the error that rejected it."""
+
+
+class Engine:
+    """Loaded surfaces, the group committer that they share, and the sync loop. Thread-safe.
+
+    Parameters
+    ----------
+    store
+        Where surfaces, impressions and counts are kept. It is not closed with the engine.
+    sync_seconds
+        Period of synchronization with other processes that use the store.
+    polls
+        Whether to synchronize all the time, or only while the engine is used; see `SyncLoop`.
+    clock
+        Returns the time in seconds since 1970.
+    deliver
+        Runs commit callbacks; see `GroupCommitter`.
+    random_bytes
+        Source of the randomness of ranking ids and exploring policies; seeded by the system by default.
+    observe
+        Returns the observer of a surface that was loaded.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sync_seconds: float = 0.25,
+        polls: bool = True,
+        clock: Callable[[], float] = time.time,
+        deliver: Deliver | None = None,
+        random_bytes: RandomBytes | None = None,
+        observe: Callable[[SurfaceRuntime], SurfaceObserver] = lambda _: SurfaceObserver(),
+    ) -> None:
+        self.store = store
+        self.sync_seconds = sync_seconds
+        self._clock = clock
+        self._observe = observe
+        self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
+        self._signer = RankingIdSigner(store.secret())
+        self._is_disabled = False
+        self._sync_loop: SyncLoop | None = None
+        self._queue: DueQueue[SurfaceRuntime] = DueQueue(SurfaceRuntime.due_in)
+        self._registry = SurfaceRegistry(store, self._load)
+        self.committer = GroupCommitter(store, on_change=self._apply, deliver=deliver, clock=clock)
+        try:
+            self._sync_loop = SyncLoop(
+                store, self._registry, self._queue, sync_seconds=sync_seconds, polls=polls, clock=clock
+            )
+        except BaseException:
+            self.committer.close()
+            raise
+        guard_against_forks(self)
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self._clock()
+
+    @property
+    def last_sync(self) -> float:
+        """Time of the latest synchronization, by the monotonic clock."""
+        return 0.0 if self._sync_loop is None else self._sync_loop.last_sync
+
+    @property
+    def sync_errors(self) -> dict[str, str]:
+        """Errors of surfaces that are out of sync with the store, by name."""
+        return {} if self._sync_loop is None else self._sync_loop.errors
+
+    def touch(self) -> None:
+        """Register a use; an engine that does not poll synchronizes only while it is used."""
+        if self._sync_loop is not None:
+            self._sync_loop.touch()
+
+    # Surfaces
+
+    def surfaces(self) -> list[SurfaceRuntime]:
+        """Return all loaded surfaces, sorted by name."""
+        return self._registry.by_name()
+
+    def loaded(self, name: str) -> SurfaceRuntime | None:
+        """Return a surface if it is loaded, without reading the store."""
+        return self._registry.loaded(name)
+
+    def surface(self, name: str) -> SurfaceRuntime:
+        """Return a surface.
+
+        Raises
+        ------
+        UnknownSurfaceError
+            If the store has no surface of this name.
+        """
+        return self._registry.find(name)
+
+    def create_surface(self, surface: Surface) -> SurfaceRuntime:
+        """Create a surface.
+
+        Raises
+        ------
+        AlreadyExistsError
+            If there is a surface of this name.
+        """
+        PolicySnapshot.check_rankable(surface)
+        return self._registry.open(self.store.create_surface(surface.name, surface.definition))
+
+    def update_surface(self, name: str, update: Callable[[Surface], Surface]) -> SurfaceRuntime:
+        """Update a surface's definition, also while other processes update it.
+
+        Parameters
+        ----------
+        name
+            Name of the surface.
+        update
+            Returns the new definition, given the current one; may be called several times.
+
+        Raises
+        ------
+        UnknownSurfaceError
+            If the store has no surface of this name.
+        InvalidInputError
+            If the counts do not fit the new definition.
+        """
+        for _ in range(_MAX_UPDATE_ATTEMPTS):
+            record = self._registry.record(name)
+            current = Surface.from_definition(record.definition)
+            updated = current.successor(update(current))
+            runtime = self._registry.open(record)  # another one if it was deleted and created again
+            new_record = record
+            if updated != current:
+                stored = self.store.update_surface(record, updated.definition)
+                if stored is None:
+                    continue
+                new_record = stored
+            runtime.redefine(new_record)
+            runtime.refresh()
+            return runtime
+        raise StoreUnavailableError(f"surface {name} is updated by other processes all the time")
+
+    def delete_surface(self, name: str) -> None:
+        """Delete a surface and its counts.
+
+        Raises
+        ------
+        UnknownSurfaceError
+            If the store has no surface of this name.
+        """
+        runtime = self.loaded(name)
+        if not self.store.delete_surface(name):
+            raise self._registry.unknown(name)
+        if runtime is not None:
+            self._registry.remove(runtime)
+
+    # Feedback
+
+    def issued_ranking(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking]:
+        """Return the surface and the content of a ranking id.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the ranking was not issued from this store.
+        """
+        issued = self._verify(ranking_id)
+        runtime = self._registry.find_for_ranking(issued.impression.surface_id)
+        if issued.revision > runtime.revision:  # issued by a replica that has a newer definition
+            self._registry.update_definition(runtime)
+        return runtime, runtime.validator.validate(issued)
+
+    def cached_ranking(self, ranking_id: str) -> tuple[SurfaceRuntime, IssuedRanking] | None:
+        """Return what `issued_ranking` does, or None if the store has to be read for it."""
+        issued = self._verify(ranking_id)
+        runtime = self._registry.loaded_for_ranking(issued.impression.surface_id)
+        if runtime is None or not runtime.validator.has_cached(issued.revision):
+            return None
+        return runtime, runtime.validator.validate(issued)
+
+    def submit_feedback(
+        self,
+        ranking_id: str,
+        *,
+        callback: Callable[[FeedbackResult], None],
+        clicked: str | None = None,
+        reward: float = 1.0,
+        may_read_store: bool = False,
+    ) -> bool:
+        """Validate feedback and queue it for the next group commit, without waiting for the commit.
+
+        Parameters
+        ----------
+        ranking_id
+            Identifies the ranking.
+        callback
+            Called exactly once if this returns True, by the engine's `deliver`: with ``counted`` or
+            ``repeated`` once that is durable, or with the error that rejected the feedback.
+        clicked
+            The item that was clicked, None for none.
+        reward
+            Value of the click, from 0 to 1.
+        may_read_store
+            Whether to read the store if the ranking's surface or revision is not loaded, or its attribution
+            window has closed. Reading blocks, so an event loop leaves this False and repeats the call in a
+            thread if it returned False.
+
+        Returns
+        -------
+        bool
+            False if the store must be read first: nothing was queued, and `callback` is not called.
+
+        Raises
+        ------
+        BanditRankError
+            If the feedback is invalid, or cannot be queued; `callback` is not called.
+        """
+        found = self.cached_ranking(ranking_id)
+        if found is None:
+            if not may_read_store:
+                return False
+            found = self.issued_ranking(ranking_id)
+        runtime, issued = found
+        event = runtime.event(issued, clicked, reward)
+        if runtime.has_expired(issued):
+            if not may_read_store:
+                return False
+            runtime.check_repeated(event)
+            self.committer.run([(_on_commit(runtime, event, callback), CommitStatus.REPEATED)])
+        else:
+            self.committer.submit(event, _on_commit(runtime, event, callback))
+        return True
+
+    def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
+        """Count feedback, and wait until that is durable.
+
+        Returns
+        -------
+        str
+            ``counted``, or ``repeated`` if the same feedback was counted before.
+
+        Raises
+        ------
+        FeedbackError
+            If the ranking is unknown, its window closed, or other feedback was counted for it.
+        InvalidInputError
+            If the item was not shown, or the reward is not from 0 to 1.
+        StoreUnavailableError
+            If the store cannot be written to; the same feedback may be sent again.
+        """
+        results: list[FeedbackResult] = []
+        finished = threading.Event()
+
+        def callback(result: FeedbackResult) -> None:
+            results.append(result)
+            finished.set()
+
+        self.submit_feedback(
+            ranking_id, clicked=clicked, reward=reward, callback=callback, may_read_store=True
+        )
+        finished.wait()
+        if isinstance(results[0], Exception):
+            raise results[0]
+        return results[0]
+
+    def _verify(self, ranking_id: str) -> IssuedRanking:
+        if self._is_disabled:  # it has no thread that commits
+            raise InvalidInputError("engine", FORKED, f"process {os.getpid()}")
+        try:
+            return self._signer.verify(ranking_id)
+        except InvalidInputError as error:
+            raise UnknownRankingError(str(error)) from None
+
+    def close(self) -> None:
+        """Commit what is queued, save snapshots, and stop; does nothing in a forked process."""
+        if self._is_disabled:
+            return
+        if self._sync_loop is not None:
+            self._sync_loop.close()
+        self.committer.close()
+        for runtime in self.surfaces():
+            try:
+                runtime.save_snapshot()
+            except StoreError:
+                logger.warning("snapshot was not saved", extra={"surface": runtime.surface.name})
+
+    def disable(self) -> None:
+        """Refuse to work: this is a copy in a forked process."""
+        self._is_disabled = True
+        for runtime in self._registry.all():
+            runtime.refuse(FORKED)
+
+    def _is_idle(self) -> bool:
+        return self._sync_loop is not None and self._sync_loop.is_idle
+
+    def _load(self, record: SurfaceRecord) -> SurfaceRuntime:
+        return SurfaceRuntime(
+            record,
+            self.store,
+            self.committer,
+            self._signer,
+            self._clock,
+            self._random_bytes,
+            observe=self._observe,
+            is_idle=self._is_idle,
+            on_due=self._queue.mark,
+        )
+
+    def _apply(self, change: Change) -> None:
+        runtime = self._registry.loaded_id(change.surface_id)
+        if runtime is not None:
+            runtime.apply(change)
+
+
+def _on_commit(
+    runtime: SurfaceRuntime, event: Event, callback: Callable[[FeedbackResult], None]
+) -> CommitCallback:
+    """Return a commit callback that calls `callback` with the feedback's status or error."""
+
+    def committed(outcome: CommitOutcome) -> None:
+        try:
+            result: FeedbackResult = runtime.feedback_status(event, outcome)
+        except Exception as error:  # noqa: BLE001 - the caller waits for a result, whatever the error
+            result = error
+        callback(result)
+
+    return committed

@@ -1,0 +1,189 @@
+"""Export of a surface with its counts to a file, and import into another store.
+
+The file is one JSON object: ``format``, ``banditrank`` (the version that wrote it), ``exported`` (when),
+``version`` (of the counts), ``surface`` (its settings) and ``counts``, a list of cells by name, each on a
+line of its own. Rewards are whole multiples of 2⁻²⁰ and so exact in decimal notation.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from banditrank import __version__
+from banditrank._checks import check_integer, check_number
+from banditrank.engine._counts_replica import CountsReplica
+from banditrank.engine._surface import Surface
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.storage._base import Store
+from banditrank.storage._cells import CELL, Cells, decode_cells
+from banditrank.storage._records import REWARD_UNITS, SurfaceRecord
+
+FORMAT = "banditrank surface 1"
+_MAX_DISPLAYS = 1 << 40  # of a cell, far below the limit of its type
+_CELL = ("user_type", "position", "item", "displays", "rewards")
+
+
+def export_surface(store: Store, name: str, *, now: datetime | None = None) -> dict[str, Any]:
+    """Return a surface and its latest counts as JSON-compatible values.
+
+    Parameters
+    ----------
+    store
+        The surface's store.
+    name
+        Name of the surface.
+    now
+        Time of the export; the present by default.
+
+    Raises
+    ------
+    UnknownNameError
+        If the store has no surface of this name.
+
+    Examples
+    --------
+    >>> from banditrank.storage._memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> record = store.create_surface("home", Surface("home", items=["a", "b"], n_positions=1).definition)
+    >>> import_surface(store, export_surface(store, "home"), name="copy").name
+    'copy'
+    """
+    surface, surface_id = _find(store, name)
+    version, cells = CountsReplica(store, surface_id, surface).cells()
+    surface, current_id = _find(store, name)  # read again: it has all items that were counted
+    if current_id != surface_id:
+        raise UnknownNameError("surface", name, [record.name for record in store.surfaces()])
+    return {
+        "format": FORMAT,
+        "banditrank": __version__,
+        "exported": (datetime.now(UTC) if now is None else now).isoformat(timespec="seconds"),
+        "version": version,
+        "surface": surface.to_dict(),
+        "counts": [
+            {
+                "user_type": surface.user_types[user_type],
+                "position": position + 1,
+                "item": surface.items[item],
+                "displays": displays,
+                "rewards": rewards / REWARD_UNITS,
+            }
+            for user_type, position, item, displays, rewards in decode_cells(cells).tolist()
+        ],
+    }
+
+
+def as_text(document: Mapping[str, Any]) -> str:
+    """Return an exported surface as JSON, a cell on each line."""
+    head = json.dumps({**document, "counts": None}, indent=2, ensure_ascii=False, allow_nan=False)
+    lines = [json.dumps(cell, ensure_ascii=False, allow_nan=False) for cell in document["counts"]]
+    counts = "[\n    " + ",\n    ".join(lines) + "\n  ]" if lines else "[]"
+    return head.removesuffix("null\n}") + counts + "\n}\n"
+
+
+def read_document(path: Path | str) -> Any:
+    """Return the content of a JSON file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInputError.from_os("file", "must be readable", path, error) from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error) or "nested too deeply"
+        raise InvalidInputError("file", f"must be JSON ({reason})", str(path)) from None
+
+
+def import_surface(store: Store, document: Any, *, name: str | None = None) -> SurfaceRecord:
+    """Create a surface with the counts of an exported one, atomically.
+
+    Parameters
+    ----------
+    store
+        Where the surface is created.
+    document
+        Exported surface, from `export_surface` or `read_document`.
+    name
+        Another name for the surface.
+
+    Raises
+    ------
+    InvalidInputError
+        If the document is not an exported surface.
+    AlreadyExistsError
+        If the store has a surface of this name.
+    """
+    surface, cells = read_surface(document, name=name)
+    return store.create_surface(surface.name, surface.definition, cells=cells)
+
+
+def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, bytes]:
+    """Return an exported surface, renamed if a name is given, and its counts as encoded cells.
+
+    Raises
+    ------
+    InvalidInputError
+        If the document is not an exported surface.
+    """
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        found = document.get("format") if isinstance(document, dict) else document
+        raise InvalidInputError("format", f"must be {FORMAT!r}", found)
+    settings = document.get("surface")
+    if not isinstance(settings, dict):
+        raise InvalidInputError("surface", "must be an object of settings", settings)
+    surface = Surface.from_dict(settings if name is None else {**settings, "name": name})
+    return surface, _cells(surface, document.get("counts")).tobytes()
+
+
+def _find(store: Store, name: str) -> tuple[Surface, int]:
+    record = store.find_surface(name)
+    if record is None:
+        raise UnknownNameError("surface", name, [known.name for known in store.surfaces()])
+    return Surface.from_definition(record.definition), record.surface_id
+
+
+def _cells(surface: Surface, counts: object) -> Cells:
+    if not isinstance(counts, list):
+        raise InvalidInputError("counts", "must be a list of cells", counts)
+    types = {name: number for number, name in enumerate(surface.user_types)}
+    items = {name: number for number, name in enumerate(surface.items)}
+    rows: dict[tuple[int, int, int], tuple[int, int]] = {}
+    for number, cell in enumerate(counts):
+        where = f"counts[{number}]"
+        if not isinstance(cell, dict) or sorted(cell) != sorted(_CELL):
+            raise InvalidInputError(where, f"must be an object of {', '.join(_CELL)}", cell)
+        place = (
+            _number(f"{where}.user_type", cell["user_type"], types),
+            check_integer(f"{where}.position", cell["position"], 1, surface.n_positions) - 1,
+            _number(f"{where}.item", cell["item"], items),
+        )
+        if place in rows:
+            raise InvalidInputError(where, "must be the only cell of its type, position and item", cell)
+        displays = check_integer(f"{where}.displays", cell["displays"], 1, _MAX_DISPLAYS)
+        rewards = check_number(f"{where}.rewards", cell["rewards"], 0, displays)
+        rows[place] = displays, round(rewards * REWARD_UNITS)
+    cells = np.array([(*place, *row) for place, row in sorted(rows.items())], dtype=CELL)
+    _check_displays(surface, cells)
+    return cells
+
+
+def _number(where: str, name: object, numbers: Mapping[str, int]) -> int:
+    if not isinstance(name, str) or name not in numbers:
+        raise UnknownNameError(where, name, numbers)
+    return numbers[name]
+
+
+def _check_displays(surface: Surface, cells: Cells) -> None:
+    """Check that each position has as many displays: every ranking shows one item in each."""
+    displays = np.zeros((len(surface.user_types), surface.n_positions), dtype=np.int64)
+    np.add.at(displays, (cells["user_type"], cells["position"]), cells["displays"])
+    for name, row in zip(surface.user_types, displays.tolist(), strict=True):
+        if len(set(row)) > 1:
+            raise InvalidInputError(f"counts of {name}", "must have as many displays at each position", row)

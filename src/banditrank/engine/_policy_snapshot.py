@@ -1,0 +1,173 @@
+"""Rankings from the counts of one version.
+
+A snapshot is immutable: each of its rankings is a function of its counts and, under personalized treatment,
+of the impression's nonce. Any ranking can therefore be recomputed, to explain it.
+
+Calling compiled code takes longer than computing one ranking, so rankings are computed in batches, each with
+random numbers of its own. The nonce of an impression holds the seed of the batch and the index within it.
+
+Under equal treatment a snapshot has one ranking. It does not depend on the caller: the random numbers of an
+exploring policy are drawn for the counts, not for the user.
+"""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from banditrank.counts._counts import Counts
+from banditrank.engine._ranking_ids import NONCE_BYTES, RandomBytes
+from banditrank.engine._surface import Surface
+from banditrank.policies._base import CompiledPolicy, compile_repeated_rank
+from banditrank.policies._sampled_problem import SampledProblem
+from banditrank.storage._records import pack_ranking
+
+_BATCH = 64
+_INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the PCG64 generator; any odd number works
+
+
+class PreparedRanking(NamedTuple):
+    """A ranking that is ready to be shown."""
+
+    nonce: bytes  # NONCE_BYTES
+    ranking: bytes  # user type and item numbers, as in `Impression`
+    items: tuple[str, ...]  # names, in order of positions
+
+
+class PolicySnapshot:
+    """Rankings of a surface from the counts of one version. Thread-safe.
+
+    Parameters
+    ----------
+    surface
+        Its definition.
+    revision, version
+        Versions of the definition and of the counts.
+    counts
+        Counts of the active items, in the order of their numbers.
+    """
+
+    def __init__(self, surface: Surface, revision: int, version: int, counts: Counts) -> None:
+        self.surface = surface
+        self.revision = revision
+        self.version = version
+        self.counts = counts
+        self.numbers = surface.active_numbers
+        self.user_type_numbers = {name: number for number, name in enumerate(surface.user_types)}
+        self._policy = surface.compiled_policy
+        self._lock = threading.Lock()  # the policy's state includes working memory
+        self._bit_generator: Any = np.random.PCG64()  # the type of its state is not public
+        self._rng = np.random.Generator(self._bit_generator)
+        is_stateless = self._policy.new_scratch() is None
+        self._batch = _BatchRanker(self._policy, counts, self._rng) if is_stateless else None
+        self._prepared: dict[int, list[PreparedRanking]] = {}  # by user type
+        self._equal_ranking: tuple[int, ...] | None = None
+        if surface.treatment == "equal":
+            seed = f"{surface.name} {revision} {version}".encode()
+            self._equal_ranking = items = self._compute(0, seed, 1)[0]
+            self._prepared = {
+                number: [self._prepare(b"", number, items)] for number in self.user_type_numbers.values()
+            }
+
+    @classmethod
+    def check_rankable(cls, surface: Surface) -> None:
+        """Compute one ranking from empty counts, so that a surface that cannot be ranked is not stored."""
+        counts = Counts.empty(
+            n_user_types=len(surface.user_types),
+            n_items=len(surface.active_numbers),
+            n_positions=surface.n_positions,
+        )
+        cls(surface, 0, 0, counts).recompute(0, bytes(NONCE_BYTES))
+
+    def rank_batch(self, user_types: Sequence[int], random_bytes: RandomBytes) -> list[PreparedRanking]:
+        """Return a ranking for a user of each type.
+
+        Parameters
+        ----------
+        user_types
+            Numbers of the user types.
+        random_bytes
+            Source of nonces.
+        """
+        if self._equal_ranking is not None:
+            prepared = self._prepared
+            return [
+                PreparedRanking(random_bytes(NONCE_BYTES), one.ranking, one.items)
+                for one in [prepared[user_type][0] for user_type in user_types]
+            ]
+        with self._lock:
+            return [self._next(user_type, random_bytes) for user_type in user_types]
+
+    def _next(self, user_type: int, random_bytes: RandomBytes) -> PreparedRanking:
+        prepared = self._prepared.setdefault(user_type, [])
+        if not prepared:
+            seed = random_bytes(NONCE_BYTES - 1)
+            rankings = self._compute(user_type, seed, 1 if self._batch is None else _BATCH)
+            prepared += [
+                self._prepare(seed + bytes([index]), user_type, items) for index, items in enumerate(rankings)
+            ]
+        return prepared.pop()
+
+    def recompute(self, user_type: int, nonce: bytes) -> tuple[int, ...]:
+        """Return the item numbers of the ranking that was shown with a nonce."""
+        if self._equal_ranking is not None:
+            return self._equal_ranking
+        with self._lock:
+            return self._compute(user_type, nonce[:-1], nonce[-1] + 1)[-1]
+
+    def sampled_problem(self, user_type: int, nonce: bytes) -> SampledProblem | None:
+        """Return the posterior sample behind a ranking, None if the policy does not sample.
+
+        Items are in the order of the counts.
+        """
+        if self._batch is None:
+            return None
+        self.recompute(user_type, nonce)
+        return self._policy.sampled_problem(self._batch.state)
+
+    def _prepare(self, nonce: bytes, user_type: int, items: tuple[int, ...]) -> PreparedRanking:
+        names = self.surface.items
+        return PreparedRanking(nonce, pack_ranking(user_type, items), tuple([names[item] for item in items]))
+
+    def _compute(self, user_type: int, seed: bytes, n_rankings: int) -> list[tuple[int, ...]]:
+        self._bit_generator.state = _generator_state(seed)
+        if self._batch is not None:
+            rankings = self._batch.rank(user_type, n_rankings)
+        else:
+            rankings = [
+                self._policy.rank(self.counts, user_type, rng=self._rng).tolist() for _ in range(n_rankings)
+            ]
+        return [tuple([self.numbers[place] for place in ranking]) for ranking in rankings]
+
+
+class _BatchRanker:
+    """A policy's compiled formulas with a state that is created once."""
+
+    def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
+        self._is_type_blind = not policy.distinguishes_user_types
+        pooled = counts.pooled() if self._is_type_blind else counts
+        kernel = policy.kernel(n_items=pooled.n_items, n_positions=pooled.n_positions)
+        self._rank_repeatedly = compile_repeated_rank(kernel)
+        now = pooled.rounds + 1
+        self.state = policy.init_state(pooled, None)
+        self._arguments = (now, policy.parameters(np.array([now]))[0], rng)
+        self._rankings = np.zeros((_BATCH, pooled.n_positions), dtype=np.uintp)
+
+    def rank(self, user_type: int, n_rankings: int) -> list[list[int]]:
+        """Return independent rankings for a user type."""
+        rankings = self._rankings[:n_rankings]
+        self._rank_repeatedly(self.state, 0 if self._is_type_blind else user_type, *self._arguments, rankings)
+        result: list[list[int]] = rankings.tolist()
+        return result
+
+
+def _generator_state(seed: bytes) -> dict[str, Any]:
+    state = int.from_bytes(hashlib.blake2s(seed, digest_size=16).digest(), "little")
+    return {
+        "bit_generator": "PCG64",
+        "state": {"state": state, "inc": _INCREMENT},
+        "has_uint32": 0,
+        "uinteger": 0,
+    }

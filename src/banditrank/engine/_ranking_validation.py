@@ -1,0 +1,91 @@
+"""Validation of verified ranking ids against the surface's definition.
+
+A valid signature is not enough: after a backup is restored, the id of a deleted surface may be assigned to
+another one, and ranking ids of the first still carry the store's signature.
+"""
+
+import threading
+from typing import NamedTuple
+
+from banditrank.engine._ranking_ids import IssuedRanking
+from banditrank.engine._surface import Surface
+from banditrank.errors import UnknownRankingError
+from banditrank.storage._base import Store
+
+_MAX_CACHED = 64  # revisions
+
+
+class RankingShape(NamedTuple):
+    """The rankings that a surface can show at one revision."""
+
+    n_user_types: int
+    n_positions: int
+    items: frozenset[int]  # numbers of the active items
+
+    @classmethod
+    def of(cls, surface: Surface) -> "RankingShape":
+        """Return the shape of a surface's rankings."""
+        return cls(len(surface.user_types), surface.n_positions, frozenset(surface.active_numbers))
+
+    def matches(self, issued: IssuedRanking) -> bool:
+        """Return whether the surface can have shown a ranking.
+
+        Examples
+        --------
+        >>> from banditrank.storage._records import Impression, pack_ranking
+        >>> shape = RankingShape.of(Surface("home", items=["a", "b", "c"], n_positions=2, retired=["b"]))
+        >>> impressions = [Impression(1, b"", pack_ranking(0, items)) for items in [(2, 0), (1, 0)]]
+        >>> [shape.matches(IssuedRanking(impression, 1, 0)) for impression in impressions]
+        [True, False]
+        """
+        user_type, *items = issued.impression.numbers
+        return (
+            user_type < self.n_user_types and len(items) == self.n_positions and self.items.issuperset(items)
+        )
+
+
+class RankingValidator:
+    """Validates rankings of one surface; caches its latest revisions. Thread-safe.
+
+    Parameters
+    ----------
+    store, surface_id
+        Where earlier definitions of the surface are read.
+    revision, surface
+        Its current definition.
+    """
+
+    def __init__(self, store: Store, surface_id: int, revision: int, surface: Surface) -> None:
+        self._store, self._surface_id = store, surface_id
+        self._lock = threading.Lock()
+        self._shapes = {revision: RankingShape.of(surface)}
+
+    def add(self, revision: int, surface: Surface) -> None:
+        """Cache the definition of a revision."""
+        with self._lock:
+            self._shapes[revision] = RankingShape.of(surface)
+            if len(self._shapes) > _MAX_CACHED:
+                del self._shapes[min(self._shapes)]
+
+    def has_cached(self, revision: int) -> bool:
+        """Return whether rankings of a revision can be validated without reading the store."""
+        return revision in self._shapes
+
+    def validate(self, issued: IssuedRanking) -> IssuedRanking:
+        """Return a ranking that the surface can have shown.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the surface cannot have shown it.
+        """
+        shape = self._shapes.get(issued.revision)
+        if shape is None:
+            definition = self._store.definition(self._surface_id, revision=issued.revision)
+            if definition is not None:
+                surface = Surface.from_definition(definition)
+                self.add(issued.revision, surface)
+                shape = RankingShape.of(surface)
+        if shape is None or not shape.matches(issued):
+            raise UnknownRankingError("ranking id is of a ranking that its surface did not show")
+        return issued

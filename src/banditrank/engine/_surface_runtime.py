@@ -1,0 +1,367 @@
+"""One surface, loaded and learning in this process."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from math import inf
+from typing import NamedTuple
+
+from banditrank._checks import check_number
+from banditrank._shown_ranking import ShownRanking
+from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
+from banditrank.engine._feedback_tracker import FeedbackTracker
+from banditrank.engine._group_commit import COUNTED, CommitOutcome, GroupCommitter, feedback_status
+from banditrank.engine._impression_expiry import ImpressionExpirer
+from banditrank.engine._observers import IssuedImpression, SurfaceObserver
+from banditrank.engine._periodic_task import PeriodicTask
+from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.engine._ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, key_prefix
+from banditrank.engine._ranking_validation import RankingValidator
+from banditrank.engine._surface import Surface
+from banditrank.errors import ExpiredRankingError, InvalidInputError, UnknownNameError
+from banditrank.storage._base import Store
+from banditrank.storage._records import (
+    NOT_CLICKED,
+    REWARD_UNITS,
+    Change,
+    Event,
+    Impression,
+    Outcome,
+    SurfaceRecord,
+)
+
+
+class SurfaceRuntime:
+    """A surface's definition, counts and policy, with the tasks that keep them up to date. Thread-safe.
+
+    Parameters
+    ----------
+    record
+        The surface in the store.
+    store, committer, signer
+        Shared by all surfaces.
+    clock
+        Returns the time in seconds since 1970.
+    random_bytes
+        Source of the nonces of impressions, and of the randomness of exploring policies.
+    observe
+        Returns the surface's observer, given the loaded surface.
+    is_idle
+        Returns whether the engine is unused; nothing is scanned then.
+    on_due
+        Called when `due_in` may have decreased for another reason than time.
+
+    Attributes
+    ----------
+    surface_id
+        Id of the surface in the store.
+    validator
+        Validates ranking ids.
+    feedback_tracker
+        Counts this process's impressions that wait for feedback.
+    observer
+        Receives what happens to the surface.
+    """
+
+    def __init__(
+        self,
+        record: SurfaceRecord,
+        store: Store,
+        committer: GroupCommitter,
+        signer: RankingIdSigner,
+        clock: Callable[[], float],
+        random_bytes: RandomBytes,
+        *,
+        observe: Callable[["SurfaceRuntime"], SurfaceObserver] = lambda _: SurfaceObserver(),
+        is_idle: Callable[[], bool] = lambda: False,
+        on_due: Callable[["SurfaceRuntime"], None] = lambda _: None,
+    ) -> None:
+        self.surface_id = record.surface_id
+        self.store = store
+        self.observer = SurfaceObserver()  # until the surface is loaded
+        self._committer = committer
+        self._signer = signer
+        self._clock = clock
+        self._random_bytes = random_bytes
+        self._is_deleted = False
+        self._refusal: str | None = None  # the rule that rankings would break
+        self._refresh_lock = threading.Lock()
+        self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
+        self.validator = RankingValidator(store, record.surface_id, record.revision, self.surface)
+        self.feedback_tracker = FeedbackTracker(self.surface.attribution_seconds)
+        self._replica = CountsReplica(store, record.surface_id, self.surface, on_change=self._observe)
+        self._mark_due = partial(on_due, self)
+        self._expirer = ImpressionExpirer(
+            record.surface_id,
+            store,
+            committer,
+            lambda: self.feedback_tracker,
+            clock=clock,
+            reached=self._replica.last_committed_at_ms() / 1000,
+            is_idle=is_idle,
+            on_due=self._mark_due,
+        )
+        self._snapshot = self._new_snapshot()
+        self._refreshed_at = time.monotonic()
+        self._tasks = self._make_tasks()
+        self._own_version = self.version  # version that this process's own commits explain
+        self.observer = observe(self)  # before tasks are scheduled: if it fails, none run
+        self._mark_due()
+
+    # Rankings and feedback
+
+    def rank(self, user_type: str) -> ShownRanking:
+        """Return a ranking to show to a user.
+
+        Raises
+        ------
+        UnknownNameError
+            If the surface has no such user type.
+        InvalidInputError
+            If the surface was deleted, or belongs to a forked process.
+        """
+        (ranking,) = self.rank_batch((user_type,))
+        return ranking
+
+    def rank_batch(self, user_types: Sequence[str]) -> list[ShownRanking]:
+        """Return a ranking for a user of each type, all of them or none.
+
+        Raises
+        ------
+        UnknownNameError, InvalidInputError
+            As for `rank`.
+        """
+        if self._refusal is not None:
+            raise InvalidInputError("surface", self._refusal, self.surface.name)
+        snapshot = self.policy_snapshot()
+        surface, numbers = snapshot.surface, snapshot.user_type_numbers
+        for user_type in user_types:
+            if not isinstance(user_type, str) or user_type not in numbers:
+                raise UnknownNameError("user_type", user_type, surface.user_types)
+        now = self._clock()
+        expires_at_ms = int((now + surface.attribution_seconds) * 1000)
+        prepared = snapshot.rank_batch([numbers[one] for one in user_types], self._random_bytes)
+        surface_id, prefix = self.surface_id, key_prefix(expires_at_ms)
+        impressions = [Impression(surface_id, prefix + one.nonce, one.ranking) for one in prepared]
+        if surface.unreported == "not-clicked":
+            self._committer.add_impressions([Event(one, None) for one in impressions])
+        ranking_ids = self._signer.sign_batch(impressions, snapshot.revision, snapshot.version)
+        tracker = self.feedback_tracker
+        slot = expires_at_ms >> tracker.shift
+        if slot not in tracker.issued:
+            self._mark_due()  # when the window closes
+        tracker.issued[slot] += len(impressions)
+        self.observer.on_rankings(list(map(IssuedImpression, ranking_ids, impressions)), now)
+        expires_at = datetime.fromtimestamp(expires_at_ms / 1000, UTC)
+        return [
+            ShownRanking(ranking_id, one.items, expires_at)
+            for ranking_id, one in zip(ranking_ids, prepared, strict=True)
+        ]
+
+    def event(self, issued: IssuedRanking, clicked: str | None, reward: float) -> Event:
+        """Return the event that feedback stands for.
+
+        Raises
+        ------
+        UnknownNameError
+            If the clicked item was not shown.
+        InvalidInputError
+            If the reward is not from 0 to 1, or given without a click.
+        """
+        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
+        if clicked is None:
+            if reward != 1.0:
+                raise InvalidInputError("reward", "must be left out without a click", reward)
+            return Event(issued.impression, NOT_CLICKED)
+        items = self.surface.items
+        names = [items[item] for item in issued.impression.items]
+        if clicked not in names:
+            raise UnknownNameError("clicked", clicked, names)
+        return Event(issued.impression, Outcome(names.index(clicked), units))
+
+    def feedback_status(self, event: Event, outcome: CommitOutcome) -> str:
+        """Return the feedback status, or raise if the feedback was rejected."""
+        if outcome is COUNTED:
+            self.feedback_tracker.add_feedback(event.impression.expires_at_ms, now=self._clock())
+        return feedback_status(outcome)
+
+    def has_expired(self, issued: IssuedRanking) -> bool:
+        """Return whether a ranking's attribution window has closed."""
+        return self._clock() * 1000 >= issued.impression.expires_at_ms
+
+    def is_pruned(self, issued: IssuedRanking) -> bool:
+        """Return whether a ranking is so old that its outcome may have been pruned."""
+        return (self._clock() - self.surface.keep_seconds) * 1000 >= issued.impression.expires_at_ms
+
+    def check_repeated(self, event: Event) -> None:
+        """Accept late feedback only if it repeats what was counted in time.
+
+        Raises
+        ------
+        ExpiredRankingError
+            If it does not.
+        """
+        impression, outcome = event
+        if self.store.outcome(self.surface_id, impression.key) != outcome:
+            seconds = self._clock() - impression.expires_at_ms / 1000
+            raise ExpiredRankingError(f"the ranking's attribution window closed {seconds:.0f} seconds ago")
+
+    # State
+
+    @property
+    def surface(self) -> Surface:
+        """Current definition."""
+        return self._current.surface
+
+    @property
+    def user_type_numbers(self) -> Mapping[str, int]:
+        """Numbers of the user types that `rank` accepts; a new one is accepted after the next refresh."""
+        return self._snapshot.user_type_numbers
+
+    @property
+    def revision(self) -> int:
+        """Version of the definition."""
+        return self._current.revision
+
+    @property
+    def version(self) -> int:
+        """Version of the counts in this process."""
+        return self._replica.version
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the surface was deleted."""
+        return self._is_deleted
+
+    @property
+    def has_other_writers(self) -> bool:
+        """Whether another process has written counts since this one loaded the surface."""
+        return self.version > self._own_version
+
+    @property
+    def rounds(self) -> int:
+        """Number of counted rankings."""
+        return self._replica.rounds
+
+    @property
+    def staleness_seconds(self) -> float:
+        """Age of the counts behind rankings; 0 if they are the latest in this process."""
+        is_latest = self._snapshot.version == self.version
+        return 0.0 if is_latest else time.monotonic() - self._refreshed_at
+
+    def policy_snapshot(self) -> PolicySnapshot:
+        """Return the snapshot that rankings are computed from."""
+        if self.surface.refresh_seconds == 0 and self._is_stale():
+            self.refresh()
+        return self._snapshot
+
+    def counts(self) -> SurfaceCounts:
+        """Return the latest counts in this process, of all items."""
+        return self._replica.surface_counts(*self._current)
+
+    # Updates
+
+    def refresh(self) -> None:
+        """Rank by the latest counts from now on."""
+        with self._refresh_lock:
+            if self._is_stale():
+                self._snapshot = self._new_snapshot()
+            self._refreshed_at = time.monotonic()
+
+    def apply(self, change: Change) -> None:
+        """Apply a change that this process committed."""
+        self._own_version += 1
+        if self._replica.apply(change):
+            self._replica.catch_up()
+        self._mark_due()
+
+    def _observe(self, change: Change) -> None:
+        self.observer.on_change(change)
+
+    def catch_up(self, version: int) -> None:
+        """Apply changes that other processes committed, up to a version at least."""
+        self._replica.reach(version)
+        self._mark_due()
+
+    def redefine(self, record: SurfaceRecord) -> None:
+        """Switch to a newer definition; rankings follow with the next `refresh`."""
+        with self._refresh_lock:
+            if record.revision > self.revision:
+                before, after = self.surface, _Definition.of(record)
+                self._current = after  # first: feedback of a validated revision is read by it
+                self.validator.add(record.revision, after.surface)
+                if after.surface.attribution_seconds != before.attribution_seconds:
+                    self.feedback_tracker = self.feedback_tracker.with_window(
+                        after.surface.attribution_seconds
+                    )
+                self.observer.on_definition(before, after.surface)
+        self._mark_due()
+
+    def delete(self) -> None:
+        """Refuse rankings: the surface was deleted."""
+        self._is_deleted = True
+        self.refuse("must not have been deleted")
+
+    def refuse(self, rule: str) -> None:
+        """Refuse rankings, which would break a rule."""
+        self._refusal = rule
+
+    def _is_stale(self) -> bool:
+        return self._snapshot.version != self.version or self._snapshot.revision != self.revision
+
+    def _new_snapshot(self) -> PolicySnapshot:
+        surface, revision = self._current
+        version, counts = self._replica.counts(surface, surface.active_numbers)
+        return PolicySnapshot(surface, revision, version, counts)
+
+    # Background tasks
+
+    def due_in(self) -> float:
+        """Return the number of seconds until a task is due; infinity if none is before an event."""
+        return min(task.due_in() for task in self._tasks)
+
+    def run_due_tasks(self) -> None:
+        """Run the tasks that are due."""
+        for task in self._tasks:
+            task.run_if_due()
+
+    def _make_tasks(self) -> tuple[PeriodicTask, ...]:
+        name, expirer = f"surface {self.surface.name}", self._expirer
+        return (
+            PeriodicTask(f"{name}: refresh failed", self._refresh_in, self.refresh),
+            PeriodicTask(f"{name}: expiry failed", expirer.due_in, lambda: expirer.run(self.surface)),
+            PeriodicTask(
+                f"{name}: snapshot failed",
+                lambda: 0.0 if self._replica.is_snapshot_due else inf,
+                self._save_snapshot_unless_newer,
+            ),
+        )
+
+    def save_snapshot(self) -> None:
+        """Save a snapshot of the counts, and what the observer has to save."""
+        self.observer.on_snapshot()
+        self._replica.save_snapshot(int(self._clock() * 1000))
+
+    def _save_snapshot_unless_newer(self) -> None:
+        if not self._replica.has_newer_snapshot():
+            self.save_snapshot()
+
+    def _refresh_in(self) -> float:
+        if self._snapshot.revision != self.revision:
+            return 0.0  # retired items must not be shown any longer
+        if not self._is_stale():
+            return inf
+        return max(0.0, self._refreshed_at + self.surface.refresh_seconds - time.monotonic())
+
+
+class _Definition(NamedTuple):
+    """A surface and its revision."""
+
+    surface: Surface
+    revision: int
+
+    @classmethod
+    def of(cls, record: SurfaceRecord) -> "_Definition":
+        return cls(Surface.from_definition(record.definition), record.revision)

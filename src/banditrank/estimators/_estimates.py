@@ -1,0 +1,139 @@
+"""Estimates of a problem from counts."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditrank._checks import check_integer, check_number
+from banditrank.counts._counts import Counts, check_counts
+from banditrank.errors import UnknownNameError
+from banditrank.estimators._item_means import exposure, item_means
+from banditrank.estimators._maximum_likelihood import maximize_likelihood
+from banditrank.estimators._position_preferences import position_preferences
+from banditrank.model._values import weighted_means
+from banditrank.utilities._utility import Utility, as_utility
+
+Floats = NDArray[np.float64]
+
+EstimationMethod: TypeAlias = Literal["paper", "likelihood"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """Estimated arrival rates, position preferences and item means; accepted wherever a problem is solved.
+
+    Attributes
+    ----------
+    arrival_rates
+        λ̂ / ‖λ̂‖₁, shape (N,): the share of arrivals; equal shares before the first arrival.
+    position_preferences
+        ρ̂, shape (N, K).
+    exposure
+        N_ij, shape (N, M): the estimated number of times that users examined an item.
+    item_means
+        μ̂, shape (N, M).
+
+    Examples
+    --------
+    >>> counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[20, 10], [40, 20]]], [200])
+    >>> estimates = estimate(counts)
+    >>> estimates.item_means
+    array([[0.3, 0.6]])
+    >>> round(estimates.collective_utility([1, 0], "nash"), 6)  # ln 0.5
+    -0.693147
+    """
+
+    arrival_rates: Floats
+    position_preferences: Floats
+    exposure: Floats
+    item_means: Floats
+
+    def user_type_values(self, ranking: ArrayLike) -> Floats:
+        """Return Σ_j ρ̂_iσ(j) μ̂_ij for each user type, shape (N,).
+
+        Raises
+        ------
+        InvalidInputError
+            If the ranking is not K different items.
+        """
+        return weighted_means(self.position_preferences, self.item_means, ranking)
+
+    def collective_utility(self, ranking: ArrayLike, utility: Utility | str) -> float:
+        """Return Γ̂(σ), equation (3) of the paper.
+
+        Raises
+        ------
+        InvalidInputError
+            If the ranking is not K different items, or the utility is unknown.
+        """
+        return as_utility(utility).collective(self.arrival_rates, self.user_type_values(ranking))
+
+
+def estimate(
+    counts: Counts,
+    method: EstimationMethod = "paper",
+    *,
+    tolerance: float = 1e-12,
+    max_iterations: int = 10_000,
+) -> Estimates:
+    """Estimate arrival rates, position preferences and item means.
+
+    Parameters
+    ----------
+    counts
+        T, S and arrivals.
+    method
+        ``paper``: Algorithm 1 for ρ (see `banditrank.estimators._position_preferences`) and μ̂ = ‖S‖₁ / N (see
+        `banditrank.estimators._item_means`). ``likelihood``: maximum likelihood for both (see
+        `banditrank.estimators._maximum_likelihood`).
+    tolerance, max_iterations
+        For ``likelihood``: stop when no preference changes by more than the tolerance in an iteration, or
+        after this number of iterations.
+
+    Returns
+    -------
+    Estimates
+        The estimates; means may exceed 1 when data are few.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no method of this name.
+    InvalidInputError
+        If the counts are invalid, or a setting is out of range.
+
+    Examples
+    --------
+    >>> counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[20, 10], [40, 20]]], [200])
+    >>> estimate(counts).user_type_values([1, 0])  # 2/3 · 0.6 + 1/3 · 0.3
+    array([0.5])
+
+    The likelihood gives an item that was rarely shown little weight:
+
+    >>> counts = Counts.from_arrays([[[900, 900], [10, 10]]], [[[60, 30], [1, 3]]], [910])
+    >>> estimate(counts, method="likelihood").position_preferences.round(2)
+    array([[0.65, 0.35]])
+    >>> estimate(counts, method="paper").position_preferences.round(2)
+    array([[0.46, 0.54]])
+    """
+    check_counts(counts)
+    if method == "paper":
+        preferences = position_preferences(counts)
+        exposures = exposure(counts, preferences)
+        return Estimates(arrival_rates(counts), preferences, exposures, item_means(counts, exposures))
+    if method == "likelihood":
+        tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
+        max_iterations = check_integer("max_iterations", max_iterations, 1)
+        preferences, means = maximize_likelihood(counts, tolerance=tolerance, max_iterations=max_iterations)
+        return Estimates(arrival_rates(counts), preferences, exposure(counts, preferences), means)
+    raise UnknownNameError("method", method, get_args(EstimationMethod))
+
+
+def arrival_rates(counts: Counts) -> Floats:
+    """Return each type's share of the arrivals, shape (N,); equal shares before the first arrival."""
+    total = counts.arrivals.sum()
+    if total == 0:
+        return np.full(counts.n_user_types, 1 / counts.n_user_types)
+    return np.asarray(counts.arrivals / total)

@@ -1,0 +1,266 @@
+"""Leaderboard: scores of all policies over all suites."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.experiments._compare.jobs import TIMING_PREFIX
+from banditrank.experiments._compare.policy_variants import DEFAULT_POLICY, RANDOM_POLICY, position_knowledge
+from banditrank.experiments._compare.scores import Regrets, Score, better_variant, final_regret, scores
+from banditrank.experiments._compare.suite_study import microseconds_per_round, violations_by_policy
+from banditrank.experiments._compare.suites import Suite
+from banditrank.experiments._study import Check, Frames, Study, StudyFigure, StudyResult, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_SCORE_RATIO = 1.25  # of the default policy, to the best policy with position knowledge
+CLAIM = (
+    "In each suite a policy's ratio is its median regret over the replications, divided by the lowest such "
+    "median of the policies in the same table; its score is the mean of its ratios over the suites, so 1 is "
+    "the best possible. Where problems change, the better of a policy with and without a window counts. "
+    "Random rankings are a reference and never count as the best."
+)
+MAX_COLOUR_RATIO = 100.0  # higher ratios have the same colour
+_MIN_DARK_SHADE = 0.5  # cells from this shade have light text
+_SHORT_KNOWLEDGE = {
+    "nothing": "nothing",
+    "order assumed": "assumes order",
+    "order given": "order",
+    "examination known": "examination",
+}
+
+
+def make_study(suites: Sequence[Suite], names: Sequence[str]) -> Study:
+    """Return the study that analyses the data of all suites."""
+    return Study(
+        "leaderboard",
+        "Leaderboard",
+        CLAIM,
+        lambda *_, **__: (),
+        partial(analyse, suites, names),
+        "",
+        has_verdict=False,
+    )
+
+
+def analyse(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> StudyResult:
+    """Return the leaderboards, and whether the default policy leads."""
+    regrets = {suite.name: _regrets(suite, frames) for suite in suites}
+    names = [name for name in names if any(name in by_policy for by_policy in regrets.values())]
+    without_knowledge = [name for name in names if position_knowledge(name) == "nothing"]
+    scores_without, all_scores = scores(regrets, without_knowledge), scores(regrets, names)
+    costs = {name: _microseconds_per_round(suites, name, frames) for name in names}
+    violated = _count_violated_suites(suites, names, frames)
+    tables = [
+        _table(caption, found, costs, violated)
+        for caption, found in (
+            ("Policies without position knowledge, compared with each other", scores_without),
+            ("All policies, compared with each other", all_scores),
+        )
+        if found
+    ]
+    tables.append(_medians_table(suites, all_scores, regrets))
+    metrics = {
+        "scores": {score.policy: score.average for score in all_scores},
+        "scores_without_position_knowledge": {score.policy: score.average for score in scores_without},
+        "worst_seed_scores": {score.policy: score.average_worst_seed for score in all_scores},
+        "microseconds_per_round": costs,
+        "violated_suites": violated,
+        "position_knowledge": {name: position_knowledge(name) for name in names},
+    }
+    return StudyResult(
+        _findings(scores_without, all_scores),
+        _checks(scores_without, all_scores),
+        [_figure(suites, all_scores)],
+        tables,
+        metrics,
+    )
+
+
+def _regrets(suite: Suite, frames: Frames) -> dict[str, NDArray[np.float64]]:
+    prefix = f"{suite.name}/"
+    results = {
+        job.removeprefix(prefix): final_regret(frame)
+        for job, frame in frames.items()
+        if job.startswith(prefix) and not job.removeprefix(prefix).startswith(TIMING_PREFIX)
+    }
+    return better_variant(results)
+
+
+def _microseconds_per_round(suites: Sequence[Suite], name: str, frames: Frames) -> float:
+    """Return the time of a round in microseconds, the median over suites."""
+    jobs = [f"{suite.name}/{TIMING_PREFIX}{name}" for suite in suites]
+    return float(np.median([microseconds_per_round(frames[job]) for job in jobs if job in frames]))
+
+
+def _count_violated_suites(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> dict[str, int]:
+    """Return the number of suites that violate an assumption of each policy."""
+    counts = dict.fromkeys(names, 0)
+    for suite in suites:
+        horizon = next(int(frames[job]["round"].max()) for job in frames if job.startswith(f"{suite.name}/"))
+        for label, violated in violations_by_policy(suite, names, horizon).items():
+            if label in counts:
+                counts[label] += bool(violated)
+    return counts
+
+
+def _findings(scores_without: Sequence[Score], all_scores: Sequence[Score]) -> str:
+    first = [score for score in all_scores if score.policy != RANDOM_POLICY]
+    if not first:
+        return "Only random rankings took part, which are a reference."
+    leader = first[0]
+    text = f"{leader.policy} ({_describe_knowledge(leader.policy)}) has the best score, {leader.average:.2f}"
+    learners = [score for score in scores_without if score.policy != RANDOM_POLICY]
+    if not learners:
+        others = " but random rankings" if scores_without else ""
+        return f"{text}. No policy without position knowledge took part{others}."
+    best = learners[0]
+    return (
+        f"{text}. Of the policies without position knowledge the best is {best.policy}: its regret is "
+        f"{best.average:.2f} times the lowest of them on average, and at most "
+        f"{best.ratios[best.worst_suite]:.2f} times, in {best.worst_suite}."
+    )
+
+
+def _describe_knowledge(name: str) -> str:
+    knowledge = position_knowledge(name)
+    return "no position knowledge" if knowledge == "nothing" else knowledge
+
+
+def _checks(scores_without: Sequence[Score], all_scores: Sequence[Score]) -> list[Check]:
+    """Return the checks of the default policy, none if it did not take part."""
+    own = next((score for score in scores_without if score.policy == DEFAULT_POLICY), None)
+    rivals = [score for score in scores_without if score.policy not in (DEFAULT_POLICY, RANDOM_POLICY)]
+    if own is None or not rivals:
+        return []
+    checks = [
+        Check(
+            f"{DEFAULT_POLICY}, the default policy, has the best score of the policies without position "
+            "knowledge.",
+            own.average <= rivals[0].average,
+            f"{own.average:.2f}, and the best of the others, {rivals[0].policy}, {rivals[0].average:.2f}",
+            claimed_by="implementation",
+        )
+    ]
+    informed = [score for score in all_scores if position_knowledge(score.policy) != "nothing"]
+    if informed:
+        best = informed[0]
+        average = {score.policy: score.average for score in all_scores}[DEFAULT_POLICY]
+        checks.append(
+            Check(
+                f"{DEFAULT_POLICY} has at most {MAX_SCORE_RATIO} times the score of the best policy with "
+                "position knowledge.",
+                average <= MAX_SCORE_RATIO * best.average,
+                f"{average:.2f} against {best.average:.2f} of {best.policy} "
+                f"({_describe_knowledge(best.policy)}): {average / best.average:.2f} times",
+                claimed_by="implementation",
+            )
+        )
+    return checks
+
+
+def _table(
+    caption: str,
+    found: Sequence[Score],
+    costs: Mapping[str, float],
+    violated: Mapping[str, int],
+) -> Table:
+    rows = [
+        [
+            score.policy,
+            position_knowledge(score.policy),
+            f"{score.average:,.2f}",
+            f"{score.average_worst_seed:,.2f}",
+            f"{max(score.ratios.values()):,.2f}",
+            score.worst_suite,
+            f"{costs[score.policy]:,.1f}",
+            f"{violated[score.policy]} of {len(score.ratios)}",
+        ]
+        for score in found
+    ]
+    columns = [
+        "policy",
+        "position knowledge",
+        "score",
+        "worst seeds' score",
+        "worst ratio",
+        "in suite",
+        "µs per round",
+        "suites that violate an assumption",
+    ]
+    return Table(caption, columns, rows)
+
+
+def _medians_table(suites: Sequence[Suite], found: Sequence[Score], regrets: Regrets) -> Table:
+    rows = [
+        [score.policy, *(_median(regrets[suite.name], score.policy) for suite in suites)] for score in found
+    ]
+    return Table("Median regret by suite", ["policy", *(suite.name for suite in suites)], rows)
+
+
+def _median(by_policy: Mapping[str, NDArray[np.float64]], name: str) -> str:
+    return f"{np.median(by_policy[name]):,.0f}" if name in by_policy else "–"
+
+
+def _figure(suites: Sequence[Suite], found: Sequence[Score]) -> StudyFigure:
+    def draw(figure: "Figure") -> None:
+        draw_heat_map(
+            figure,
+            [f"{score.policy} · {_SHORT_KNOWLEDGE[position_knowledge(score.policy)]}" for score in found],
+            [suite.name for suite in suites],
+            np.array([[score.ratios.get(suite.name, np.nan) for suite in suites] for score in found]),
+        )
+
+    caption = (
+        "Ratio of median regret to the lowest of all policies, by suite: 1 is the best, darker is worse. "
+        "After a policy's name is its position knowledge; the best score is at the top."
+    )
+    height = 1.6 + 0.3 * len(found)
+    return StudyFigure("ratios", caption, draw, width=max(6.5, 3.4 + 0.6 * len(suites)), height=height)
+
+
+def draw_heat_map(
+    figure: "Figure", rows: Sequence[str], columns: Sequence[str], ratios: NDArray[np.float64]
+) -> None:
+    """Draw ratios of at least 1 on a logarithmic colour scale.
+
+    Parameters
+    ----------
+    figure
+        Empty figure to draw on.
+    rows, columns
+        Labels.
+    ratios
+        Shape (rows, columns); NaN for a policy that is missing in a suite.
+    """
+    axes = figure.subplots()
+    shades = np.clip(np.log(np.maximum(ratios, 1.0)) / np.log(MAX_COLOUR_RATIO), 0.0, 1.0)
+    axes.imshow(shades, cmap="YlGnBu", vmin=0.0, vmax=1.0, aspect="auto")
+    for (row, column), ratio in np.ndenumerate(ratios):
+        if np.isnan(ratio):
+            continue
+        colour = "white" if shades[row, column] > _MIN_DARK_SHADE else "black"
+        text = format_ratio(float(ratio))
+        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
+    axes.set_xticks(range(len(columns)), columns, rotation=40, ha="left", rotation_mode="anchor", fontsize=9)
+    axes.set_yticks(range(len(rows)), rows, fontsize=9)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def format_ratio(ratio: float) -> str:
+    """Return a ratio in about four characters.
+
+    Examples
+    --------
+    >>> [format_ratio(ratio) for ratio in (1.0, 1.257, 12.34, 123.4, 12_345.6)]
+    ['1', '1.26', '12.3', '123', '12k']
+    """
+    if ratio >= 10_000:
+        return f"{ratio / 1000:.0f}k"
+    return f"{ratio:.3g}"

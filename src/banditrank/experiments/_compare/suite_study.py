@@ -1,0 +1,154 @@
+"""Study of one suite: regret, cost and violated assumptions of each policy."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from banditrank.experiments._compare.jobs import TIMING_PREFIX, sweep
+from banditrank.experiments._compare.policy_variants import (
+    DEFAULT_POLICY,
+    RANDOM_POLICY,
+    WINDOW_SUFFIX,
+    policy_variants,
+    position_knowledge,
+)
+from banditrank.experiments._compare.scores import final_regret
+from banditrank.experiments._compare.suites import Suite
+from banditrank.experiments._curves import draw_curves
+from banditrank.experiments._study import Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.policies._violated_assumptions import violated_assumptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MAX_CURVES = 6  # in the figure
+COLUMNS = (
+    "policy",
+    "position knowledge",
+    "median",
+    "10%",
+    "90%",
+    "worst seed",
+    "× the best",
+    "µs per round",
+    "violated assumptions",
+)
+
+
+def make_study(suite: Suite, names: Sequence[str]) -> Study:
+    """Return the study of a suite for some policies."""
+    return Study(
+        suite.name,
+        suite.title,
+        suite.description,
+        partial(sweep, suite, names),
+        partial(analyse, suite, names),
+        suite.quick_scale,
+        claim_heading="Description",
+        has_verdict=False,
+    )
+
+
+def analyse(suite: Suite, names: Sequence[str], frames: Frames) -> StudyResult:
+    """Return the policies by median regret, with their costs and violated assumptions."""
+    data = {job: frame for job, frame in frames.items() if not job.startswith(TIMING_PREFIX)}
+    horizon = int(next(iter(data.values()))["round"].max())
+    regrets = {label: final_regret(frame) for label, frame in data.items()}
+    medians = {label: float(np.median(values)) for label, values in regrets.items()}
+    order = sorted(medians, key=lambda label: medians[label])
+    learners = [label for label in order if label != RANDOM_POLICY] or order
+    violated = violations_by_policy(suite, names, horizon)
+    costs = {label: microseconds_per_round(frames[f"{TIMING_PREFIX}{label}"]) for label in data}
+    best = max(medians[learners[0]], 1e-9)
+    rows = [
+        [
+            label,
+            position_knowledge(label),
+            *(f"{value:,.0f}" for value in np.quantile(regrets[label], (0.5, 0.1, 0.9))),
+            f"{regrets[label].max():,.0f}",
+            f"{medians[label] / best:,.2f}",
+            f"{costs[label]:,.1f}",
+            "; ".join(violated[label]) or "–",
+        ]
+        for label in order
+    ]
+    metrics = {
+        "best_policy": learners[0],
+        "horizon": horizon,
+        "replications": len(next(iter(regrets.values()))),
+        "policies": {
+            label: {
+                "position_knowledge": position_knowledge(label),
+                "median_regret": medians[label],
+                "regret_percentile_10": float(np.quantile(regrets[label], 0.1)),
+                "regret_percentile_90": float(np.quantile(regrets[label], 0.9)),
+                "maximum_regret": float(regrets[label].max()),
+                "ratio_to_best": medians[label] / best,
+                "microseconds_per_round": costs[label],
+                "violated_assumptions": list(violated[label]),
+            }
+            for label in order
+        },
+    }
+    table = Table(f"Regret after {horizon:,} rounds, lowest median first", COLUMNS, rows)
+    return StudyResult(_findings(medians, learners), [], [_figure(data, learners)], [table], metrics)
+
+
+def microseconds_per_round(frame: "pd.DataFrame") -> float:
+    """Return the measured time of a round in microseconds."""
+    return float(1e6 * frame["seconds"].sum() / frame["rounds"].sum())
+
+
+def violations_by_policy(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, list[str]]:
+    """Return the assumptions of each policy variant that a suite violates, by label."""
+    problem = suite.make_problem(horizon)
+    found = {}
+    for variant in policy_variants(suite, names, horizon):
+        policy = variant.make_policy(suite, problem, horizon)
+        sentences = violated_assumptions(
+            policy, problem, rewards=suite.rewards, click_model=suite.click_model
+        )
+        found[variant.label] = [each.removeprefix(f"{policy.name} ").removesuffix(".") for each in sentences]
+    return found
+
+
+def _findings(medians: dict[str, float], learners: list[str]) -> str:
+    first = learners[0]
+    if first == RANDOM_POLICY:
+        return f"Only random rankings took part, with a median regret of {medians[first]:,.0f}."
+    knowledge = position_knowledge(first)
+    suffix = "" if knowledge == "nothing" else f" ({knowledge})"
+    without_knowledge = [label for label in learners if position_knowledge(label) == "nothing"]
+    lowest = f"{first}{suffix} has the lowest median regret, {medians[first]:,.0f}"
+    if without_knowledge and without_knowledge[0] != first:
+        second = without_knowledge[0]
+        lowest += f"; of the policies without position knowledge {second} has, {medians[second]:,.0f}"
+    if RANDOM_POLICY not in medians:
+        return f"{lowest}. Random rankings did not take part."
+    share = medians[first] / max(medians[RANDOM_POLICY], 1e-9)
+    random = f"Random rankings have {medians[RANDOM_POLICY]:,.0f}, so the best has {share:.1%} of that"
+    return f"{lowest}. {random}."
+
+
+def _figure(data: Frames, learners: list[str]) -> StudyFigure:
+    drawn = learners[:MAX_CURVES]
+    others = learners[MAX_CURVES:]
+    drawn += [label for label in others if label.removesuffix(WINDOW_SUFFIX) == DEFAULT_POLICY][:1]
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        draw_curves(axes, {label: data[label] for label in drawn})
+        axes.set_ylabel("regret")
+        axes.legend(frameon=False, fontsize="small")
+
+    policies = f"the {len(drawn)} policies with the lowest regret" if len(drawn) > 1 else drawn[0]
+    caption = (
+        f"Regret over rounds of {policies}, both axes logarithmic: medians, in bands from the 10% to the 90% "
+        "quantile of the replications."
+    )
+    return StudyFigure("regret", caption, draw, width=8.0, height=4.2)

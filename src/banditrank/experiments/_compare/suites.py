@@ -1,0 +1,246 @@
+"""Suites: problems that are difficult in different ways."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from banditrank.experiments._formatting import join_words
+from banditrank.model._catalog import kdd2012
+from banditrank.model._changes import make_timeline
+from banditrank.model._click_models import CASCADE, SINGLE_LOOK, ClickModel, PositionBased
+from banditrank.model._generators import make_problem
+from banditrank.model._problem import Problem
+from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards
+from banditrank.model._timeline import Timeline
+from banditrank.policies._base import Treatment
+
+REPLICATIONS, QUICK_REPLICATIONS = 12, 4
+HORIZON, QUICK_HORIZON = 100_000, 10_000
+LOW_CLICK_RATE = 0.05  # times the click rates of the synthetic problem
+WINDOWS_PER_HORIZON = 10  # of policies with a sliding window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """Problem and the size of its simulations.
+
+    Parameters
+    ----------
+    name
+        Name in commands and file names.
+    title
+        Heading in the report.
+    description
+        What the problem is and why it is difficult, in two sentences.
+    make_problem
+        Returns the problem, given the horizon.
+    treatment, utility
+        Objective of the policies.
+    rewards, click_model
+        User behaviour.
+    horizon, replications
+        Size of a full run.
+    quick_horizon, quick_replications
+        Size of a quick run.
+    is_changing
+        Whether the problem changes over time; policies then also run with a sliding window.
+    skipped_when_quick
+        Names of policies that a quick run leaves out.
+    """
+
+    name: str
+    title: str
+    description: str
+    make_problem: Callable[[int], Problem | Timeline]
+    treatment: Treatment = "personalized"
+    utility: str = "utilitarian"
+    rewards: Rewards = field(default_factory=BernoulliRewards)
+    click_model: ClickModel = SINGLE_LOOK
+    horizon: int = HORIZON
+    replications: int = REPLICATIONS
+    quick_horizon: int = QUICK_HORIZON
+    quick_replications: int = QUICK_REPLICATIONS
+    is_changing: bool = False
+    skipped_when_quick: tuple[str, ...] = ()
+
+    @property
+    def quick_scale(self) -> str:
+        """Size of a quick run relative to a full one, in words."""
+        without = f", without {join_words(self.skipped_when_quick)}" if self.skipped_when_quick else ""
+        return (
+            f"{self.quick_replications} of {self.replications} replications of {self.quick_horizon:,} of "
+            f"{self.horizon:,} rounds{without}"
+        )
+
+
+def synthetic() -> Problem:
+    """Return the problem of the paper's synthetic experiment: N = 3, M = 20, K = 4."""
+    return make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
+
+
+def rare_clicks() -> Problem:
+    """Return the synthetic problem with a twentieth of the click rates."""
+    problem = synthetic()
+    return Problem(
+        problem.arrival_rates,
+        problem.position_preferences,
+        LOW_CLICK_RATE * problem.item_means,
+        name="rare-clicks",
+    )
+
+
+def many_items() -> Problem:
+    """Return a problem of one user type and 200 items, with click rates of about 1%, of the best about 5%."""
+    rng = np.random.default_rng(0)
+    means = np.minimum(0.01 * np.exp(0.6 * rng.standard_normal((1, 200))), 0.2)
+    return Problem([1.0], rng.dirichlet(np.full(4, 2.0), 1), means, name="many-items")
+
+
+def from_the_top(clicks: float = 1.0) -> Problem:
+    """Return the synthetic problem with preferences that decrease from the first position to the last.
+
+    Parameters
+    ----------
+    clicks
+        Factor of the click rates.
+    """
+    problem = synthetic()
+    preferences = np.array([1.0, 0.7, 0.5, 0.35])
+    return Problem(
+        problem.arrival_rates,
+        np.tile(preferences / preferences.sum(), (problem.n_user_types, 1)),
+        clicks * problem.item_means,
+        name="from-the-top",
+    )
+
+
+def _conflict() -> Problem:
+    return make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+
+
+def _changing(changes: str) -> Callable[[int], Timeline]:
+    return lambda horizon: make_timeline(synthetic(), changes, horizon, seed=1)
+
+
+_TABLE_1 = "Two user types, five ads and two positions, of which the second is examined more often"
+_WINDOWED = (
+    "Every policy enters twice: with all of the past, and with a sliding window of a tenth of the rounds."
+)
+
+ALL_SUITES = (
+    Suite(
+        name="table1",
+        title="Table 1, personalized",
+        description=f"The problem that the paper estimates from the log of a search engine. {_TABLE_1}.",
+        make_problem=lambda _: kdd2012(),
+    ),
+    Suite(
+        name="table1-equal",
+        title="Table 1, equal, utilitarian",
+        description=f"One ranking for all users, for the most clicks in total. {_TABLE_1}.",
+        make_problem=lambda _: kdd2012(),
+        treatment="equal",
+    ),
+    Suite(
+        name="table1-nash",
+        title="Table 1, equal, Nash",
+        description="One ranking for all users that is fair to both user types, which policies that maximise "
+        f"clicks do not seek. {_TABLE_1}.",
+        make_problem=lambda _: kdd2012(),
+        treatment="equal",
+        utility="nash",
+    ),
+    Suite(
+        name="synthetic",
+        title="The paper's synthetic problem",
+        description="Three user types, 20 items and four positions, all drawn at random: each type examines "
+        "positions in its own order. Rewards are clicks, 0 or 1.",
+        make_problem=lambda _: synthetic(),
+    ),
+    Suite(
+        name="graded",
+        title="The synthetic problem with graded rewards",
+        description="The same problem with the rewards of the paper's own experiment: each examination earns "
+        "a Beta reward. Rewards then reveal which positions are examined; most policies of other papers do "
+        "not use that.",
+        make_problem=lambda _: synthetic(),
+        rewards=BetaRewards(),
+    ),
+    Suite(
+        name="low-clicks",
+        title="Low click rates",
+        description="The synthetic problem with a twentieth of the click rates, as in advertising. A policy "
+        "that waits for a click in every cell waits for most of the run.",
+        make_problem=lambda _: rare_clicks(),
+    ),
+    Suite(
+        name="many-items",
+        title="Many items",
+        description="200 items in four positions, clicked in about 1% of examinations, and one user type. "
+        "Items with few clicks must not cost many rounds of exploration.",
+        make_problem=lambda _: many_items(),
+        replications=6,
+        quick_horizon=5_000,
+        quick_replications=2,
+        skipped_when_quick=("pmed",),
+    ),
+    Suite(
+        name="conflict",
+        title="Conflicting types",
+        description="Every item is the favourite of one of three user types and of little interest to the "
+        "others. Pooling clicks over types hides what each type likes.",
+        make_problem=lambda _: _conflict(),
+    ),
+    Suite(
+        name="conflict-nash",
+        title="Conflicting types, equal, Nash",
+        description="One ranking for all users where every item pleases only one of three user types. The "
+        "fairest ranking differs from the one with the most clicks.",
+        make_problem=lambda _: _conflict(),
+        treatment="equal",
+        utility="nash",
+    ),
+    Suite(
+        name="position-based",
+        title="The classic position-based model",
+        description="Users examine each position independently, the first always and lower ones less and "
+        "less, and may click several items. Policies that assume this order have an advantage here.",
+        make_problem=lambda _: from_the_top(),
+        click_model=PositionBased(),
+    ),
+    Suite(
+        name="cascade",
+        title="The cascade model",
+        description="Users read from the top and leave at the first click; click rates are 0.3 times those "
+        "of the synthetic problem. Positions below a click are not examined, which policies for the "
+        "single-look model do not know.",
+        make_problem=lambda _: from_the_top(0.3),
+        click_model=CASCADE,
+    ),
+    Suite(
+        name="item-jumps",
+        title="Drift: tastes that jump",
+        description="The synthetic problem, whose items exchange their click rates at three moments. "
+        + _WINDOWED,
+        make_problem=_changing("item-jumps:3"),
+        is_changing=True,
+    ),
+    Suite(
+        name="item-drift",
+        title="Drift: tastes that shift",
+        description="The synthetic problem, whose items slowly turn into others and back. " + _WINDOWED,
+        make_problem=_changing("item-drift:1"),
+        is_changing=True,
+    ),
+    Suite(
+        name="turnover",
+        title="Drift: items that come and go",
+        description="The synthetic problem, in which the two oldest items are replaced ten times. "
+        + _WINDOWED,
+        make_problem=_changing("turnover:10"),
+        is_changing=True,
+    ),
+)
+
+SUITES = {suite.name: suite for suite in ALL_SUITES}

@@ -1,0 +1,148 @@
+"""Studies: a claim of a paper, the jobs that test it, and the analysis of their data."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from banditrank.experiments._job import Job
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
+"""Data of a study's jobs, by job name."""
+
+Verdict = Literal["agrees", "partly", "disagrees", "not checked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Statement that the data confirm or contradict.
+
+    Parameters
+    ----------
+    statement
+        A falsifiable sentence: a claim of the paper, or a consequence of one.
+    holds
+        Whether the data confirm it; None if they do not decide.
+    evidence
+        The numbers that decide.
+    claimed_by
+        Source of the statement. Only checks of the paper's claims decide the verdict.
+    """
+
+    statement: str
+    holds: bool | None
+    evidence: str
+    claimed_by: Literal["paper", "implementation"] = "paper"
+
+    def __post_init__(self) -> None:
+        """Convert NumPy booleans, which JSON cannot encode."""
+        object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Table of formatted cells."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFigure:
+    """Figure that is drawn once for each output format and colour theme.
+
+    Parameters
+    ----------
+    name
+        Stem of its file names.
+    caption
+        Text below the figure.
+    draw
+        Draws on an empty Matplotlib figure.
+    width, height
+        Size in inches.
+    """
+
+    name: str
+    caption: str
+    draw: "Callable[[Figure], None]"
+    width: float = 9.0
+    height: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class StudyResult:
+    """Result of a study's analysis.
+
+    Parameters
+    ----------
+    findings
+        Summary in two sentences.
+    checks
+        Statements that were tested.
+    figures, tables
+        Shown in the report.
+    metrics
+        Plain values for ``summary.json``.
+    """
+
+    findings: str
+    checks: Sequence[Check]
+    figures: Sequence[StudyFigure] = ()
+    tables: Sequence[Table] = ()
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Agreement with the paper, computed from the checks of its claims."""
+        answers = {check.holds for check in self.checks if check.claimed_by == "paper"}
+        if answers <= {None}:
+            return "not checked"
+        if answers == {True}:
+            return "agrees"
+        return "partly" if True in answers else "disagrees"
+
+
+class Sweep(Protocol):
+    """Function that returns the jobs of a study."""
+
+    def __call__(self, seed: int, *, quick: bool) -> Sequence[Job]:
+        """Return the jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Claim, jobs and analysis of one study.
+
+    Parameters
+    ----------
+    name
+        Name in commands and file names.
+    title
+        Heading in the report.
+    claim
+        The tested claim, in two sentences.
+    sweep
+        Returns the jobs for a seed, fewer or smaller ones for a quick run.
+    analyse
+        Returns the result, given the data of all jobs.
+    quick_scale
+        Size of a quick run relative to a full one, in words.
+    claim_heading
+        Heading above the claim.
+    has_verdict
+        Whether the checks are summarised as a verdict on the claim.
+    """
+
+    name: str
+    title: str
+    claim: str
+    sweep: Sweep
+    analyse: Callable[[Frames], StudyResult]
+    quick_scale: str
+    claim_heading: str = "The paper says"
+    has_verdict: bool = True

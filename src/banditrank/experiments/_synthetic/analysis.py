@@ -1,0 +1,125 @@
+"""Analysis of the regret curves."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.experiments._curves import (
+    QUANTILE_HEADINGS,
+    SUBLINEAR,
+    at_round,
+    draw_curves,
+    format_quantiles,
+    growth_exponents,
+)
+from banditrank.experiments._formatting import join_words
+from banditrank.experiments._paper_policies import LABELS as PAPER_LABELS
+from banditrank.experiments._significance import BY_RANK_TEST, rank_test
+from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.experiments._synthetic.sweep import EQUAL, PERSONALIZED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+LABELS = {
+    "greedy-personalized": PAPER_LABELS["greedy-personalized"],
+    "ucb-personalized": PAPER_LABELS["ucb-personalized"],
+    "baseline": "baseline (one type)",
+    "greedy-utilitarian": PAPER_LABELS["greedy-equal"],
+    "ucb-utilitarian": PAPER_LABELS["ucb-equal"],
+    "greedy-nash": f"{PAPER_LABELS['greedy-equal']}, Nash",
+    "ucb-nash": f"{PAPER_LABELS['ucb-equal']}, Nash",
+}
+
+
+def analyse(frames: Frames) -> StudyResult:
+    """Return the order of regret of each policy, and which policy is best under which utility."""
+    horizon = int(frames["baseline"]["round"].max())
+    final = {name: at_round(frames[name], horizon) for name in LABELS}
+    exponents = {
+        name: float(np.median(growth_exponents(frames[name], horizon // 10, horizon))) for name in LABELS
+    }
+    medians = {name: float(np.median(values)) for name, values in final.items()}
+    proposed = [name for name in LABELS if name != "baseline"]
+    linear = [LABELS[name] for name in proposed if exponents[name] >= SUBLINEAR]
+    checks = [
+        Check(
+            "The regret of every proposed policy is sub-linear: over the last tenfold increase of rounds the "
+            f"median growth exponent is below {SUBLINEAR}.",
+            not linear,
+            "; ".join(f"{LABELS[name]} {exponents[name]:.2f}" for name in proposed),
+        ),
+        _baseline_check(final, exponents["baseline"]),
+        *(_greedy_check(frames, final, utility) for utility in ("utilitarian", "nash")),
+    ]
+    which = f"All but {join_words(linear)}" if linear else "All"
+    findings = (
+        f"{which} of the {len(proposed)} proposed policies are sub-linear after {horizon:,} rounds, and the "
+        f"baseline's exponent is {exponents['baseline']:.2f}. Under equal treatment GreedyRank ends at "
+        f"{medians['greedy-utilitarian'] / medians['ucb-utilitarian']:.2f} times UCBRank's regret by the "
+        f"utilitarian criterion and at {medians['greedy-nash'] / medians['ucb-nash']:.2f} times by Nash's."
+    )
+    return StudyResult(
+        findings, checks, [_figure(frames)], [_table(final, exponents, horizon)], {"regret": medians}
+    )
+
+
+def _baseline_check(final: dict[str, Floats], exponent: float) -> Check:
+    names = ("greedy-personalized", "ucb-personalized")
+    answers = {rank_test(final["baseline"], final[name]).greater for name in names} | {exponent >= SUBLINEAR}
+    regrets = [f"{np.median(final[name]):,.0f}" for name in ("baseline", *names)]
+    return Check(
+        "The baseline, which ignores user types, is linear and ends above both personalized "
+        f"policies, {BY_RANK_TEST} each.",
+        False if False in answers else None if None in answers else True,
+        f"exponent {exponent:.2f}, median regret {regrets[0]} against {join_words(regrets[1:])}",
+        claimed_by="implementation",
+    )
+
+
+def _greedy_check(frames: Frames, final: dict[str, Floats], utility: str) -> Check:
+    greedy, ucb = (final[f"{name}-{utility}"] for name in ("greedy", "ucb"))
+    comparison = rank_test(greedy, ucb)
+    others = [frames[f"other-problems-{name}-{utility}"]["regret"].to_numpy() for name in ("greedy", "ucb")]
+    criterion, word, holds = {
+        "utilitarian": ("the utilitarian", "less", comparison.less),
+        "nash": ("Nash's", "more", comparison.greater),
+    }[utility]
+    return Check(
+        f"By {criterion} criterion ET-GreedyRank has {word} regret than ET-UCBRank, {BY_RANK_TEST} over the "
+        "replications.",
+        holds,
+        f"median {np.median(greedy):,.0f} against {np.median(ucb):,.0f}, {comparison}; less in "
+        f"{(others[0] < others[1]).sum()} of {len(others[0])} other problems",
+    )
+
+
+def _table(final: dict[str, Floats], exponents: dict[str, float], horizon: int) -> Table:
+    rows = [
+        [label, *format_quantiles(final[name]), f"{final[name].mean():,.0f}", f"{exponents[name]:.2f}"]
+        for name, label in LABELS.items()
+    ]
+    return Table(
+        f"Regret after {horizon:,} rounds, and its growth exponent over the last tenfold increase of rounds",
+        ["policy", *QUANTILE_HEADINGS, "mean", "exponent"],
+        rows,
+    )
+
+
+def _figure(frames: Frames) -> StudyFigure:
+    def draw(figure: "Figure") -> None:
+        left, right = figure.subplots(1, 2)
+        utilitarian = [*PERSONALIZED, *(name for name in EQUAL if name.endswith("utilitarian"))]
+        nash = [name for name in EQUAL if name.endswith("nash")]
+        for axes, names in ((left, utilitarian), (right, nash)):
+            draw_curves(axes, {LABELS[name]: frames[name] for name in names})
+            axes.set_ylabel("regret")
+            axes.legend(frameon=False, fontsize="small")
+        left.set_title("personalized, and equal by the utilitarian criterion", fontsize="medium", loc="left")
+        right.set_title("equal by Nash's criterion", fontsize="medium", loc="left")
+
+    caption = "Regret over rounds: medians, in bands from the 10% to the 90% quantile of the replications."
+    return StudyFigure("regret", caption, draw)

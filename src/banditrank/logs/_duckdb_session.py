@@ -1,0 +1,216 @@
+"""DuckDB sessions with a memory limit: queries over files that are larger than memory.
+
+DuckDB is an optional dependency and is imported on first use.
+"""
+
+import errno
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from banditrank._checks import check_workers
+from banditrank._extras import requires
+from banditrank.errors import BanditRankError, InvalidInputError
+
+OnProgress: TypeAlias = Callable[[float], None]
+"""Progress callback; takes the share of the work that is done, from 0 to 1."""
+
+_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", re.IGNORECASE)
+_UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+MIN_MEMORY_BYTES = 100 * 10**6  # DuckDB's buffers for reading a file alone take tens of megabytes
+MAX_MEMORY_BYTES = 1000 * 10**12  # DuckDB's own counter overflows above
+_POLL_SECONDS = 0.1
+
+
+class QueryError(BanditRankError):
+    """A query failed for another reason than missing memory or disk space."""
+
+
+class DuckDBSession:
+    """An in-memory database with a memory limit that spills to a temporary directory.
+
+    Not thread-safe. `open_session` creates it.
+    """
+
+    def __init__(self, connection: Any, duckdb: Any, memory_limit: str, directory: Path) -> None:
+        self._connection = connection
+        self._duckdb = duckdb
+        self._memory_limit = memory_limit
+        self._directory = directory
+
+    def path_for_reading(self, path: Path) -> str:
+        """Return a path that DuckDB does not expand as a glob: a symbolic link if it has wildcards."""
+        path = path.absolute()
+        if not set("*?[") & set(str(path)):
+            return str(path)
+        link = self._directory / f"link-{len(list(self._directory.iterdir()))}"
+        link.symlink_to(path)
+        return str(link)
+
+    def run(
+        self,
+        query: str,
+        parameters: Mapping[str, object] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows.
+
+        The query runs in a thread of its own, so that progress is reported and Ctrl-C stops it at once.
+
+        Parameters
+        ----------
+        query
+            SQL, with named parameters such as ``$path``.
+        parameters
+            Values of the named parameters.
+        on_progress
+            Called several times a second with the share of the query that is done.
+
+        Raises
+        ------
+        InvalidInputError
+            If the memory limit or the temporary directory is too small.
+        QueryError
+            If DuckDB rejects the query, or a line makes it fail.
+        BanditRankError
+            If a file cannot be read, or no thread can be started.
+        """
+        with ThreadPoolExecutor(max_workers=1) as threads:
+            try:
+                future = threads.submit(self._rows, query, parameters or {})
+            except RuntimeError:
+                raise BanditRankError("reading the log failed: no thread could be started") from None
+            try:
+                self._wait(future, on_progress)
+            except BaseException:
+                self._connection.interrupt()
+                raise
+            return future.result()
+
+    def _rows(self, query: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(query, dict(parameters)).fetchall()
+        except self._duckdb.OutOfMemoryException:
+            rule = "must be larger for this log, or the temporary directory must have more free space"
+            raise InvalidInputError("memory_limit", rule, self._memory_limit) from None
+        except self._duckdb.IOException as error:
+            if os.strerror(errno.ENOSPC) in str(error):
+                rule = "must have free space for data that exceeds memory_limit"
+                directory = str(self._directory.parent)
+                raise InvalidInputError("temporary_directory", rule, directory) from None
+            raise BanditRankError(f"reading the log failed: {_first_line(error)}") from None
+        except self._duckdb.Error as error:
+            raise QueryError(f"reading the log failed: {_first_line(error)}") from None
+        return rows
+
+    def _wait(self, future: "Future[list[tuple[Any, ...]]]", on_progress: OnProgress | None) -> None:
+        """Wait until the query ends or fails, and report progress."""
+        # Available since DuckDB 1.3, and −1 until the query has started.
+        poll: Callable[[], float] = getattr(self._connection, "query_progress", lambda: -1.0)
+        while True:
+            try:
+                future.exception(_POLL_SECONDS)
+            except NotYet:
+                if on_progress is not None:
+                    on_progress(max(0.0, poll()) / 100)
+            else:
+                return
+
+
+@contextmanager
+def open_session(
+    *,
+    memory_limit: str = "2GB",
+    temporary_directory: str | Path | None = None,
+    threads: int | None = None,
+) -> Iterator[DuckDBSession]:
+    """Open an in-memory database; at the end, close it and remove its temporary files.
+
+    Parameters
+    ----------
+    memory_limit
+        Memory of DuckDB, such as ``2GB``; data that exceeds it is spilled to disk. The process itself, its
+        libraries and the page cache come on top.
+    temporary_directory
+        Directory to spill to; the system's temporary directory by default.
+    threads
+        Number of threads, up to 1,024; one per processor by default. Each has buffers of its own.
+
+    Yields
+    ------
+    DuckDBSession
+        The open session.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range, or the temporary directory is not writable.
+    MissingDependencyError
+        If DuckDB is not installed.
+    """
+    check_memory_limit(memory_limit)
+    threads = check_workers("threads", threads)
+    duckdb = import_duckdb()
+    try:
+        spill_directory = tempfile.TemporaryDirectory(prefix="banditrank-", dir=temporary_directory)
+    except OSError as error:
+        directory = str(temporary_directory or tempfile.gettempdir())
+        raise InvalidInputError.from_os("temporary_directory", "must be writable", directory, error) from None
+    with spill_directory as directory, duckdb.connect() as connection:
+        settings: dict[str, object] = {
+            "memory_limit": memory_limit,
+            "temp_directory": directory,
+            "preserve_insertion_order": False,  # rows are written as they come
+            "enable_progress_bar": True,  # required by query_progress
+            "enable_progress_bar_print": False,
+        }
+        if threads is not None:
+            settings["threads"] = threads
+        for name, value in settings.items():
+            connection.execute(f"SET {name} = $value", {"value": value})
+        yield DuckDBSession(connection, duckdb, memory_limit, Path(directory))
+
+
+def import_duckdb() -> Any:
+    """Return the ``duckdb`` module.
+
+    Raises
+    ------
+    MissingDependencyError
+        If DuckDB is not installed.
+    """
+    with requires("logs", "reading click logs"):
+        return import_module("duckdb")
+
+
+def check_memory_limit(text: str) -> None:
+    """Check that a memory limit has a unit and is in range.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not from 100MB to 1000TB.
+
+    Examples
+    --------
+    >>> check_memory_limit("2GB")
+    >>> check_memory_limit("2")
+    Traceback (most recent call last):
+        ...
+    banditrank.errors.InvalidInputError: memory_limit must be from 100MB to 1000TB, written like 2GB, got '2'
+    """
+    found = _MEMORY.fullmatch(text) if isinstance(text, str) else None
+    amount = 0.0 if found is None else float(found[1]) * _UNITS[found[2][0].upper()]
+    if not MIN_MEMORY_BYTES <= amount <= MAX_MEMORY_BYTES:
+        raise InvalidInputError("memory_limit", "must be from 100MB to 1000TB, written like 2GB", text)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", maxsplit=1)[0]

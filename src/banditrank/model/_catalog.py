@@ -1,0 +1,62 @@
+"""Built-in problems, and loading of problems by name or path."""
+
+import os
+from pathlib import Path
+
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model._problem import Problem
+from banditrank.model._problem_file import read_problem
+
+BUILT_IN = ("kdd2012",)
+
+
+def kdd2012() -> Problem:
+    """Return the problem of the paper's Table 1, as printed.
+
+    Two user types and the five most frequent ads of KDD Cup 2012 track 2, in positions 1 and 2. Position 2
+    is examined more often than position 1.
+
+    Examples
+    --------
+    >>> kdd2012().position_preferences[0]
+    array([0.323, 0.677])
+    """
+    return Problem(
+        [0.52, 0.48],
+        [[0.323, 0.677], [0.416, 0.584]],
+        [[0.357, 0.471, 0.604, 0.808, 0.564], [0.247, 0.327, 0.491, 0.49, 0.303]],
+        user_types=["male", "female"],
+        items=["ad-1", "ad-2", "ad-3", "ad-4", "ad-5"],
+        name="kdd2012",
+    )
+
+
+def load_problem(name_or_path: str | Path) -> Problem:
+    """Load a built-in problem by name, or a problem from a TOML file.
+
+    Parameters
+    ----------
+    name_or_path
+        One of `BUILT_IN`, or the path of a file (see `banditrank.model._problem_file`).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is neither a built-in problem nor a file of this name.
+    InvalidInputError
+        If the file cannot be read, or does not describe a problem.
+
+    Examples
+    --------
+    >>> load_problem("kdd2012").user_types
+    ('male', 'female')
+    """
+    if name_or_path == "kdd2012":
+        return kdd2012()
+    text = str(name_or_path)
+    if not text.strip():
+        raise InvalidInputError("problem", "must be a built-in name or the path of a TOML file", text)
+    is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
+    if is_path or os.path.isfile(text):  # noqa: PTH113 - Path.is_file fails on impossible names
+        return read_problem(text)
+    raise UnknownNameError("problem", text, (*BUILT_IN, "the path of a TOML file"))

@@ -1,0 +1,322 @@
+"""Base classes of policies: counts in, ranking out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._compilation import inlined, specialise
+from banditrank.counts._counts import Counts, check_counts
+from banditrank.counts._forgetting import Forgetting
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model._problem import Problem
+from banditrank.model._rankings import Ranking
+from banditrank.policies._assumptions import NO_ASSUMPTIONS, Assumptions
+from banditrank.policies._sampled_problem import SampledProblem
+from banditrank.utilities._utility import UTILITARIAN, Utility
+
+if TYPE_CHECKING:
+    from banditrank.policies._learner import Learner
+
+Treatment: TypeAlias = Literal["personalized", "equal"]
+
+SAMPLE_VALUES = (0.1, 0.35, 0.6, 1.0)  # at which fingerprints evaluate a utility
+
+
+class Policy(ABC):
+    """Chooses a ranking from counts.
+
+    A policy is a value: it holds its parameters, and nothing that it has learned. `start` returns a
+    `Learner`, which holds counts and state. Compiled policies derive from `CompiledPolicy`; a policy in plain
+    Python derives from this class, defines `rank`, and runs in the same simulator, slower.
+    """
+
+    name: ClassVar[str] = "custom"
+    assumptions: ClassVar[Assumptions] = NO_ASSUMPTIONS
+    own_statistics: ClassVar[str | None] = None  # what it learns from in addition to counts
+    treatment: Treatment = "personalized"
+    utility: Utility = UTILITARIAN
+    memory: Forgetting | None = None  # the rounds that it learns from; all if None
+
+    @abstractmethod
+    def rank(
+        self,
+        counts: Counts,
+        user_type: int,
+        *,
+        rng: np.random.Generator,
+        scratch: Any = None,
+    ) -> Ranking:
+        """Return the ranking to show next, shape (K,).
+
+        Parameters
+        ----------
+        counts
+            Counts of all rounds so far.
+        user_type
+            User type that arrived.
+        rng
+            Generator of the policy; the same counts and generator state give the same ranking.
+        scratch
+            Return value of `new_scratch`, kept from call to call; a random scratch by default.
+        """
+
+    def start(
+        self,
+        problem: Problem | None = None,
+        *,
+        n_user_types: int | None = None,
+        n_items: int | None = None,
+        n_positions: int | None = None,
+        counts: Counts | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> "Learner":
+        """Start learning one round at a time.
+
+        The size is that of the problem, of the counts, or the given numbers.
+
+        Parameters
+        ----------
+        problem
+            Problem whose size to use. The policy learns nothing else from it.
+        n_user_types, n_items, n_positions
+            Numbers of user types (1 by default), items and positions, instead of a problem.
+        counts
+            Counts to start from. They are copied. Policies with statistics of their own (`own_statistics`)
+            start without these.
+        rng
+            Generator of the policy, or its seed; seeded by the operating system by default.
+
+        Raises
+        ------
+        InvalidInputError
+            If the size is missing, ambiguous or not valid, or ``rng`` is not valid.
+        UnsolvableError
+            If the policy's solver cannot solve problems of this size.
+
+        Examples
+        --------
+        >>> from banditrank import ThompsonRank
+        >>> learner = ThompsonRank().start(n_items=5, n_positions=2, rng=1)
+        >>> ranking = learner.rank(0)
+        >>> learner.update(0, ranking, position=1)
+        >>> learner.rounds
+        1
+        """
+        from banditrank.policies._learner import start_learner  # noqa: PLC0415 - which imports this module
+
+        return start_learner(
+            self,
+            problem,
+            n_user_types=n_user_types,
+            n_items=n_items,
+            n_positions=n_positions,
+            counts=counts,
+            rng=rng,
+        )
+
+    @property
+    def forget_every(self) -> int | None:
+        """Rounds between two forgetting steps; None if the policy forgets nothing.
+
+        A policy that learns from counts alone forgets one time bucket at a time; one with statistics of its
+        own restarts.
+        """
+        if self.memory is None:
+            return None
+        return self.memory.bucket_rounds if self.own_statistics is None else self.memory.rounds
+
+    def new_scratch(self) -> Any:
+        """Return state that the policy keeps in addition to counts; None for most policies.
+
+        Losing it costs a warm-up and nothing else.
+        """
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the policy's name and parameters as plain values."""
+        return {
+            "policy": self.name,
+            "treatment": self.treatment,
+            "utility": str(self.utility) if self.treatment == "equal" else None,
+            "coefficient": None,
+        }
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return plain values that distinguish this policy from others of the same description.
+
+        A saved simulation is resumed only if they are equal. Functions are represented by samples of their
+        values. A policy of your own should add its parameters.
+        """
+        if self.treatment == "personalized":
+            return self.describe()
+        return {**self.describe(), "utility_sample": self.utility.evaluate(SAMPLE_VALUES).tolist()}
+
+
+def policy_label(description: dict[str, Any]) -> str:
+    """Return a short name for tables, legends and directories, such as ``ucb-rank-equal-nash-0.5``.
+
+    Parameters
+    ----------
+    description
+        Return value of `Policy.describe`.
+    """
+    parts = [description["policy"], description["treatment"]]
+    if description["utility"] is not None:
+        parts.append(description["utility"].replace(":", ""))
+    if description["coefficient"] is not None:
+        parts.append(f"{description['coefficient']:g}")
+    elif description.get("schedule"):
+        parts.append(description["schedule"])
+    if description.get("solver") not in (None, "auto"):
+        parts.append(description["solver"])
+    if description.get("estimator") not in (None, "paper"):
+        parts.append(description["estimator"])
+    if description.get("smoothing") is not None:
+        parts.append("smoothed")
+    if description.get("order") is not None:
+        parts.append("ordered")
+    if description.get("memory") is not None:
+        parts.append(description["memory"].replace(":", ""))
+    return "-".join(parts)
+
+
+class Kernel(NamedTuple):
+    """The compiled functions of a policy, which work on a state of its own.
+
+    ``rank(state, user_type, t, parameters, rng, ranking)``
+        Write the ranking of round t, given that round's row of `CompiledPolicy.parameters`.
+    ``observe(state, user_type, t, ranking, rewards)``
+        Learn from the rewards of a ranking.
+    """
+
+    rank: Callable[..., None]
+    observe: Callable[..., None]
+
+
+def compile_repeated_rank(kernel: Kernel) -> Callable[..., None]:
+    """Return a kernel's ``rank`` as a function that writes several rankings, shape (any number, K)."""
+    return specialise(_build_repeated_rank, kernel.rank)
+
+
+def _build_repeated_rank(rank: Callable[..., None]) -> Callable[..., None]:
+    def repeated_rank(
+        state: Any,
+        user_type: int,
+        t: int,
+        parameters: NDArray[np.float64],
+        rng: np.random.Generator,
+        rankings: NDArray[np.uintp],
+    ) -> None:
+        for row in range(rankings.shape[0]):
+            rank(state, user_type, t, parameters, rng, rankings[row])
+
+    return repeated_rank
+
+
+class CompiledPolicy(Policy):
+    """A policy whose functions are compiled into the simulation loop."""
+
+    distinguishes_user_types: bool = True
+
+    @abstractmethod
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
+        """Return the compiled functions for a size of problem."""
+
+    @abstractmethod
+    def init_state(self, counts: Counts, scratch: Any) -> Any:
+        """Return the state of the compiled functions for counts.
+
+        The state shares the arrays of the counts, and ``observe`` of the kernel adds to them.
+        """
+
+    def update_items(self, state: Any, counts: Counts, previous: NDArray[np.intp]) -> Any:  # noqa: ARG002 - as below
+        """Return the state after items were added or removed during a run.
+
+        Parameters
+        ----------
+        state
+            State until now.
+        counts
+            Counts of the items that can be shown from now on.
+        previous
+            Previous index of each of these items, −1 for a new one, shape (M,).
+        """
+        return self.init_state(counts, self.new_scratch())
+
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the parameters of each round, shape (rounds, any number); none for most policies."""
+        return np.zeros((len(rounds), 0))
+
+    def initial_rounds(self, state: Any) -> int | None:  # noqa: ARG002 - most policies have no initial phase
+        """Return the length of the initial phase in rounds, None if it has not ended."""
+        return 0
+
+    def sampled_problem(self, state: Any) -> SampledProblem | None:  # noqa: ARG002 - most policies sample none
+        """Return the posterior sample of the last ranking; None if the policy samples none."""
+        return None
+
+    def random_scratch(self, counts: Counts, rng: np.random.Generator) -> Any:  # noqa: ARG002 - as above
+        """Return a scratch for a caller that keeps none."""
+        return self.new_scratch()
+
+    def rank(
+        self,
+        counts: Counts,
+        user_type: int,
+        *,
+        rng: np.random.Generator,
+        scratch: Any = None,
+    ) -> Ranking:
+        """Return the ranking to show next, shape (K,), from a state made from the counts.
+
+        Raises
+        ------
+        InvalidInputError
+            If the counts, the user type or the generator is not valid.
+        """
+        check_counts(counts)
+        if not isinstance(rng, np.random.Generator):
+            raise InvalidInputError("rng", "must be a numpy.random.Generator", rng)
+        counts.check_user_type(user_type)
+        if scratch is None:
+            scratch = self.random_scratch(counts, rng)
+        if not self.distinguishes_user_types:
+            counts, user_type = counts.pooled(), 0
+        now = counts.rounds + 1
+        ranking = np.zeros(counts.n_positions, dtype=np.uintp)
+        self.kernel(n_items=counts.n_items, n_positions=counts.n_positions).rank(
+            self.init_state(counts, scratch),
+            int(user_type),
+            now,
+            self.parameters(np.array([now]))[0],
+            rng,
+            ranking,
+        )
+        return ranking.astype(np.intp)
+
+
+@inlined
+def observe_nothing(
+    state: Any,
+    user_type: int,
+    t: int,
+    ranking: NDArray[np.uintp],
+    rewards: NDArray[np.float64],
+) -> None:
+    """Learn nothing: ``observe`` of policies that do not learn."""
+
+
+def check_treatment(treatment: str) -> Treatment:
+    """Return the treatment.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is not a `Treatment`.
+    """
+    if treatment not in get_args(Treatment):
+        raise UnknownNameError("treatment", treatment, get_args(Treatment))
+    return cast("Treatment", treatment)

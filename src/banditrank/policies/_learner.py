@@ -1,0 +1,253 @@
+"""Online learning with a policy, one round at a time."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditrank._checks import check_integer, check_number
+from banditrank.counts._counts import Counts, check_counts
+from banditrank.errors import InvalidInputError
+from banditrank.model._problem import Problem
+from banditrank.model._rankings import Ranking, as_ranking
+from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._forgetful import ForgettingCounts
+
+
+class Learner:
+    """A policy with its counts and state, which learns one round at a time.
+
+    `Policy.start` creates it. With the same generator it returns the same rankings as the simulator. Not
+    thread-safe.
+
+    A policy with statistics of its own (`Policy.own_statistics`) learns from its last ranking for a user
+    type, or under equal treatment for any type: update before ranking again.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    counts
+        Counts to start from. They are copied.
+    rng
+        Generator of the policy.
+
+    Raises
+    ------
+    UnsolvableError
+        If the policy's solver cannot solve problems of this size.
+
+    Examples
+    --------
+    >>> from banditrank import ThompsonRank, kdd2012
+    >>> learner = ThompsonRank().start(kdd2012(), rng=1)
+    >>> ranking = learner.rank(0)  # for a user of type 0
+    >>> learner.update(0, ranking, position=1)  # the item at the second position was clicked
+    >>> learner.update(1, learner.rank(1))  # a user of type 1 clicked nothing
+    >>> learner.rounds, float(learner.counts.rewards.sum())
+    (2, 1.0)
+    """
+
+    def __init__(self, policy: Policy, counts: Counts, *, rng: np.random.Generator) -> None:
+        self.policy = policy
+        self._rng = rng
+        self._counts = counts.copy()
+        self._initial_rounds = counts.rounds
+        self._updates = 0
+        self._is_forgetting_due = False
+        self._scratch = policy.new_scratch()
+        self._forgetting = None if policy.memory is None else ForgettingCounts(policy.memory, counts)
+        self._compiled = None
+        if isinstance(policy, CompiledPolicy):
+            self._compiled = _CompiledState(policy, counts, self._scratch)
+
+    @property
+    def counts(self) -> Counts:
+        """A copy of the counts that the policy learns from: all rounds, or those that it remembers."""
+        return self._counts.copy()
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds so far, including those of the counts at the start."""
+        return self._initial_rounds + self._updates
+
+    def rank(self, user_type: int) -> Ranking:
+        """Return the ranking to show to a user, shape (K,).
+
+        Parameters
+        ----------
+        user_type
+            User type that arrived, from 0.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such user type, or a custom policy or utility fails.
+        """
+        self._counts.check_user_type(user_type)
+        self._forget_if_due()
+        if self._compiled is not None:
+            return self._compiled.rank(int(user_type), self.rounds + 1, self._rng)
+        ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
+        return self._as_ranking(ranking)
+
+    def update(
+        self,
+        user_type: int,
+        ranking: Sequence[int] | NDArray[np.integer],
+        position: int | None = None,
+        *,
+        reward: float | None = None,
+        rewards: ArrayLike | None = None,
+    ) -> None:
+        """Learn from the feedback of a user on a ranking.
+
+        Parameters
+        ----------
+        user_type
+            User type that saw the ranking, from 0.
+        ranking
+            Ranking that was shown, shape (K,).
+        position
+            Position of the item that was clicked, from 0; None if nothing was clicked.
+        reward
+            Reward at that position; 1 by default.
+        rewards
+            Reward at each position, shape (K,), instead of a position and a reward.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument is not valid, or ``rewards`` is combined with ``position`` or ``reward``. Nothing
+            is learned then.
+        """
+        earned = self._rewards(position, reward, rewards)
+        shown = self._as_ranking(ranking)
+        self._forget_if_due()
+        self._counts.record(user_type, shown, rewards=earned)
+        if self._compiled is not None:
+            self._compiled.observe(int(user_type), self.rounds + 1, shown, earned)
+        self._updates += 1
+        forget_every = self.policy.forget_every
+        self._is_forgetting_due = forget_every is not None and self._updates % forget_every == 0
+
+    def _as_ranking(self, ranking: Sequence[int] | NDArray[np.integer]) -> Ranking:
+        return as_ranking(ranking, n_items=self._counts.n_items, n_positions=self._counts.n_positions)
+
+    def _rewards(
+        self, position: int | None, reward: float | None, rewards: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        if rewards is not None:
+            for field, value in (("position", position), ("reward", reward)):
+                if value is not None:
+                    raise InvalidInputError(field, "must be left out if rewards are given", value)
+            try:
+                return np.array(rewards, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InvalidInputError("rewards", "must hold numbers only", rewards) from None
+        earned = np.zeros(self._counts.n_positions)
+        if position is not None:
+            clicked = check_integer("position", position, 0, self._counts.n_positions - 1)
+            earned[clicked] = 1.0 if reward is None else check_number("reward", reward, 0.0, 1e9)
+        elif reward is not None:
+            raise InvalidInputError("reward", "must be left out if no position is given", reward)
+        return earned
+
+    def _forget_if_due(self) -> None:
+        if not self._is_forgetting_due:
+            return
+        self._is_forgetting_due = False
+        restarts = self._compiled is not None and self.policy.own_statistics is not None
+        if restarts or self._forgetting is None:
+            self._counts = self._counts.scaled(0.0)
+        else:
+            self._counts = self._forgetting.end_bucket(self._counts)
+        if self._compiled is not None:
+            self._compiled.restart(self._counts)
+
+
+class _CompiledState:
+    """The state of a compiled policy. It has counts of its own, which the kernel adds to."""
+
+    def __init__(self, policy: CompiledPolicy, counts: Counts, scratch: Any) -> None:
+        self._policy = policy
+        self._scratch = scratch
+        self._kernel = policy.kernel(n_items=counts.n_items, n_positions=counts.n_positions)
+        self._ranking = np.zeros(counts.n_positions, dtype=np.uintp)
+        self.restart(counts)
+
+    def restart(self, counts: Counts) -> None:
+        own = counts.copy() if self._policy.distinguishes_user_types else counts.pooled()
+        self._state = self._policy.init_state(own, self._scratch)
+
+    def rank(self, user_type: int, t: int, rng: np.random.Generator) -> Ranking:
+        parameters = self._policy.parameters(np.array([t]))[0]
+        self._kernel.rank(self._state, self._known_type(user_type), t, parameters, rng, self._ranking)
+        self._policy.utility.raise_callback_error()
+        return self._ranking.astype(np.intp)
+
+    def observe(self, user_type: int, t: int, ranking: Ranking, rewards: NDArray[np.float64]) -> None:
+        self._kernel.observe(self._state, self._known_type(user_type), t, ranking.astype(np.uintp), rewards)
+
+    def _known_type(self, user_type: int) -> int:
+        return user_type if self._policy.distinguishes_user_types else 0
+
+
+def start_learner(
+    policy: Policy,
+    problem: Problem | None,
+    *,
+    n_user_types: int | None,
+    n_items: int | None,
+    n_positions: int | None,
+    counts: Counts | None,
+    rng: np.random.Generator | int | None,
+) -> Learner:
+    """Return a learner for a problem, sizes or counts: see `Policy.start`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the size is missing, ambiguous or not valid, or ``rng`` is not valid.
+    UnsolvableError
+        If the policy's solver cannot solve problems of this size.
+    """
+    sizes = {"n_user_types": n_user_types, "n_items": n_items, "n_positions": n_positions}
+    if problem is not None:
+        if not isinstance(problem, Problem):
+            raise InvalidInputError("problem", "must be a Problem", problem)
+        for field, value in sizes.items():
+            if value is not None:
+                raise InvalidInputError(field, "must be left out if a problem is given", value)
+        shape = (problem.n_user_types, problem.n_items, problem.n_positions)
+    elif counts is not None and all(value is None for value in sizes.values()):
+        check_counts(counts)
+        shape = counts.displays.shape
+    else:
+        shape = (
+            check_integer("n_user_types", 1 if n_user_types is None else n_user_types, 1),
+            _check_size("n_items", n_items),
+            _check_size("n_positions", n_positions),
+        )
+    if counts is None:
+        counts = Counts.empty(n_user_types=shape[0], n_items=shape[1], n_positions=shape[2])
+    check_counts(counts)
+    if counts.displays.shape != shape:
+        raise InvalidInputError("counts", f"must have shape {shape}", counts.displays.shape)
+    return Learner(policy, counts, rng=_as_generator(rng))
+
+
+def _check_size(field: str, value: int | None) -> int:
+    if value is None:
+        raise InvalidInputError(field, "must be given unless a problem or counts are", value)
+    return check_integer(field, value, 1)
+
+
+def _as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    if rng is None or isinstance(rng, np.random.Generator):
+        return np.random.default_rng(rng)
+    if isinstance(rng, bool) or not isinstance(rng, Integral) or rng < 0:
+        raise InvalidInputError("rng", "must be a numpy.random.Generator or a seed", rng)
+    return np.random.default_rng(int(rng))

@@ -1,0 +1,192 @@
+"""Solvers of equal treatment inside the simulation loop, which find one ranking per round."""
+
+from typing import NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._compilation import dispatch_on_type, inlined
+from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
+from banditrank.policies._base import Treatment
+from banditrank.solvers._assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
+from banditrank.solvers._branch_and_bound.search import Search, improve_ranking, new_search
+from banditrank.solvers._branch_and_bound.tree import Tree, new_tree
+from banditrank.solvers._enumeration import (
+    EnumerationWorkspace,
+    enumerate_rankings,
+    new_enumeration_workspace,
+)
+from banditrank.solvers._instance import Instance, score_cells
+from banditrank.solvers._solve import SolverName, choose_solver
+from banditrank.utilities._formulas import CompiledUtility
+from banditrank.utilities._utility import Utility
+
+Floats = NDArray[np.float64]
+
+MAX_GAP = 1e-2  # relative optimality gap at which a search ends
+_MAX_NODES = 1000  # after which a search returns the best ranking so far
+_MAX_OPEN_NODES = 400
+
+LOOP_SOLVERS: tuple[SolverName, ...] = (
+    "assignment",
+    "enumeration",
+    "sampling",
+    "branch-and-bound",
+    "spatial",
+)
+"""Names of the solvers that can run in the loop."""
+
+
+class AssignmentLoopSolver(NamedTuple):
+    """Assignment, for a linear utility."""
+
+    slope: float  # of the utility
+    slopes: Floats  # (N,)
+    scores: Floats  # (K, M)
+    workspace: AssignmentWorkspace
+
+
+class EnumerationLoopSolver(NamedTuple):
+    """Enumeration of all rankings, or of a random share of them, for any utility."""
+
+    utility: CompiledUtility
+    is_sampled: bool
+    workspace: EnumerationWorkspace
+
+
+class BranchAndBoundLoopSolver(NamedTuple):
+    """Branch and bound, for any utility."""
+
+    search: Search
+    tree: Tree
+    latest: NDArray[np.uintp]  # (K,) the ranking of the last solved round
+
+
+LoopSolver: TypeAlias = AssignmentLoopSolver | EnumerationLoopSolver | BranchAndBoundLoopSolver
+
+
+def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> None:
+    """Check that a solver applies to a treatment and a utility, whatever the size of the problem.
+
+    Raises
+    ------
+    InvalidInputError
+        If a solver is given for personalized treatment.
+    UnknownNameError
+        If there is no such solver.
+    UnsolvableError
+        If the solver cannot maximise the utility, or cannot run in the loop.
+    """
+    if treatment == "equal":
+        choose_loop_solver(solver, utility, n_items=2, n_positions=1)
+    elif solver != "auto":
+        raise InvalidInputError("solver", "must be auto under personalized treatment", solver)
+
+
+def optimality_gaps(rounds: NDArray[np.int64]) -> Floats:
+    """Return optimality gaps that decrease as √(ln t / t), as the error of the estimates does, shape (t,)."""
+    return np.asarray(np.minimum(MAX_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds)))
+
+
+def choose_loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
+    """Return the requested solver, or for ``auto`` the first that fits.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such solver.
+    UnsolvableError
+        If it cannot maximise the utility, solve problems of this size, or run in the loop.
+    """
+    if solver not in get_args(SolverName):
+        raise UnknownNameError("solver", solver, ("auto", *LOOP_SOLVERS))
+    chosen = choose_solver(solver, utility, n_items=n_items, n_positions=n_positions)
+    if chosen not in LOOP_SOLVERS:
+        raise UnsolvableError(f"solver {chosen} cannot run in every round: use {', '.join(LOOP_SOLVERS)}")
+    return chosen
+
+
+def init_loop_solver(
+    solver: SolverName, utility: Utility, *, n_user_types: int, n_items: int, n_positions: int
+) -> LoopSolver:
+    """Return a solver with its workspace, for instances of a size."""
+    n, m, k = n_user_types, n_items, n_positions
+    if solver == "assignment":
+        return AssignmentLoopSolver(
+            slope(utility), np.zeros(n), np.zeros((k, m)), new_assignment_workspace(m, k)
+        )
+    if solver in ("enumeration", "sampling"):
+        return EnumerationLoopSolver(
+            utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k)
+        )
+    tree = new_tree(n, m, k, capacity=_MAX_OPEN_NODES)
+    return BranchAndBoundLoopSolver(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
+
+
+@inlined
+def _solve_by_assignment(
+    solver: AssignmentLoopSolver,
+    instance: Instance,
+    t: int,  # noqa: ARG001 - exact, like the next two
+    gap: float,  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: NDArray[np.uintp],
+) -> None:
+    for i in range(solver.slopes.size):
+        solver.slopes[i] = solver.slope * instance.weights[i]
+    n_items = solver.scores.shape[1]
+    score_cells(instance, solver.slopes, n_items, solver.scores)
+    assign(solver.scores, n_items, solver.workspace, ranking)
+
+
+@inlined
+def _solve_by_enumeration(
+    solver: EnumerationLoopSolver,
+    instance: Instance,
+    t: int,
+    gap: float,  # noqa: ARG001 - exact
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    # The paper does not specify the schedule of the sampled share, except that its limit is 1.
+    share = 1.0 - 1.0 / np.sqrt(t) if solver.is_sampled else 1.0
+    enumerate_rankings(instance, solver.utility, share, rng, solver.workspace, ranking)
+
+
+@inlined
+def _solve_by_search(
+    solver: BranchAndBoundLoopSolver,
+    instance: Instance,
+    t: int,  # noqa: ARG001 - the gap depends on it
+    gap: float,
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: NDArray[np.uintp],
+) -> None:
+    improve_ranking(solver.search, solver.tree, instance, gap, _MAX_NODES, solver.latest)
+    for k in range(ranking.size):
+        ranking[k] = solver.latest[k]
+
+
+@dispatch_on_type(
+    {
+        AssignmentLoopSolver: _solve_by_assignment,
+        EnumerationLoopSolver: _solve_by_enumeration,
+        BranchAndBoundLoopSolver: _solve_by_search,
+    }
+)
+def solve_in_loop(
+    solver: LoopSolver,
+    instance: Instance,
+    t: int,
+    gap: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    """Write the best ranking, shape (K,): within a relative gap by search, among sampled ones by sampling.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is not called by a compiled function.
+    """
+    raise NotImplementedError("called by compiled functions only")

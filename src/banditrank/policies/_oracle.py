@@ -1,0 +1,103 @@
+"""The oracle, which knows the problem: its regret is 0."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._compilation import inlined
+from banditrank.counts._counts import Counts
+from banditrank.errors import InvalidInputError
+from banditrank.model._click_models import SINGLE_LOOK, ClickModel
+from banditrank.model._problem import Problem
+from banditrank.model._rewards import Rewards
+from banditrank.policies._base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
+from banditrank.solvers._optimum import best_rankings
+from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
+
+
+class OracleState(NamedTuple):
+    """The optimal rankings."""
+
+    rankings: NDArray[np.uintp]  # (N, K)
+
+
+@inlined
+def _rank(
+    state: OracleState,
+    user_type: int,
+    t: int,  # noqa: ARG001 - the ranking never changes
+    parameters: NDArray[np.float64],  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: NDArray[np.uintp],
+) -> None:
+    for position in range(ranking.size):
+        ranking[position] = state.rankings[user_type, position]
+
+
+@dataclass(frozen=True)
+class Oracle(CompiledPolicy):
+    """Oracle: the best ranking of each user type, or the best equal ranking.
+
+    Parameters
+    ----------
+    problem, click_model, rewards
+        The problem that it knows.
+    treatment, utility
+        What it maximises.
+
+    Raises
+    ------
+    UnknownNameError
+        If the treatment or the utility is unknown.
+    UnsolvableError
+        If the best equal ranking cannot be found.
+
+    Examples
+    --------
+    >>> from banditrank.model._catalog import kdd2012
+    >>> oracle = Oracle(kdd2012())
+    >>> oracle.rank(Counts.empty_for(kdd2012()), 1, rng=np.random.default_rng(0))
+    array([3, 2])
+    """
+
+    name: ClassVar[str] = "oracle"
+
+    problem: Problem
+    treatment: Treatment = field(default="personalized", kw_only=True)
+    utility: Utility = field(default=UTILITARIAN, kw_only=True)
+    click_model: ClickModel = field(default=SINGLE_LOOK, kw_only=True)
+    rewards: Rewards | None = field(default=None, kw_only=True)
+    rankings: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        equal = check_treatment(self.treatment) == "equal"
+        object.__setattr__(self, "utility", as_utility(self.utility))
+        rankings = best_rankings(
+            self.problem,
+            equal=equal,
+            utility=self.utility,
+            click_model=self.click_model,
+            rewards=self.rewards,
+        )
+        object.__setattr__(self, "rankings", rankings)
+
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
+        """Return the compiled functions."""
+        return Kernel(_rank, observe_nothing)
+
+    def init_state(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - stateless
+        """Return the optimal rankings.
+
+        Raises
+        ------
+        InvalidInputError
+            If the counts have another shape than the problem.
+        """
+        problem = self.problem
+        shape = (problem.n_user_types, problem.n_items, problem.n_positions)
+        if counts.displays.shape != shape:
+            rule = f"must have the shape of the oracle's problem, {shape}"
+            raise InvalidInputError("counts", rule, counts.displays.shape)
+        return OracleState(self.rankings.astype(np.uintp))

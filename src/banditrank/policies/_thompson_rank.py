@@ -1,0 +1,216 @@
+"""ThompsonRank: Thompson sampling with unknown position preferences and item means."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._checks import check_number
+from banditrank._compilation import inlined, internal
+from banditrank.counts._counts import Counts
+from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
+from banditrank.policies._base import CompiledPolicy, Kernel, Treatment, check_treatment
+from banditrank.policies._loop_solvers import (
+    LoopSolver,
+    check_solver,
+    choose_loop_solver,
+    init_loop_solver,
+    optimality_gaps,
+    solve_in_loop,
+)
+from banditrank.policies._posterior import (
+    Posterior,
+    init_posterior,
+    refit_posterior,
+    sample_means,
+    sample_preferences,
+    update_posterior,
+)
+from banditrank.policies._sampled_problem import SampledProblem
+from banditrank.policies._sorting import assign_in_order, top_k
+from banditrank.solvers._instance import Instance
+from banditrank.solvers._solve import SolverName
+from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.uintp]
+
+
+class ThompsonPersonalizedState(NamedTuple):
+    """The posterior, and the last sample of one type."""
+
+    posterior: Posterior
+    preferences: Floats  # (K,)
+    means: Floats  # (M,)
+    positions: Indices  # (K,) by decreasing preference
+    leaders: Indices  # (K,) items by decreasing mean
+
+
+class ThompsonEqualState(NamedTuple):
+    """The posterior, the last sample of all types as the solver's instance, and the solver."""
+
+    posterior: Posterior
+    instance: Instance
+    solver: LoopSolver
+
+
+@inlined
+def _rank_personalized(
+    state: ThompsonPersonalizedState,
+    user_type: int,
+    t: int,  # noqa: ARG001 - the posterior depends on counts alone
+    parameters: Floats,  # noqa: ARG001
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    posterior = state.posterior
+    if posterior.rounds[user_type] >= posterior.refit_at[user_type]:
+        refit_posterior(posterior, user_type)
+    sample_preferences(posterior, user_type, rng, state.preferences)
+    sample_means(posterior, user_type, state.preferences, rng, state.means)
+    top_k(state.preferences, state.positions)
+    top_k(state.means, state.leaders)
+    assign_in_order(state.leaders, state.positions, ranking)
+
+
+@inlined
+def _observe(
+    state: ThompsonPersonalizedState | ThompsonEqualState,
+    user_type: int,
+    t: int,  # noqa: ARG001
+    ranking: Indices,
+    rewards: Floats,
+) -> None:
+    update_posterior(state.posterior, user_type, ranking, rewards)
+
+
+@internal
+def _sample_instance(posterior: Posterior, instance: Instance, rng: np.random.Generator) -> None:
+    """Write a posterior sample of all types, and their weights: arrivals plus 1, normalised."""
+    n_user_types = posterior.arrivals.size
+    total = float(n_user_types)
+    for i in range(n_user_types):
+        total += posterior.arrivals[i]
+    for i in range(n_user_types):
+        if posterior.rounds[i] >= posterior.refit_at[i]:
+            refit_posterior(posterior, i)
+        instance.weights[i] = (posterior.arrivals[i] + 1.0) / total
+        sample_preferences(posterior, i, rng, instance.preferences[i])
+        sample_means(posterior, i, instance.preferences[i], rng, instance.means[i])
+        for j in range(instance.means.shape[1]):
+            instance.means[i, j] /= posterior.unit
+
+
+@inlined
+def _rank_equal(
+    state: ThompsonEqualState,
+    user_type: int,  # noqa: ARG001 - all types get the same ranking
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    _sample_instance(state.posterior, state.instance, rng)
+    solve_in_loop(state.solver, state.instance, t, parameters[0], rng, ranking)
+
+
+_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe)
+_EQUAL_KERNEL = Kernel(_rank_equal, _observe)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThompsonRank(CompiledPolicy):
+    """ThompsonRank: the best ranking for a posterior sample of positions and items.
+
+    The sample is joint: preferences ρ of each type, then means μ given ρ. It needs no initial phase, no order
+    of positions and no horizon. Each call draws a new sample, so that rankings from stale counts still
+    explore. See ``docs/thompson-rank.md``.
+
+    Parameters
+    ----------
+    treatment
+        ``personalized``: a ranking for each user type. ``equal``: one ranking for all.
+    utility
+        Utility that equal treatment maximises, or its name.
+    solver
+        Solver of equal treatment; ``auto`` chooses it by the utility.
+    max_reward
+        Maximum reward at a position; 1 for clicks.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is not valid.
+    UnsolvableError
+        If the solver cannot maximise the utility.
+
+    Examples
+    --------
+    An item with little exposure is explored from time to time:
+
+    >>> counts = Counts.from_arrays([[[900], [9]]], [[[450], [3]]], [909])
+    >>> rng = np.random.default_rng(1)
+    >>> shown = [int(ThompsonRank().rank(counts, 0, rng=rng)[0]) for _ in range(100)]
+    >>> 5 < sum(shown) < 35
+    True
+    """
+
+    name: ClassVar[str] = "thompson-rank"
+    assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
+
+    treatment: Treatment = "personalized"
+    utility: Utility = UTILITARIAN
+    solver: SolverName = "auto"
+    max_reward: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_treatment(self.treatment)
+        object.__setattr__(self, "utility", as_utility(self.utility))
+        check_number("max_reward", self.max_reward, 1e-6, 1e9)
+        check_solver(self.solver, self.utility, self.treatment)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the policy's name and parameters as plain values."""
+        solver = self.solver if self.treatment == "equal" else None
+        return {**super().describe(), "solver": solver, "max_reward": self.max_reward}
+
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
+        """Return the compiled functions for the treatment.
+
+        Raises
+        ------
+        UnsolvableError
+            If the solver cannot solve problems of this size.
+        """
+        if self.treatment == "personalized":
+            return _PERSONALIZED_KERNEL
+        self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
+        return _EQUAL_KERNEL
+
+    def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - the posterior depends on counts alone
+        """Return the posterior given counts, and workspaces."""
+        n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
+        posterior = init_posterior(counts, self.max_reward)
+        if self.treatment == "personalized":
+            positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
+            return ThompsonPersonalizedState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
+        solver = self._loop_solver(n_items=m, n_positions=k)
+        loop_solver = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
+        instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
+        return ThompsonEqualState(posterior, instance, loop_solver)
+
+    def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the solver's optimality gap, shape (rounds, 1)."""
+        return optimality_gaps(rounds)[:, None]
+
+    def sampled_problem(self, state: Any) -> SampledProblem:
+        """Return the posterior sample of the last ranking: of one type, or of all under equal treatment."""
+        if self.treatment == "personalized":
+            means = state.means / state.posterior.unit
+            return SampledProblem(np.ones(1), state.preferences[None].copy(), means[None])
+        instance = state.instance
+        return SampledProblem(instance.weights.copy(), instance.preferences.copy(), instance.means.copy())
+
+    def _loop_solver(self, *, n_items: int, n_positions: int) -> SolverName:
+        return choose_loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

@@ -1,0 +1,204 @@
+"""Routes of rankings and feedback."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from banditrank.engine._surface_runtime import SurfaceRuntime
+from banditrank.errors import UnknownNameError
+from banditrank.service._auth import Principal
+from banditrank.service._http import Request, Response
+from banditrank.service._http_errors import (
+    CONTRADICTION,
+    INVALID,
+    LAPSED,
+    UNKNOWN_RANKING,
+    UNKNOWN_SURFACE,
+    HttpError,
+    problem_details,
+)
+from banditrank.service._routing import Route
+from banditrank.service._schemas import (
+    FeedbackBatchRequest,
+    FeedbackBatchResponse,
+    FeedbackRequest,
+    FeedbackResponse,
+    FeedbackResult,
+    RankingBatchRequest,
+    RankingBatchResponse,
+    RankingRequest,
+    RankingResponse,
+)
+
+if TYPE_CHECKING:
+    from banditrank.service._application import Application
+
+_CHUNK_SIZE = 64  # rankings
+_MAX_BLOCKING_SECONDS = 0.005  # of the event loop, by the rankings of a batch
+
+_encode = msgspec.json.Encoder().encode
+
+
+async def _rank(application: "Application", request: Request) -> Response:
+    (ranking,) = await _rankings(application, request, [request.body.user_type])
+    return Response(200, _encode(ranking))
+
+
+async def _rank_batch(application: "Application", request: Request) -> Response:
+    rankings = await _rankings(application, request, request.body.user_types)
+    return Response(200, _encode(RankingBatchResponse(rankings)))
+
+
+async def _rankings(
+    application: "Application", request: Request, user_types: Sequence[str]
+) -> list[RankingResponse]:
+    """Return a ranking for a user of each type, all of them or none."""
+    runtime = await application.surface(request)
+    _check_user_types(runtime, user_types, request.principal)
+    if runtime.surface.refresh_seconds == 0:  # the latest counts are added up first, which is slow
+        return await application.pools.store.run(lambda: _rank_chunk(runtime, user_types))
+    rankings, yielded_at = _rank_chunk(runtime, user_types[:_CHUNK_SIZE]), time.perf_counter()
+    for start in range(_CHUNK_SIZE, len(user_types), _CHUNK_SIZE):
+        if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
+            await asyncio.sleep(0)  # other requests do not wait for a large batch
+            yielded_at = time.perf_counter()
+        rankings += _rank_chunk(runtime, user_types[start : start + _CHUNK_SIZE])
+    return rankings
+
+
+def _check_user_types(runtime: SurfaceRuntime, user_types: Sequence[str], principal: Principal) -> None:
+    known = runtime.user_type_numbers
+    for user_type in user_types:
+        if user_type in known:
+            continue
+        if "read" in principal.rights:
+            raise UnknownNameError("user_type", user_type, known)
+        # The message with all user types needs the right to read.
+        raise HttpError(INVALID, f"unknown user_type {user_type[:80]!r}")
+
+
+def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingResponse]:
+    return [RankingResponse(*ranking) for ranking in runtime.rank_batch(user_types)]
+
+
+async def _feedback(application: "Application", request: Request) -> Response:
+    (result,) = await _commit(application, request.principal, [request.body])
+    if isinstance(result, Exception):
+        raise result
+    return Response(200, b'{"status":"%s"}' % result.encode())
+
+
+async def _feedback_batch(application: "Application", request: Request) -> Response:
+    results = await _commit(application, request.principal, request.body.feedback)
+    failures = {str(one): one for one in results if isinstance(one, Exception)}
+    for failure in failures.values():  # one log line per message
+        application.log_failure(request.id, "feedbackBatch", failure)
+    response = FeedbackBatchResponse([_feedback_result(one, request.id) for one in results])
+    return Response(200, _encode(response))
+
+
+def _feedback_result(result: str | Exception, request_id: str) -> FeedbackResult:
+    if isinstance(result, Exception):
+        return FeedbackResult("refused", problem_details(result, request_id))
+    return FeedbackResult("repeated" if result == "repeated" else "counted")
+
+
+async def _commit(
+    application: "Application", principal: Principal, feedback: Sequence[FeedbackRequest]
+) -> list[str | Exception]:
+    """Return ``counted``, ``repeated`` or an error for each feedback, after a durable commit."""
+    submissions = [_Submission(application, principal, one) for one in feedback]
+    pending = [one for one in submissions if not one.submit()]
+    if pending:  # in one call: a batch takes one place in the queue of the pool
+        await application.pools.store.run(lambda: [one.submit(may_read_store=True) for one in pending])
+    return [await one.result for one in submissions]
+
+
+class _Submission:
+    """A feedback that is submitted to the engine."""
+
+    def __init__(self, application: "Application", principal: Principal, feedback: FeedbackRequest) -> None:
+        self.result: asyncio.Future[str | Exception] = application.loop.create_future()
+        self._application = application
+        self._principal = principal
+        self._feedback = feedback
+
+    def submit(self, *, may_read_store: bool = False) -> bool:
+        """Submit the feedback, or return False if the store must be read first."""
+        engine, feedback = self._application.engine, self._feedback
+        try:
+            if self._principal.surfaces:
+                find = engine.issued_ranking if may_read_store else engine.cached_ranking
+                found = find(feedback.ranking)
+                if found is None:
+                    return False
+                self._principal.check_surface(found[0].surface.name)
+            return engine.submit_feedback(
+                feedback.ranking,
+                clicked=feedback.clicked,
+                reward=feedback.reward,
+                callback=self._finish,
+                may_read_store=may_read_store,
+            )
+        except Exception as error:  # noqa: BLE001 - rejects this feedback, not others of a batch
+            if may_read_store:  # in a thread of the pool
+                self._application.loop.call_soon_threadsafe(self._finish, error)
+            else:
+                self._finish(error)
+            return True
+
+    def _finish(self, result: str | Exception) -> None:
+        if not self.result.done():  # the request may have been cancelled
+            self.result.set_result(result)
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/v1/surfaces/{surface}/rankings",
+        "rank",
+        "Return a ranking for one user.",
+        "rank",
+        _rank,
+        request_schema=RankingRequest,
+        response_schema=RankingResponse,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+    Route(
+        "POST",
+        "/v1/surfaces/{surface}/rankings/batch",
+        "rankBatch",
+        "Return a ranking for each of several users, all of them or none.",
+        "rank",
+        _rank_batch,
+        request_schema=RankingBatchRequest,
+        response_schema=RankingBatchResponse,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+    Route(
+        "POST",
+        "/v1/feedback",
+        "feedback",
+        "Count the feedback for a ranking. The response follows a durable commit; safe to repeat.",
+        "rank",
+        _feedback,
+        request_schema=FeedbackRequest,
+        response_schema=FeedbackResponse,
+        errors=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
+        scope="handler",
+    ),
+    Route(
+        "POST",
+        "/v1/feedback/batch",
+        "feedbackBatch",
+        "Count the feedback for several rankings; each is counted or refused on its own. Safe to repeat.",
+        "rank",
+        _feedback_batch,
+        request_schema=FeedbackBatchRequest,
+        response_schema=FeedbackBatchResponse,
+        scope="handler",
+    ),
+)

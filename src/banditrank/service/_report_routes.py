@@ -1,0 +1,95 @@
+"""Routes of reports: estimates, the equality report and explanations of rankings."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard._explain import Explanation, explain
+from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
+from banditrank.errors import InvalidInputError
+from banditrank.estimators._intervals import MAX_LEVEL, MIN_LEVEL
+from banditrank.service._http import Request, Response
+from banditrank.service._http_errors import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service._routing import Parameter, Route
+
+if TYPE_CHECKING:
+    from banditrank.service._application import Application
+
+_LEVEL = Parameter(
+    "level",
+    "Confidence level of the intervals.",
+    {"type": "number", "minimum": MIN_LEVEL, "maximum": MAX_LEVEL, "default": 0.95},
+)
+
+
+def _parse_level(request: Request) -> float:
+    value = request.query.get("level", "0.95")
+    try:
+        return float(value)
+    except ValueError:
+        raise InvalidInputError("level", "must be a number", value) from None
+
+
+async def _estimates(application: "Application", request: Request) -> Response:
+    runtime, level = await application.surface(request), _parse_level(request)
+    return await _report(application, lambda: report_estimates(runtime.counts(), level=level))
+
+
+async def _equality(application: "Application", request: Request) -> Response:
+    runtime = await application.surface(request)
+    return await _report(application, lambda: report_treatments(runtime.counts()))
+
+
+async def _explain(application: "Application", request: Request) -> Response:
+    def make() -> Explanation:
+        runtime, _ = application.engine.issued_ranking(request.parameters["ranking"])
+        request.principal.check_surface(runtime.surface.name)
+        return explain(application.engine, request.parameters["ranking"])
+
+    return await _report(application, make)
+
+
+async def _report(application: "Application", make: Callable[[], Any]) -> Response:
+    """Return a report that is computed and encoded in a thread."""
+    return Response(200, await application.pools.reports.run(lambda: msgspec.json.encode(make())))
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/surfaces/{surface}/estimates",
+        "estimates",
+        "Return the estimated position preferences and item means of each user type, with intervals.",
+        "read",
+        _estimates,
+        response_schema=EstimatesReport,
+        errors=(UNKNOWN_SURFACE,),
+        is_cancellable=True,
+        query=(_LEVEL,),
+    ),
+    Route(
+        "GET",
+        "/v1/surfaces/{surface}/equality",
+        "equality",
+        "Return the value of personalized and equal treatment for each user type, and the exposure of items.",
+        "read",
+        _equality,
+        response_schema=TreatmentReport,
+        errors=(UNKNOWN_SURFACE,),
+        is_cancellable=True,
+    ),
+    Route(
+        "GET",
+        "/v1/rankings/{ranking}",
+        "explain",
+        "Explain a ranking: the counts that it was made from, and the reasons for its order.",
+        "read",
+        _explain,
+        response_schema=Explanation,
+        errors=(UNKNOWN_RANKING, FORGOTTEN),
+        scope="handler",
+        is_cancellable=True,
+    ),
+)

@@ -1,0 +1,121 @@
+"""Reading and decoding of request bodies."""
+
+import asyncio
+from collections.abc import Generator, Iterable
+from types import coroutine
+from typing import Any, TypeVar
+
+import msgspec
+
+from banditrank.service._http import JSON, Receive, RequestHeaders
+from banditrank.service._http_errors import (
+    CLIENT_DISCONNECTED,
+    INVALID,
+    MALFORMED,
+    TOO_LARGE,
+    TOO_SLOW,
+    WRONG_CONTENT_TYPE,
+    HttpError,
+)
+from banditrank.service._routing import Route
+
+B = TypeVar("B", bytes, bytearray)
+
+
+class BodyReader:
+    """Reads JSON bodies within limits of size and time, and decodes them.
+
+    Parameters
+    ----------
+    routes
+        Routes whose bodies are decoded.
+    max_bytes
+        Maximum size of a body.
+    timeout_seconds
+        Time within which a body must arrive.
+    """
+
+    def __init__(self, routes: Iterable[Route], *, max_bytes: int, timeout_seconds: float) -> None:
+        self._max_bytes, self._timeout_seconds = max_bytes, timeout_seconds
+        self._decoders = {
+            route.operation_id: msgspec.json.Decoder(route.request_schema)
+            for route in routes
+            if route.request_schema is not None
+        }
+
+    async def read(self, headers: RequestHeaders, receive: Receive) -> bytes:
+        """Return the body of a request.
+
+        Raises
+        ------
+        HttpError
+            A 408 if it arrives too slowly, a 413 if it is too large, a 415 if it is not JSON.
+        """
+        _check_content_type(headers)
+        receiving = receive().__await__()
+        try:
+            pending = next(receiving)
+        except StopIteration as received:
+            message = received.value
+            if message["type"] == "http.request" and _is_last(message):  # the usual case needs no timer
+                return self._check_size(bytes(message.get("body", b"")))
+        else:
+            message = None
+        content = bytearray()
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                if message is None:
+                    message = await _resume(receiving, pending)
+                while True:
+                    if message["type"] == "http.disconnect":
+                        raise HttpError(
+                            CLIENT_DISCONNECTED, "the client disconnected before its body arrived"
+                        )
+                    content += message.get("body", b"")
+                    self._check_size(content)
+                    if _is_last(message):
+                        return bytes(content)
+                    message = await receive()
+        except TimeoutError:
+            detail = f"a body must arrive within {self._timeout_seconds:g} seconds"
+            raise HttpError(TOO_SLOW, detail) from None
+
+    def _check_size(self, content: B) -> B:
+        if len(content) > self._max_bytes:
+            raise HttpError(TOO_LARGE, f"a body must be at most {self._max_bytes:,} bytes")
+        return content
+
+    def decode(self, route: Route, content: bytes) -> Any:
+        """Return the body as an instance of the route's `request_schema`.
+
+        Raises
+        ------
+        HttpError
+            A 400 if it is not valid JSON, a 422 if it does not conform to the schema.
+        """
+        try:
+            return self._decoders[route.operation_id].decode(content)
+        except msgspec.ValidationError as error:
+            raise HttpError(INVALID, str(error)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise HttpError(MALFORMED, str(error)) from None
+        except RecursionError:
+            raise HttpError(MALFORMED, "the body is nested too deeply") from None
+
+
+def _check_content_type(headers: RequestHeaders) -> None:
+    content_type = headers.get(b"content-type", b"")
+    if content_type != JSON and content_type.partition(b";")[0].strip().lower() != JSON:
+        received = content_type.decode("latin-1")[:80]
+        raise HttpError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {received!r}")
+
+
+def _is_last(message: Any) -> bool:
+    return not message.get("more_body", False)
+
+
+@coroutine
+def _resume(receiving: Any, pending: Any) -> Generator[Any, Any, Any]:
+    """Await an iterator of ``__await__`` that has yielded its first future already."""
+    yield pending
+    return (yield from receiving)

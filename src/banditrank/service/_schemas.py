@@ -1,0 +1,374 @@
+"""Schemas of request and response bodies.
+
+The OpenAPI document takes its descriptions from the docstrings of these classes.
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from banditrank.engine._surface import (
+    MAX_ITEMS,
+    MAX_NAME_LENGTH,
+    MAX_POSITIONS,
+    MAX_USER_TYPES,
+    SURFACE_NAME,
+    Surface,
+    Unreported,
+)
+from banditrank.policies._base import Treatment
+
+MAX_BATCH = 1000
+"""Maximum number of rankings or feedback in one request."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_ITEMS)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Optional settings of a surface.
+
+    Attributes
+    ----------
+    user_types
+        Names of the user types.
+    policy
+        Name of the policy; auto for the default.
+    treatment
+        personalized for a ranking per user type, equal for one ranking for all users.
+    utility
+        Collective utility that equal treatment maximises.
+    coefficient
+        Exploration coefficient, for policies that have one.
+    attribution_seconds
+        Attribution window: time for which feedback is accepted.
+    unreported
+        How a ranking without feedback counts after its attribution window: not-clicked, or discarded.
+    refresh_seconds
+        Maximum age of the counts that rankings are made from; 0 for the latest counts.
+    keep_seconds
+        Time for which rankings can be explained and repeated feedback is recognised.
+    """
+
+    user_types: (
+        Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_USER_TYPES)] | msgspec.UnsetType
+    ) = msgspec.UNSET
+    policy: str | msgspec.UnsetType = msgspec.UNSET
+    treatment: Treatment | msgspec.UnsetType = msgspec.UNSET
+    utility: str | msgspec.UnsetType = msgspec.UNSET
+    coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
+    attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    unreported: Unreported | msgspec.UnsetType = msgspec.UNSET
+    refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+
+
+class CreateSurfaceRequest(_SurfaceSettings, kw_only=True):
+    """A surface to create. Omitted settings have their defaults.
+
+    Attributes
+    ----------
+    name
+        Name of the surface; it cannot be changed later.
+    items
+        Names of the items.
+    n_positions
+        Number of items in a ranking; it cannot be changed later.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern=f"^{SURFACE_NAME}$")]
+    items: Names
+    n_positions: Annotated[int, msgspec.Meta(ge=1, le=MAX_POSITIONS)]
+
+
+class UpdateSurfaceRequest(_SurfaceSettings):
+    """Settings to change. Omitted settings keep their values; user types can only be appended."""
+
+
+class SurfaceItem(msgspec.Struct):
+    """An item of a surface.
+
+    Attributes
+    ----------
+    name
+        Name of the item.
+    retired
+        Whether the item is retired and therefore never ranked.
+    """
+
+    name: str
+    retired: bool
+
+
+class SurfaceResponse(msgspec.Struct):
+    """A surface: its settings and its progress.
+
+    Attributes
+    ----------
+    name
+        Name of the surface.
+    items
+        All items, in the order in which they were added.
+    n_positions
+        Number of items in a ranking.
+    user_types
+        Names of the user types.
+    policy
+        Name of the policy.
+    treatment
+        personalized for a ranking per user type, equal for one ranking for all users.
+    utility
+        Collective utility that equal treatment maximises.
+    coefficient
+        Exploration coefficient; null for the default.
+    attribution_seconds
+        Attribution window: time for which feedback is accepted.
+    unreported
+        How a ranking without feedback counts after its attribution window: not-clicked, or discarded.
+    refresh_seconds
+        Maximum age of the counts that rankings are made from.
+    keep_seconds
+        Time for which rankings can be explained and repeated feedback is recognised.
+    revision
+        Revision of the settings.
+    version
+        Version of the counts.
+    rounds
+        Number of counted rankings.
+    """
+
+    name: str
+    items: list[SurfaceItem]
+    n_positions: int
+    user_types: list[str]
+    policy: str
+    treatment: str
+    utility: str
+    coefficient: float | None
+    attribution_seconds: float
+    unreported: str
+    refresh_seconds: float
+    keep_seconds: float
+    revision: int
+    version: int
+    rounds: int
+
+    @classmethod
+    def from_surface(cls, surface: Surface, *, revision: int, version: int, rounds: int) -> "SurfaceResponse":
+        """Return the response for a surface."""
+        settings = surface.to_dict()
+        retired = set(settings.pop("retired"))
+        settings["items"] = [SurfaceItem(name, name in retired) for name in surface.items]
+        return cls(**settings, revision=revision, version=version, rounds=rounds)
+
+
+class SurfaceListResponse(msgspec.Struct):
+    """A list of surfaces.
+
+    Attributes
+    ----------
+    surfaces
+        All surfaces that the key covers.
+    """
+
+    surfaces: list[SurfaceResponse]
+
+
+class AddItemsRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Items to add to a surface.
+
+    Attributes
+    ----------
+    items
+        Names of new or retired items.
+    """
+
+    items: Names
+
+
+class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for a ranking for one user.
+
+    Attributes
+    ----------
+    user_type
+        User type of the user.
+    """
+
+    user_type: Name
+
+
+class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for a ranking for each of several users.
+
+    Attributes
+    ----------
+    user_types
+        User type of each user.
+    """
+
+    user_types: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class RankingResponse(msgspec.Struct):
+    """A ranking for one user.
+
+    Attributes
+    ----------
+    id
+        Id of the ranking, for its feedback.
+    items
+        Items in order of positions.
+    expires_at
+        End of the attribution window, after which feedback is rejected.
+    """
+
+    id: str
+    items: tuple[str, ...]
+    expires_at: datetime
+
+
+class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Feedback for a ranking.
+
+    Attributes
+    ----------
+    ranking
+        Id of the ranking.
+    clicked
+        The item that was clicked; null if none was.
+    reward
+        Value of the click; must be omitted without a click.
+    """
+
+    ranking: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    clicked: Name | None = None
+    reward: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+
+
+class FeedbackResponse(msgspec.Struct):
+    """Status of feedback that was committed.
+
+    Attributes
+    ----------
+    status
+        ``counted``, or ``repeated`` if the same feedback was counted before.
+    """
+
+    status: Literal["counted", "repeated"]
+
+
+class FeedbackBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Feedback for several rankings; each is counted or refused on its own.
+
+    Attributes
+    ----------
+    feedback
+        Feedback of each ranking.
+    """
+
+    feedback: Annotated[list[FeedbackRequest], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class ProblemDetails(msgspec.Struct, omit_defaults=True):
+    """An HTTP error as problem details (RFC 9457).
+
+    Attributes
+    ----------
+    type
+        URN of the type of error.
+    title
+        Short description of the type of error.
+    status
+        HTTP status.
+    detail
+        Message for this request.
+    request_id
+        Id of the request, as in the header ``x-request-id`` and in the log.
+    field
+        Field that has an invalid value.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    field: str | None = None
+
+
+class FeedbackResult(msgspec.Struct, omit_defaults=True):
+    """Status of one feedback in a batch.
+
+    Attributes
+    ----------
+    status
+        ``counted``, ``repeated`` if the same feedback was counted before, or ``refused``.
+    problem
+        Reason for which the feedback was refused.
+    """
+
+    status: Literal["counted", "repeated", "refused"]
+    problem: ProblemDetails | None = None
+
+
+class FeedbackBatchResponse(msgspec.Struct):
+    """Results of a batch of feedback.
+
+    Attributes
+    ----------
+    results
+        Status of each feedback, in the order of the request.
+    """
+
+    results: list[FeedbackResult]
+
+
+class RankingBatchResponse(msgspec.Struct):
+    """Rankings for several users.
+
+    Attributes
+    ----------
+    rankings
+        Ranking for each user, in the order of the request.
+    """
+
+    rankings: list[RankingResponse]
+
+
+class AccessResponse(msgspec.Struct):
+    """Rights of the API key in the request: all if no key is required, none without a valid key.
+
+    Attributes
+    ----------
+    keys_required
+        Whether the service requires an API key.
+    rights
+        Rights of the key.
+    surfaces
+        Surfaces that the key is limited to; null for all surfaces.
+    expires_at
+        Expiry of the key; null if it does not expire.
+    """
+
+    keys_required: bool
+    rights: list[str]
+    surfaces: list[str] | None = None
+    expires_at: datetime | None = None
+
+
+class HealthResponse(msgspec.Struct):
+    """Health of the service.
+
+    Attributes
+    ----------
+    status
+        Always ``ok``; a service that is not ready returns an error.
+    version
+        Version of banditrank.
+    """
+
+    status: Literal["ok"]
+    version: str

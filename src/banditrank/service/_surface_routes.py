@@ -1,0 +1,179 @@
+"""Routes of surfaces and their items."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from banditrank.engine._surface import Surface
+from banditrank.engine._surface_runtime import SurfaceRuntime
+from banditrank.service._http import Request, Response
+from banditrank.service._http_errors import NAME_TAKEN, UNKNOWN_SURFACE
+from banditrank.service._routing import Route
+from banditrank.service._schemas import (
+    AddItemsRequest,
+    CreateSurfaceRequest,
+    SurfaceListResponse,
+    SurfaceResponse,
+    UpdateSurfaceRequest,
+)
+
+if TYPE_CHECKING:
+    from banditrank.service._application import Application
+
+
+def _surface_response(runtime: SurfaceRuntime) -> SurfaceResponse:
+    return SurfaceResponse.from_surface(
+        runtime.surface, revision=runtime.revision, version=runtime.version, rounds=runtime.rounds
+    )
+
+
+def _response(runtime: SurfaceRuntime, status: int = 200) -> Response:
+    return Response(status, msgspec.json.encode(_surface_response(runtime)))
+
+
+def _present_fields(body: Any) -> dict[str, Any]:
+    """Return the fields that the client sent."""
+    values: dict[str, Any] = msgspec.structs.asdict(body)
+    return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+
+
+async def _list(application: "Application", request: Request) -> Response:
+    covered = [
+        runtime for runtime in application.engine.surfaces() if request.principal.covers(runtime.surface.name)
+    ]
+    surfaces = [_surface_response(runtime) for runtime in covered]
+    return Response(200, msgspec.json.encode(SurfaceListResponse(surfaces)))
+
+
+async def _create(application: "Application", request: Request) -> Response:
+    request.principal.check_surface(request.body.name)
+    surface = await application.pools.administration.run(Surface.from_dict, _present_fields(request.body))
+    runtime = await application.pools.administration.run(application.engine.create_surface, surface)
+    application.log_action(request, "surface created", surface=surface.name)
+    return _response(runtime, 201)
+
+
+async def _read(application: "Application", request: Request) -> Response:
+    return _response(await application.surface(request))
+
+
+async def _change(application: "Application", request: Request) -> Response:
+    runtime = await application.surface(request)
+    settings = _present_fields(request.body)
+
+    def changed(surface: Surface) -> Surface:
+        return Surface.from_dict(surface.to_dict() | settings)
+
+    runtime = await application.pools.administration.run(
+        application.engine.update_surface, runtime.surface.name, changed
+    )
+    application.log_action(
+        request, "surface changed", surface=runtime.surface.name, settings=sorted(settings)
+    )
+    return _response(runtime)
+
+
+async def _delete(application: "Application", request: Request) -> Response:
+    name = request.parameters["surface"]  # also one whose settings this version cannot read
+    await application.pools.administration.run(application.engine.delete_surface, name)
+    application.log_action(request, "surface deleted", surface=name)
+    return Response(204, b"")
+
+
+async def _add_items(application: "Application", request: Request) -> Response:
+    runtime = await application.surface(request)
+    names = request.body.items
+    runtime = await application.pools.administration.run(
+        application.engine.update_surface, runtime.surface.name, lambda surface: surface.with_items(names)
+    )
+    application.log_action(request, "items added", surface=runtime.surface.name, n_items=len(names))
+    return _response(runtime)
+
+
+async def _retire_item(application: "Application", request: Request) -> Response:
+    runtime = await application.surface(request)
+    item = request.parameters["item"]
+    runtime = await application.pools.administration.run(
+        application.engine.update_surface, runtime.surface.name, lambda surface: surface.with_retired([item])
+    )
+    application.log_action(request, "item retired", surface=runtime.surface.name, item=item)
+    return _response(runtime)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/surfaces",
+        "listSurfaces",
+        "Return all surfaces that the key covers.",
+        "read",
+        _list,
+        response_schema=SurfaceListResponse,
+        scope="handler",
+    ),
+    Route(
+        "POST",
+        "/v1/surfaces",
+        "createSurface",
+        "Create a surface.",
+        "administer",
+        _create,
+        request_schema=CreateSurfaceRequest,
+        response_schema=SurfaceResponse,
+        status=201,
+        errors=(NAME_TAKEN,),
+        scope="handler",
+    ),
+    Route(
+        "GET",
+        "/v1/surfaces/{surface}",
+        "readSurface",
+        "Return a surface.",
+        "read",
+        _read,
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+    Route(
+        "PATCH",
+        "/v1/surfaces/{surface}",
+        "changeSurface",
+        "Change settings of a surface; its counts are kept.",
+        "administer",
+        _change,
+        request_schema=UpdateSurfaceRequest,
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+    Route(
+        "DELETE",
+        "/v1/surfaces/{surface}",
+        "deleteSurface",
+        "Delete a surface and its counts.",
+        "administer",
+        _delete,
+        status=204,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+    Route(
+        "POST",
+        "/v1/surfaces/{surface}/items",
+        "addItems",
+        "Add items to a surface; retired items are restored.",
+        "administer",
+        _add_items,
+        request_schema=AddItemsRequest,
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+    Route(
+        "DELETE",
+        "/v1/surfaces/{surface}/items/{item}",
+        "retireItem",
+        "Retire an item, so that it is no longer ranked; its counts are kept.",
+        "administer",
+        _retire_item,
+        response_schema=SurfaceResponse,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+)

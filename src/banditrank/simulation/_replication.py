@@ -1,0 +1,86 @@
+"""Experiments and replications: the input and the output of one simulated run."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.counts._counts import Counts
+from banditrank.model._click_models import ClickModel, CompiledProblem, compile_problem
+from banditrank.model._problem import Problem
+from banditrank.model._rewards import Rewards
+from banditrank.model._timeline import Timeline, as_timeline
+from banditrank.policies._base import Policy
+from banditrank.simulation._loop import OPTIMAL_TOLERANCE, Objective
+from banditrank.solvers._optimum import best_values
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """Result of one replication."""
+
+    index: int
+    regret: NDArray[np.float64]  # (C,) at the checkpoints
+    optimal_rate: NDArray[np.float64]  # (C,) share of optimal rounds up to each checkpoint
+    initial_rounds: int  # length of the initial phase; the horizon if it did not end
+    counts: Counts | None = None  # what the policy had observed at the end, if requested
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Settings that all replications of a simulation share."""
+
+    policy: Policy
+    problem: Problem | Timeline
+    rewards: Rewards
+    click_model: ClickModel
+    horizon: int
+    checkpoints: NDArray[np.int64]
+    seed: int
+    replications: int
+    keep_counts: bool = False
+    delay: int = 0
+
+    def generators(self, index: int) -> list[np.random.Generator]:
+        """Return the generators of a replication's arrivals, clicks and policy.
+
+        They depend on the seed and the index only. Arrivals have a generator of their own, so that the same
+        users arrive for all policies that are compared.
+        """
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(index,))
+        return [np.random.default_rng(child) for child in sequence.spawn(3)]
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The problem and its changes."""
+        return as_timeline(self.problem)
+
+    @cached_property
+    def best(self) -> list[NDArray[np.float64]]:
+        """Best values in each problem of the timeline: of each user type, or collective."""
+        return [
+            best_values(
+                problem,
+                equal=self.policy.treatment == "equal",
+                utility=self.policy.utility,
+                click_model=self.click_model,
+                rewards=self.rewards,
+            )
+            for problem in self.timeline.problems
+        ]
+
+    def objective(self, problem: int) -> Objective:
+        """Return the objective of a problem of the timeline, with a workspace of its own."""
+        best = self.best[problem]
+        return Objective(
+            self.policy.treatment == "equal",
+            best,
+            OPTIMAL_TOLERANCE * max(float(np.abs(best).max()), self.rewards.scale),
+            self.policy.utility.compiled(),
+            np.zeros(self.timeline.n_user_types),
+        )
+
+    def compiled_problem(self, problem: int) -> CompiledProblem:
+        """Return a problem of the timeline as arrays, for compiled functions."""
+        return compile_problem(self.timeline.problems[problem], self.rewards, self.click_model)

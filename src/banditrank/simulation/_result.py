@@ -1,0 +1,265 @@
+"""Simulation results: regret curves, their spread, and the settings that reproduce them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._extras import requires
+from banditrank._files import atomic_write
+from banditrank.counts._counts import Counts
+from banditrank.errors import InvalidInputError, one_line
+from banditrank.model._click_models import SINGLE_LOOK
+from banditrank.model._problem import Problem
+from banditrank.model._rewards import BernoulliRewards
+from banditrank.model._timeline import Timeline
+from banditrank.policies._base import policy_label
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+SUMMARY_FILE = "summary.json"
+CURVES_FILE = "curves.parquet"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulationResult:
+    """Result of `banditrank.simulate`.
+
+    Attributes
+    ----------
+    policy
+        The policy's name and parameters.
+    problem
+        The problem.
+    horizon, seed, rewards, click_model, delay, version
+        The other settings, which reproduce the result.
+    fingerprint
+        Values that distinguish the policy from others of the same description.
+    requested
+        Number of requested replications; fewer are present after an interruption.
+    checkpoints
+        Rounds, shape (C,).
+    replications
+        Indices of the finished replications, shape (R,).
+    regret, optimal_rate
+        Regret and share of optimal rounds up to each checkpoint, shape (R, C).
+    initial_rounds
+        Length of the initial phase, shape (R,): the horizon if it did not end, 0 if there is none.
+    seconds
+        Duration of the replications, without compilation and saving.
+    counts
+        What the policy had observed at the end of each replication, if requested.
+    violations
+        Assumptions of the policy that the problem violates, one sentence each.
+    """
+
+    policy: dict[str, Any]
+    problem: Problem | Timeline
+    horizon: int
+    seed: int
+    rewards: str
+    click_model: str
+    delay: int
+    version: str
+    fingerprint: dict[str, Any]
+    requested: int
+    checkpoints: NDArray[np.int64]
+    replications: NDArray[np.int64]
+    regret: Floats
+    optimal_rate: Floats
+    initial_rounds: NDArray[np.int64]
+    seconds: float
+    counts: tuple[Counts, ...] = ()
+    violations: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        count = f"{len(self.replications)} of {self.requested} replications of {self.horizon:,} rounds"
+        regret = f"median regret {self.median[-1]:.4g}" if len(self.replications) else "nothing finished"
+        return f"<SimulationResult {self.label} on {self.problem.name}: {count}, {regret}>"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all requested replications are finished."""
+        return len(self.replications) >= self.requested
+
+    @property
+    def label(self) -> str:
+        """A short name, such as ``ucb-rank-equal-nash-0.5``."""
+        return policy_label(self.policy)
+
+    @property
+    def final_regret(self) -> Floats:
+        """Regret of each replication at the horizon, shape (R,)."""
+        return self.regret[:, -1]
+
+    @property
+    def mean(self) -> Floats:
+        """Mean regret at the checkpoints, shape (C,); quantiles show replications with linear regret."""
+        return np.asarray(self.regret.mean(axis=0))
+
+    @property
+    def median(self) -> Floats:
+        """Median regret at the checkpoints, shape (C,)."""
+        return self.quantile(0.5)
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of the regret at the checkpoints, shape (C,); 0 for one replication."""
+        return np.asarray(self.regret.std(axis=0, ddof=min(1, len(self.regret) - 1)))
+
+    def quantile(self, q: float) -> Floats:
+        """Return a quantile of the regret at the checkpoints, shape (C,)."""
+        return np.asarray(np.quantile(self.regret, q, axis=0))
+
+    @property
+    def rounds_per_second(self) -> float:
+        """Rounds per second of wall-clock time, over all replications."""
+        return len(self.replications) * self.horizon / self.seconds if self.seconds > 0 else 0.0
+
+    def problem_summary(self, changes: str | None = None) -> str:
+        """Return the problem's name and the settings that differ from their defaults, as one line.
+
+        Parameters
+        ----------
+        changes
+            Name of the problem's changes; the number of changes by default.
+        """
+        parts = [self.problem.name]
+        if isinstance(self.problem, Timeline) and (count := len(self.problem.problems) - 1):
+            parts.append(changes or f"{count} change{'s' if count > 1 else ''}")
+        if self.click_model != str(SINGLE_LOOK):
+            parts.append(f"{self.click_model} clicks")
+        if self.rewards != str(BernoulliRewards()):
+            parts.append(f"rewards {self.rewards}")
+        if self.delay:
+            parts.append(f"delay {self.delay:,}")
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values, as ``banditrank simulate --json`` writes them."""
+        return {
+            **self.policy,
+            "violations": list(self.violations),
+            "complete": self.is_complete,
+            "checkpoints": self.checkpoints.tolist(),
+            "regret": {
+                "mean": self.mean.tolist(),
+                "median": self.median.tolist(),
+                "standard_deviation": self.std.tolist(),
+                "percentile_10": self.quantile(0.1).tolist(),
+                "percentile_90": self.quantile(0.9).tolist(),
+            },
+            "final_regret": self.final_regret.tolist(),
+            "optimal_rate": self.optimal_rate[:, -1].tolist(),
+            "initial_rounds": self.initial_rounds.tolist(),
+            "seconds": self.seconds,
+            "rounds_per_second": self.rounds_per_second,
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each replication and checkpoint: replication, round, regret, optimal_rate."""
+        with requires("frames", "data frames"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
+
+        count = len(self.checkpoints)
+        return pd.DataFrame(
+            {
+                "replication": np.repeat(self.replications, count),
+                "round": np.tile(self.checkpoints, len(self.replications)),
+                "regret": self.regret.ravel(),
+                "optimal_rate": self.optimal_rate.ravel(),
+            }
+        )
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Plot regret over rounds: the median, and each replication as a faint line."""
+        from banditrank.simulation._plots import plot_regret  # noqa: PLC0415 - Matplotlib is heavy
+
+        return plot_regret([self], axes)
+
+    def save(self, directory: str | Path) -> None:
+        """Write the result to a directory, as a JSON summary and Parquet curves; `load` reads it.
+
+        Raises
+        ------
+        InvalidInputError
+            If the directory is not writable.
+        """
+        with requires("frames", "data frames"):
+            import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
+            from pyarrow import parquet  # noqa: PLC0415 - heavy, and optional
+
+        directory = Path(directory)
+        table = pa.Table.from_pandas(self.to_frame(), preserve_index=False)
+        metadata = {"banditrank.seed": str(self.seed), "banditrank.version": self.version}
+        table = table.replace_schema_metadata({**table.schema.metadata, **metadata})
+        text = json.dumps(self._summary(), indent=2, allow_nan=False) + "\n"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            # Each file is replaced atomically, so that an interruption leaves the old one or the new one.
+            with atomic_write(directory / CURVES_FILE) as path:
+                parquet.write_table(table, path)
+            with atomic_write(directory / SUMMARY_FILE) as path:
+                path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InvalidInputError.from_os("save directory", "must be writable", directory, error) from None
+
+    def _summary(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in self.__slots__}
+        for name in ("checkpoints", "regret", "optimal_rate", "counts"):
+            del values[name]
+        return {
+            **values,
+            "problem": self.problem.to_dict(),
+            "replications": self.replications.tolist(),
+            "initial_rounds": self.initial_rounds.tolist(),
+            "run": self.to_dict(),
+        }
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "SimulationResult":
+        """Read a result that `save` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            If the directory does not hold a valid result.
+        """
+        with requires("frames", "data frames"):
+            import pandas as pd  # noqa: PLC0415 - heavy, and optional
+
+        directory = Path(directory)
+        try:
+            values = json.loads((directory / SUMMARY_FILE).read_text(encoding="utf-8"))
+            frame = pd.read_parquet(directory / CURVES_FILE)
+            del values["run"]
+            replications = np.array(values.pop("replications"), dtype=np.int64)
+            frame = frame[frame["replication"].isin(replications)]  # newer curves, after an interruption
+            shape = (len(replications), -1)
+            kind = Timeline if "problems" in values["problem"] else Problem
+            if not (np.isfinite(frame["regret"]).all() and frame["optimal_rate"].between(0, 1).all()):
+                raise ValueError("regret or optimal_rate out of range")  # noqa: TRY301 - reported below
+            return cls(
+                **{
+                    **values,
+                    "problem": kind.from_dict(values["problem"]),
+                    "violations": tuple(values["violations"]),
+                    "replications": replications,
+                    "initial_rounds": np.array(values["initial_rounds"], dtype=np.int64),
+                    "checkpoints": frame["round"].to_numpy().reshape(shape)[0],
+                    "regret": frame["regret"].to_numpy().reshape(shape),
+                    "optimal_rate": frame["optimal_rate"].to_numpy().reshape(shape),
+                }
+            )
+        except Exception as error:  # noqa: BLE001 - a damaged file may raise anything
+            reason = one_line(error)
+            raise InvalidInputError(
+                "saved result", f"must be a directory written by save ({reason})", str(directory)
+            ) from None

@@ -1,0 +1,243 @@
+"""One replication: a policy learns a problem without prior data, for a number of rounds."""
+
+import time
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.counts._counts import Counts
+from banditrank.model._click_models import CompiledProblem, draw_user_type
+from banditrank.model._rankings import Ranking, as_ranking
+from banditrank.policies._base import CompiledPolicy
+from banditrank.simulation._loop import (
+    Objective,
+    RunTotals,
+    compiled_loop,
+    init_delay_buffer,
+    init_run_totals,
+)
+from banditrank.simulation._progress import Advance
+from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._timeline_counts import Segment, TimelineCounts, segments
+
+MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
+CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress
+MIN_UNROLL_ROUNDS = 2_000_000  # from here on unrolling the loop for K pays for its compilation
+_NO_ITEM = np.iinfo(np.uintp).max
+
+
+def precompile(experiment: Experiment) -> None:
+    """Compile the loop of an experiment, so that replications are timed without compilation."""
+    if isinstance(experiment.policy, CompiledPolicy):
+        run = _CompiledRun(experiment, experiment.policy, 0)
+        for segment in segments(experiment.timeline, None, 0):
+            run.enter(segment)
+            run.run_rounds(np.arange(1, 1))
+
+
+def replicate(experiment: Experiment, index: int, advance: Advance) -> Replication:
+    """Run one replication.
+
+    Parameters
+    ----------
+    experiment
+        What to replicate.
+    index
+        Index of the replication, which seeds its generators.
+    advance
+        Progress callback, called with the number of rounds just run. It may raise to stop.
+    """
+    policy = experiment.policy
+    if isinstance(policy, CompiledPolicy):
+        return _replicate_compiled(experiment, policy, index, advance)
+    return _replicate_interpreted(experiment, index, advance)
+
+
+def _replicate_compiled(
+    experiment: Experiment, policy: CompiledPolicy, index: int, advance: Advance
+) -> Replication:
+    run, chunk = _CompiledRun(experiment, policy, index), 256
+    for segment in segments(experiment.timeline, experiment.policy.forget_every, experiment.horizon):
+        run.enter(segment)
+        first = segment.first
+        while first <= segment.last:
+            rounds = np.arange(first, min(first + chunk, segment.last + 1))
+            start = time.perf_counter()
+            run.run_rounds(rounds)
+            policy.utility.raise_callback_error()
+            advance(len(rounds))
+            first += len(rounds)
+            seconds = time.perf_counter() - start
+            if seconds < CHUNK_SECONDS / 4 and len(rounds) == chunk:
+                chunk = min(chunk * 4, MAX_CHUNK_ROUNDS)
+            elif seconds > CHUNK_SECONDS * 4:
+                chunk = max(chunk // 4, 1)
+    return _make_replication(
+        experiment, index, run.run_totals, policy.initial_rounds(run.state), run.timeline_counts.counts
+    )
+
+
+class _CompiledRun:
+    """A replication of a compiled policy, segment by segment."""
+
+    def __init__(self, experiment: Experiment, policy: CompiledPolicy, index: int) -> None:
+        timeline, k = experiment.timeline, experiment.timeline.n_positions
+        self.experiment = experiment
+        self.policy = policy
+        self.is_type_blind = not policy.distinguishes_user_types
+        self.timeline_counts = TimelineCounts(
+            timeline, policy.memory, 1 if self.is_type_blind else timeline.n_user_types
+        )
+        self.scratch = policy.new_scratch()
+        self.state = policy.init_state(self.timeline_counts.counts, self.scratch)
+        self.run_totals = init_run_totals(experiment.checkpoints, k)
+        self.delay_buffer = init_delay_buffer(experiment.delay, k)
+        self.delay_start = 1  # rewards of earlier rounds have all arrived
+        self.generators = experiment.generators(index)
+        self.ranking = np.zeros(k, dtype=np.uintp)
+        self.rewards = np.zeros(k)
+        self.is_unrolled = experiment.horizon * experiment.replications >= MIN_UNROLL_ROUNDS
+
+    def enter(self, segment: Segment) -> None:
+        """Switch to a segment."""
+        experiment, policy = self.experiment, self.policy
+        problem = experiment.timeline.problems[segment.problem]
+        if segment.forgets:
+            self._forget()
+        if self.timeline_counts.has_other_items(problem):
+            self._deliver(segment.first)
+            previous = self.timeline_counts.switch_to(problem)
+            self.state = policy.update_items(self.state, self.timeline_counts.counts, previous)
+        self.kernel = policy.kernel(n_items=problem.n_items, n_positions=self.ranking.size)
+        self.loop = compiled_loop(
+            self.kernel,
+            experiment.click_model,
+            self.ranking.size if self.is_unrolled else 0,
+            is_delayed=experiment.delay > 0,
+        )
+        self.compiled_problem, self.objective = (
+            experiment.compiled_problem(segment.problem),
+            experiment.objective(segment.problem),
+        )
+        self.run_totals.last_ranking[:] = _NO_ITEM  # its gap may have changed
+
+    def run_rounds(self, rounds: NDArray[np.int64]) -> None:
+        """Run the next rounds of the segment."""
+        arrivals_rng, clicks_rng, policy_rng = self.generators
+        first = int(rounds[0]) if len(rounds) else 1
+        self.loop(
+            *(
+                self.state,
+                self.compiled_problem,
+                self.objective,
+                self.run_totals,
+                self.delay_buffer,
+                self.delay_start,
+            ),
+            *(self.is_type_blind, first, self.policy.parameters(rounds), arrivals_rng.random(len(rounds))),
+            *(clicks_rng, policy_rng, self.ranking, self.rewards),
+        )
+        self.timeline_counts.update_rounds()
+
+    def _forget(self) -> None:
+        if self.policy.own_statistics is None:
+            self.timeline_counts.forget()
+        else:
+            self.timeline_counts.reset()
+        self.state = self.policy.init_state(self.timeline_counts.counts, self.scratch)
+
+    def _deliver(self, t: int) -> None:
+        """Observe all delayed rewards before item indices change."""
+        if self.experiment.delay > 0:
+            for earlier in range(max(t - self.experiment.delay, self.delay_start), t):
+                slot = earlier % self.experiment.delay
+                self.kernel.observe(
+                    self.state,
+                    int(self.delay_buffer.user_types[slot]),
+                    t,
+                    self.delay_buffer.rankings[slot],
+                    self.delay_buffer.rewards[slot],
+                )
+            self.delay_start = t
+            self.timeline_counts.update_rounds()
+
+
+def _replicate_interpreted(experiment: Experiment, index: int, advance: Advance) -> Replication:
+    timeline, policy, horizon = experiment.timeline, experiment.policy, experiment.horizon
+    timeline_counts = TimelineCounts(timeline, policy.memory, timeline.n_user_types)
+    scratch = policy.new_scratch()
+    run_totals = init_run_totals(experiment.checkpoints, timeline.n_positions)
+    arrivals_rng, clicks_rng, policy_rng = experiment.generators(index)
+    rewards = np.zeros(timeline.n_positions)
+    pending: deque[tuple[int, Ranking, NDArray[np.float64]]] = deque()
+    reported, reported_at = 0, time.perf_counter()
+    for segment in segments(timeline, experiment.policy.forget_every, horizon):
+        problem = timeline.problems[segment.problem]
+        if segment.forgets:
+            timeline_counts.forget()
+        if timeline_counts.has_other_items(problem):
+            _observe(timeline_counts.counts, pending, 0)
+            timeline_counts.switch_to(problem)
+        compiled_problem, objective = (
+            experiment.compiled_problem(segment.problem),
+            experiment.objective(segment.problem),
+        )
+        size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
+        for t in range(segment.first, segment.last + 1):
+            user_type = int(draw_user_type(compiled_problem, arrivals_rng.random()))
+            chosen = policy.rank(timeline_counts.counts, user_type, rng=policy_rng, scratch=scratch)
+            ranking = as_ranking(chosen, **size)
+            shown = ranking.astype(np.uintp)
+            experiment.click_model.draw(compiled_problem, user_type, shown, clicks_rng, rewards)
+            pending.append((user_type, ranking, rewards.copy()))
+            _observe(timeline_counts.counts, pending, experiment.delay)
+            _record_round(
+                run_totals, objective, t, _gap(experiment, objective, compiled_problem, user_type, shown)
+            )
+            if t % 1024 == 0 or t == horizon or time.perf_counter() - reported_at > CHUNK_SECONDS:
+                advance(t - reported)
+                reported, reported_at = t, time.perf_counter()
+    return _make_replication(experiment, index, run_totals, 0, timeline_counts.counts)
+
+
+def _observe(
+    counts: Counts, pending: deque[tuple[int, Ranking, NDArray[np.float64]]], n_pending: int
+) -> None:
+    """Record delayed rewards, the earliest first, until ``n_pending`` are left."""
+    while len(pending) > n_pending:
+        user_type, ranking, rewards = pending.popleft()
+        counts.record(user_type, ranking, rewards=rewards)
+
+
+def _gap(
+    experiment: Experiment,
+    objective: Objective,
+    compiled_problem: CompiledProblem,
+    user_type: int,
+    shown: NDArray[np.uintp],
+) -> float:
+    value = experiment.click_model.value
+    if not objective.is_equal:
+        return float(objective.best[user_type] - value(compiled_problem, user_type, shown))
+    values = [value(compiled_problem, i, shown) for i in range(len(compiled_problem.arrival_rates))]
+    return float(
+        objective.best[0] - experiment.policy.utility.collective(compiled_problem.arrival_rates, values)
+    )
+
+
+def _record_round(run_totals: RunTotals, objective: Objective, t: int, gap: float) -> None:
+    run_totals.totals[:] += (gap, gap <= objective.tolerance)
+    checkpoint = run_totals.next_checkpoint[0]
+    if t == run_totals.checkpoints[checkpoint]:
+        run_totals.curves[:, checkpoint] = run_totals.totals
+        run_totals.next_checkpoint[0] += 1
+
+
+def _make_replication(
+    experiment: Experiment, index: int, run_totals: RunTotals, initial_rounds: int | None, counts: Counts
+) -> Replication:
+    rounds = experiment.horizon if initial_rounds is None else initial_rounds
+    rates = run_totals.curves[1] / experiment.checkpoints
+    kept = counts if experiment.keep_counts else None
+    return Replication(index, run_totals.curves[0], rates, rounds, kept)

@@ -1,0 +1,253 @@
+"""Base class of stores, and the guarantees of an implementation."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, Self
+
+from banditrank.storage._records import (
+    Change,
+    CommitResult,
+    CommitStatus,
+    Event,
+    Impression,
+    ImpressionId,
+    KeyRecord,
+    Outcome,
+    SavedTimeSeries,
+    Snapshot,
+    SurfaceRecord,
+    Versions,
+)
+
+
+class WriteResult(NamedTuple):
+    """Result of writing events of distinct impressions."""
+
+    changes: list[Change]  # one per surface whose counts changed
+    existing: Mapping[ImpressionId, Outcome]  # outcomes that were stored before, and stay
+    deleted_surfaces: AbstractSet[int]  # surfaces that do not exist: none of their events was written
+    pruned: AbstractSet[ImpressionId]  # may have been counted before: none of these was written
+
+
+class Store(ABC):
+    """Storage of surfaces, impressions, outcomes, counts and API keys.
+
+    An implementation guarantees the following. `banditrank.testing._stores` checks what is observable through
+    this interface; the tests of each store cover crashes and failures.
+
+    *Durable.* Once `commit`, or a method that changes surfaces or keys, has returned, its effect survives a
+    crash of the process and of the machine. The exception is the memory store, which ends with its process.
+
+    *Exactly once.* The first outcome committed for an impression, by any process, is final, and the same
+    transaction adds it to the counts. Repeating a commit, in part or as a whole, adds nothing, even after
+    outcomes were pruned.
+
+    *Atomic.* A call that raises has changed nothing, or everything that it was meant to change, so that it is
+    safe to repeat. `prune` and `purge_deleted` work in batches, and each batch is atomic.
+
+    *Ordered.* The versions of a surface are 1, 2, 3, … and become visible in this order: a reader that gets a
+    change can get all changes before it, also during concurrent writes.
+
+    *Shared.* A store is thread-safe. Several processes may open the same store, except `MemoryStore`.
+
+    *Honest about failure.* Methods raise `StoreUnavailableError` while the store is unreachable, full or too
+    slow, and succeed again as soon as it is not.
+    """
+
+    # Surfaces
+
+    @abstractmethod
+    def create_surface(self, name: str, definition: str, *, cells: bytes = b"") -> SurfaceRecord:
+        """Create a surface and return its record.
+
+        Parameters
+        ----------
+        name
+            Name, unique among surfaces.
+        definition
+            First definition.
+        cells
+            Counts to start from: the first change, unless empty.
+
+        Raises
+        ------
+        AlreadyExistsError
+            If a surface has this name.
+        """
+
+    @abstractmethod
+    def find_surface(self, name: str) -> SurfaceRecord | None:
+        """Return the surface with a name, None if there is none."""
+
+    @abstractmethod
+    def surfaces(self) -> list[SurfaceRecord]:
+        """Return all surfaces, sorted by name."""
+
+    @abstractmethod
+    def update_surface(self, record: SurfaceRecord, definition: str) -> SurfaceRecord | None:
+        """Replace the definition of a surface whose id and revision are still those of a record.
+
+        Returns
+        -------
+        SurfaceRecord or None
+            The new record; None if the surface was updated, deleted or replaced since.
+        """
+
+    @abstractmethod
+    def definition(self, surface_id: int, *, revision: int) -> str | None:
+        """Return the definition of a surface at a revision, None if there is none."""
+
+    @abstractmethod
+    def delete_surface(self, name: str) -> bool:
+        """Delete a surface; return whether it existed.
+
+        Later events for it are rejected. Its data may remain readable by id until `purge_deleted` removes it.
+        """
+
+    # Learning
+
+    def commit(self, events: Sequence[Event], *, at_ms: int = 0) -> CommitResult:
+        """Commit a group of events, of any surfaces, in one transaction.
+
+        Parameters
+        ----------
+        events
+            Events; an impression may occur several times.
+        at_ms
+            Time of the commit.
+
+        Returns
+        -------
+        CommitResult
+            Status of each event, and the changes of the counts.
+        """
+        if not events:
+            return CommitResult([], [])
+        decisive: dict[ImpressionId, Event] = {}  # per impression, the first event with an outcome
+        for event in events:
+            impression_id = event.impression.id
+            if decisive.setdefault(impression_id, event).outcome is None:
+                decisive[impression_id] = event
+        changes, existing, deleted_surfaces, pruned = self._write(list(decisive.values()), at_ms)
+        if len(decisive) == len(events) and not (existing or deleted_surfaces or pruned):  # nearly always
+            recorded, counted = CommitStatus.RECORDED, CommitStatus.COUNTED
+            return CommitResult([recorded if event.outcome is None else counted for event in events], changes)
+        statuses = []
+        for event in events:
+            impression_id = event.impression.id
+            if event.impression.surface_id in deleted_surfaces:
+                statuses.append(CommitStatus.DELETED)
+            elif event.outcome is None:
+                statuses.append(CommitStatus.RECORDED)
+            elif impression_id in pruned:
+                statuses.append(CommitStatus.PRUNED)
+            elif event is decisive[impression_id] and impression_id not in existing:
+                statuses.append(CommitStatus.COUNTED)
+            else:
+                stored = existing.get(impression_id, decisive[impression_id].outcome)
+                is_same = event.outcome == stored
+                statuses.append(CommitStatus.REPEATED if is_same else CommitStatus.CONFLICTING)
+        return CommitResult(statuses, changes)
+
+    @abstractmethod
+    def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
+        """Write events of distinct impressions in one transaction."""
+
+    @abstractmethod
+    def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
+        """Return the outcome of an impression, None if it is pending, pruned or unknown."""
+
+    @abstractmethod
+    def versions(self) -> dict[int, Versions]:
+        """Return the current versions of each surface, by id; replicas poll them for new changes."""
+
+    @abstractmethod
+    def changes(self, surface_id: int, *, after: int, limit: int = 1000) -> list[Change]:
+        """Return the first changes after a version, in order.
+
+        A gap after that version means that changes were pruned: the reader continues from the snapshot.
+        """
+
+    @abstractmethod
+    def snapshot(self, surface_id: int, *, up_to: int | None = None) -> Snapshot:
+        """Return the latest snapshot, or the latest up to a version; `EMPTY_SNAPSHOT` if there is none."""
+
+    @abstractmethod
+    def save_snapshot(self, surface_id: int, snapshot: Snapshot) -> None:
+        """Save the sum of all changes up to a version, unless it is stored already or the surface deleted."""
+
+    @abstractmethod
+    def pending_impressions(
+        self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
+    ) -> list[Impression]:
+        """Return impressions without an outcome that expire within [since_ms, until_ms), in this order."""
+
+    @abstractmethod
+    def prune(self, surface_id: int, *, before_ms: int) -> None:
+        """Remove what is older than a time; the counts keep its sum.
+
+        Removes impressions that expired before it: the store no longer knows which of them were counted, and
+        counts no later outcome. Removes changes up to the latest snapshot saved before it, and earlier
+        snapshots. The latest change always stays, so that a replica that is behind finds a gap.
+
+        Works in batches, so that writers do not wait; an error may leave some batches done.
+        """
+
+    @abstractmethod
+    def time_series(self, surface_id: int) -> SavedTimeSeries | None:
+        """Return the time series of a surface, None if there is none."""
+
+    @abstractmethod
+    def save_time_series(self, surface_id: int, series: SavedTimeSeries) -> None:
+        """Save the time series of a surface, unless one as recent is stored or the surface is deleted."""
+
+    # Secrets and keys
+
+    @abstractmethod
+    def secret(self) -> bytes:
+        """Return the 32 random bytes that all processes with this store share."""
+
+    @abstractmethod
+    def add_key(self, key: KeyRecord) -> None:
+        """Add an API key, unless its id is stored already."""
+
+    @abstractmethod
+    def api_keys(self) -> list[KeyRecord]:
+        """Return all API keys, including revoked ones, oldest first."""
+
+    @abstractmethod
+    def revoke_key(self, key_id: str, *, revoked_at_ms: int) -> bool:
+        """Revoke an API key; return whether it existed and was not revoked before."""
+
+    # Maintenance
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check that the store accepts writes.
+
+        Commits a small change as durably as `commit` does, without growing the store: cheap enough for a
+        probe every second.
+
+        Raises
+        ------
+        StoreUnavailableError
+            If the store cannot be written to.
+        """
+
+    def purge_deleted(self) -> bool:
+        """Remove one batch of the data of deleted surfaces; return whether there may be more.
+
+        Stores that remove all data with the surface return False.
+        """
+        return False
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all connections. A closed store cannot be used again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

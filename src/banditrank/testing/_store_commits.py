@@ -1,0 +1,223 @@
+"""Conformance checks of commits: outcomes, counts, changes and versions."""
+
+import numpy as np
+
+from banditrank.storage._records import (
+    DISCARDED,
+    NOT_CLICKED,
+    REWARD_UNITS,
+    CommitStatus,
+    Event,
+    Outcome,
+    Versions,
+)
+from banditrank.testing._store_events import CLICK, OpenStore, read_rounds, read_totals, shown
+
+
+def check_outcomes_count_once(open_store: OpenStore) -> None:
+    """The first outcome of an impression counts; the same one again is repeated, another contradicts it."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    one, two = shown(surface, 1), shown(surface, 2)
+    assert store.commit([Event(one, None)]).statuses == [CommitStatus.RECORDED]
+    receipt = store.commit([Event(one, CLICK), Event(two, NOT_CLICKED)])
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED]
+    assert [change.version for change in receipt.changes] == [1]
+    again = open_store().commit([Event(one, CLICK), Event(two, CLICK), Event(one, None)])
+    assert again.statuses == [CommitStatus.REPEATED, CommitStatus.CONFLICTING, CommitStatus.RECORDED]
+    assert again.changes == []
+    assert open_store().outcome(surface, one.key) == CLICK
+    assert store.outcome(surface, shown(surface, 3).key) is None
+    counts = read_totals(open_store(), surface).counts(range(4))
+    assert counts.rounds == 2
+    assert counts.arrivals.tolist() == [0, 2]
+    assert counts.displays[1].tolist() == [[0, 0], [0, 2], [0, 0], [2, 0]]
+    assert counts.rewards[1].tolist() == [[0, 0], [0, 0], [0, 0], [1, 0]]
+
+
+def check_duplicates_in_a_group_count_once(open_store: OpenStore) -> None:
+    """An impression counts once within a group, too."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    one = shown(surface, 1)
+    entries = [Event(one, None), Event(one, CLICK), Event(one, CLICK), Event(one, NOT_CLICKED)]
+    expected = [CommitStatus.RECORDED, CommitStatus.COUNTED, CommitStatus.REPEATED, CommitStatus.CONFLICTING]
+    assert store.commit(entries).statuses == expected
+    assert read_rounds(store, surface) == 1
+
+
+def check_empty_group(open_store: OpenStore) -> None:
+    """An empty group has no statuses and no changes."""
+    assert open_store().commit([]) == ([], [])
+
+
+def check_late_impressions_do_not_reopen(open_store: OpenStore) -> None:
+    """An impression that arrives after its outcome is not opened again."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    store.commit([Event(shown(surface, 1), CLICK)])
+    store.commit([Event(shown(surface, 1), None), Event(shown(surface, 2), None)])
+    store.commit([Event(shown(surface, 2), None)])
+    found = open_store().pending_impressions(surface, since_ms=0, until_ms=10_000)
+    assert found == [shown(surface, 2)]
+    assert store.commit([Event(found[0], NOT_CLICKED)]).statuses == [CommitStatus.COUNTED]
+    assert store.pending_impressions(surface, since_ms=0, until_ms=10_000) == []
+    assert read_rounds(store, surface) == 2
+
+
+def check_graded_rewards(open_store: OpenStore) -> None:
+    """A reward is stored to a millionth."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    store.commit([Event(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
+    assert read_totals(store, surface).counts(range(4)).rewards[1, 1, 1] == 0.25
+
+
+def check_discarded_impressions_add_no_counts(open_store: OpenStore) -> None:
+    """A discarded impression is closed, and adds no change."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    assert store.commit([Event(shown(surface, 1), DISCARDED)]) == ([CommitStatus.COUNTED], [])
+    assert store.commit([Event(shown(surface, 1), CLICK)]).statuses == [CommitStatus.CONFLICTING]
+    assert read_rounds(store, surface) == 0
+
+
+def check_commits_are_atomic(open_store: OpenStore) -> None:
+    """A group with one invalid event changes nothing."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
+    no_position = Outcome(7, REWARD_UNITS)
+    good = [Event(shown(one, 1), CLICK), Event(shown(one, 2), None), Event(shown(two, 1), CLICK)]
+    try:
+        store.commit([*good, Event(shown(two, 2), no_position)])
+    except IndexError:
+        pass
+    else:
+        raise AssertionError("a click below the last position was counted")
+    for surface in (one, two):
+        assert open_store().outcome(surface, shown(surface, 1).key) is None
+        assert open_store().pending_impressions(surface, since_ms=0, until_ms=10_000) == []
+        assert open_store().versions()[surface] == Versions(1, 0)
+    assert store.commit(good).statuses == [CommitStatus.COUNTED, CommitStatus.RECORDED, CommitStatus.COUNTED]
+
+
+def check_commit_of_several_surfaces(open_store: OpenStore) -> None:
+    """A group may contain several surfaces; deleted ones are reported."""
+    store = open_store()
+    one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
+    receipt = store.commit(
+        [Event(shown(one, 1), CLICK), Event(shown(two, 1), CLICK), Event(shown(99, 1), CLICK)]
+    )
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED, CommitStatus.DELETED]
+    assert {change.surface_id: change.version for change in receipt.changes} == {one: 1, two: 1}
+    assert read_rounds(store, one) == 1
+    assert read_rounds(store, two) == 1
+
+
+def check_changes_are_ordered(open_store: OpenStore) -> None:
+    """Changes are numbered without gaps, and can be read from any version."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    for number in range(5):
+        store.commit([Event(shown(surface, number), CLICK)])
+    assert [change.version for change in open_store().changes(surface, after=0)] == [1, 2, 3, 4, 5]
+    assert [change.version for change in store.changes(surface, after=3)] == [4, 5]
+    assert [change.version for change in store.changes(surface, after=1, limit=2)] == [2, 3]
+    assert store.changes(surface, after=5) == []
+
+
+def check_versions(open_store: OpenStore) -> None:
+    """Versions change with every counted commit and every new definition, and with nothing else."""
+    store = open_store()
+    record = store.create_surface("home", "{}")
+    surface = record.surface_id
+    assert store.versions() == {surface: Versions(1, 0)}
+    store.commit([Event(shown(surface, 1), CLICK)])
+    store.commit([Event(shown(surface, 1), CLICK), Event(shown(surface, 2), None)])
+    store.update_surface(record, "[]")
+    assert open_store().versions() == {surface: Versions(2, 1)}
+
+
+def check_open_impressions(open_store: OpenStore) -> None:
+    """Impressions without an outcome are found by their expiry."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    entries = [Event(shown(surface, number, expires_at_ms=1000 * number), None) for number in (3, 1, 2, 4)]
+    store.commit(entries)
+    store.commit([Event(entries[2].impression, CLICK)])
+    store.prune(surface, before_ms=1000)
+    found = open_store().pending_impressions(surface, since_ms=1000, until_ms=4000)
+    assert found == [entries[1].impression, entries[0].impression]
+    assert found[0].expires_at_ms == 1000
+    assert store.outcome(surface, found[0].key) is None
+    first = store.pending_impressions(surface, since_ms=0, until_ms=10_000, limit=1)
+    assert first == [entries[1].impression]
+
+
+def check_open_impressions_are_ordered_by_expiry(open_store: OpenStore) -> None:
+    """With a limit, the impressions that expire first are returned, whatever the order of their commits."""
+    rng = np.random.default_rng(5)
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    numbers = rng.permutation(400)
+    for group in np.split(numbers, 100):
+        store.commit([Event(shown(surface, int(one), expires_at_ms=1000 + int(one)), None) for one in group])
+    settled = {int(one) for one in numbers[::3]}
+    store.commit([Event(shown(surface, one, expires_at_ms=1000 + one), CLICK) for one in settled])
+    still_open = [one for one in range(400) if one not in settled]
+    found = store.pending_impressions(surface, since_ms=1050, until_ms=1350, limit=100)
+    expected = [one for one in still_open if one >= 50][:100]
+    assert [impression.expires_at_ms - 1000 for impression in found] == expected
+    assert len(store.pending_impressions(surface, since_ms=0, until_ms=5000)) == len(still_open)
+
+
+def check_change_times(open_store: OpenStore) -> None:
+    """A change has the time of its commit; that of initial counts is 0."""
+    store = open_store()
+    surface = store.create_surface("home", "{}", cells=bytes(22)).surface_id
+    told = store.commit([Event(shown(surface, 1), CLICK)], at_ms=1_700_000_000_123).changes
+    assert [change.committed_at_ms for change in told] == [1_700_000_000_123]
+    assert [change.committed_at_ms for change in open_store().changes(surface, after=0)] == [
+        0,
+        1_700_000_000_123,
+    ]
+
+
+def check_counts_add_up(open_store: OpenStore) -> None:
+    """The counts are those of the committed rounds, whatever the groups."""
+    rng = np.random.default_rng(4)
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    displays, rewards = np.zeros((2, 4, 2)), np.zeros((2, 4, 2))
+    for group in range(12):
+        entries = []
+        for number in range(int(rng.integers(1, 6))):
+            items = tuple(rng.permutation(4)[:2].tolist())
+            position = int(rng.integers(-1, 2))
+            entries.append(Event(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
+            if position >= 0:
+                entries[-1] = Event(entries[-1].impression, Outcome(position, REWARD_UNITS))
+                rewards[1, items[position], position] += 1
+            displays[1, items, [0, 1]] += 1
+        store.commit(entries)
+    counts = read_totals(open_store(), surface).counts(range(4))
+    assert (counts.displays == displays).all()
+    assert (counts.rewards == rewards).all()
+
+
+COMMIT_CHECKS = (
+    check_outcomes_count_once,
+    check_duplicates_in_a_group_count_once,
+    check_empty_group,
+    check_late_impressions_do_not_reopen,
+    check_graded_rewards,
+    check_discarded_impressions_add_no_counts,
+    check_commits_are_atomic,
+    check_commit_of_several_surfaces,
+    check_changes_are_ordered,
+    check_versions,
+    check_open_impressions,
+    check_open_impressions_are_ordered_by_expiry,
+    check_change_times,
+    check_counts_add_up,
+)

@@ -1,0 +1,57 @@
+"""The core works without optional packages, and what needs one names the extra that installs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+OPTIONAL = (
+    *("matplotlib", "pandas", "pyarrow", "jinja2", "httpx", "msgspec", "uvicorn", "httptools", "uvloop"),
+    *("prometheus_client", "duckdb", "ray", "highspy", "psycopg", "redis", "scipy"),
+)
+BLOCK = f"""
+import sys
+for name in {OPTIONAL}:
+    sys.modules[name] = None
+"""
+CORE = """
+from banditrank import NASH, Ranker, Surface, ThompsonRank, kdd2012, simulate, solve
+
+with Ranker(Surface("home", items=["a", "b", "c"], n_positions=2)) as ranker:
+    shown = ranker.rank("everybody")
+    assert ranker.feedback(shown.id, clicked=shown.items[0]) == "counted"
+    assert ranker.estimates().rounds == 1
+assert simulate(ThompsonRank(), kdd2012(), horizon=50, replications=1).final_regret.shape == (1,)
+assert solve(kdd2012(), NASH).is_certified
+"""
+RESULT = "simulate(GreedyRank(), kdd2012(), horizon=9, replications=1)"
+NEEDS = {
+    "plots": f"from banditrank import *; plot_regret([{RESULT}])",
+    "frames": f"from banditrank import *; {RESULT}.to_frame()",
+    "client": "from banditrank.client import Client",
+    "service": "from banditrank.service import serve",
+    "logs": "from banditrank.logs._duckdb_session import open_session; open_session().__enter__()",
+    "reports": """
+import tempfile
+from banditrank.experiments import find_studies, reproduce
+with tempfile.TemporaryDirectory() as directory:
+    reproduce(find_studies(["lemmas"]), directory, quick=True)
+""",
+}
+
+
+def run_without_optional_packages(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", BLOCK + code], capture_output=True, text=True, check=False)
+
+
+def test_ranking_simulating_and_solving_need_no_optional_package() -> None:
+    result = run_without_optional_packages(CORE)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("extra", NEEDS)
+def test_a_missing_package_names_its_extra(extra: str) -> None:
+    result = run_without_optional_packages(NEEDS[extra])
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("banditrank.errors.MissingDependencyError: "), result.stderr
+    assert last.endswith(f"pip install 'banditrank[{extra}]'")
