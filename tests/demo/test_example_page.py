@@ -48,7 +48,7 @@ def test_a_click_on_the_page_is_counted(open_page: OpenPage, pages: str, service
     buttons.nth(1).click()
     page.get_by_text("counted").wait_for()
     live = service.application.engine.surface("search-ads")
-    counts = live.known().counts
+    counts = live.counts().counts
     assert (counts.rounds, counts.rewards.sum()) == (1, 1)
     assert counts.rewards[1, search_ads().problem.items.index(items[1]), 1] == 1
 
