@@ -156,7 +156,7 @@ class Ranker:
         self._engine.touch()
         return self._engine.feedback(ranking_id, clicked=clicked, reward=reward)
 
-    def add_items(self, names: Iterable[str]) -> None:
+    def add_items(self, items: Iterable[str]) -> None:
         """Add items, or bring retired ones back.
 
         Raises
@@ -164,10 +164,10 @@ class Ranker:
         InvalidInputError
             If an item is shown already.
         """
-        added = list(names)
+        added = list(items)
         self._engine.update_surface(self.surface.name, lambda surface: surface.with_items(added))
 
-    def retire_items(self, names: Iterable[str]) -> None:
+    def retire_items(self, items: Iterable[str]) -> None:
         """Stop showing items; their counts are kept.
 
         Raises
@@ -175,7 +175,7 @@ class Ranker:
         InvalidInputError
             If an item is unknown, or too few would be left.
         """
-        retired = list(names)
+        retired = list(items)
         self._engine.update_surface(self.surface.name, lambda surface: surface.with_retired(retired))
 
     def counts(self) -> Counts:
