@@ -70,7 +70,7 @@ def measure(
     """Return the bytes per ranking of an empty store, and of the same store after all were pruned."""
     items = [f"item-{place}" for place in range(N_ITEMS)]
     surface = Surface("disk", items=items, n_positions=n_positions, user_types=USER_TYPES)
-    surface_id = store.create_surface(surface.name, surface.definition).number
+    surface_id = store.create_surface(surface.name, surface.definition).surface_id
     before = size()
     end = write(store, surface_id, number, n_positions, group, START)
     first = size()

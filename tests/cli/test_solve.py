@@ -247,7 +247,7 @@ def test_compilation_is_announced_once(
         numba.njit(formula)()
 
     monkeypatch.setitem(SOLVERS, "branch-and-bound", search.SOLVER._replace(prepare=compile_anew))
-    status, output, complaint = run(capsys, *command, str(searched), "--json", "-")
+    status, output, complaint = run(capsys, *command, str(searched), "--json", "-", is_announcement_kept=True)
     assert (status, strict(output)["version"]) == (0, __version__)
     assert complaint == "banditrank: compiling the solver (first use, may take a minute)\n"
 

@@ -41,7 +41,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("all")
     with pytest.MonkeyPatch.context() as patch:
         for study, sizes in SIZES.items():
-            sweep = import_module(f"banditrank.experiments.{study}.sweep")
+            sweep = import_module(f"banditrank.experiments._{study}.sweep")
             for name, size in sizes.items():
                 patch.setattr(sweep, name, size)
         table2 = import_module("banditrank.experiments._table2.analysis")

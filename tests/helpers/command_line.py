@@ -8,12 +8,21 @@ import pytest
 from banditrank._cli.main import main
 
 
-def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str, str]:
-    """Run a command; return its exit status, standard output and standard error."""
+def run(
+    capsys: pytest.CaptureFixture, *arguments: str, is_announcement_kept: bool = False
+) -> tuple[int, str, str]:
+    """Run a command; return its exit status, standard output and standard error.
+
+    Standard error is without the announcement of compilation, which depends on the cache, unless it is kept.
+    """
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     streams = capsys.readouterr()
-    error = re.sub(r"^banditrank: compiling .*\n", "", streams.err, flags=re.MULTILINE)  # on first use only
+    error = (
+        streams.err
+        if is_announcement_kept
+        else re.sub(r"^banditrank: compiling .*\n", "", streams.err, flags=re.MULTILINE)
+    )
     return stopped.value.code, streams.out, error
 
 

@@ -37,11 +37,11 @@ def play(
     """Simulate one replication of a policy and return its final state."""
     observed, made = copy(policy), []
 
-    def start(counts: Counts, scratch: Any) -> Any:
-        made.append(Played(policy.start(counts, scratch), counts))
+    def init_state(counts: Counts, scratch: Any) -> Any:
+        made.append(Played(policy.init_state(counts, scratch), counts))
         return made[-1].state
 
-    vars(observed)["start"] = start
+    vars(observed)["init_state"] = init_state
     simulate(observed, problem, rounds, replications=1, workers=1, seed=seed, click_model=click_model)
     return made[-1]
 
@@ -60,7 +60,7 @@ class ByHand:
     ) -> None:
         self.counts = counts or Counts.empty(n_user_types=1, n_items=n_items, n_positions=n_positions)
         self.policy = policy
-        self.state: Any = policy.start(self.counts, policy.new_scratch())
+        self.state: Any = policy.init_state(self.counts, policy.new_scratch())
         self.kernel = policy.kernel(n_items=n_items, n_positions=n_positions)
         self.rng = np.random.default_rng(seed)
         self.ranking = np.zeros(n_positions, dtype=np.uintp)

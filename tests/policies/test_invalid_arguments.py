@@ -47,11 +47,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: Forgetful(UCBRank(coefficient=0.5), 5),
         "^memory must be a Forgetting, or window:ROUNDS .*, got 5$",
     ),
-    (lambda: make_timeline(PROBLEM, None, 100), "^changes must be a text such as item-jumps:3, got None$"),
-    (lambda: make_timeline(None, "turnover:2", 100), "^problem must be a Problem: .*, got None$"),
+    (lambda: make_timeline(PROBLEM, None, 100), "^changes must be a string such as item-jumps:3, got None$"),
+    (lambda: make_timeline(None, "turnover:2", 100), "^problem must be a stationary Problem, got None$"),
     (
         lambda: make_timeline(TIMELINE, "turnover:2", 100),
-        "^problem must be a Problem: one that does not change",
+        "^problem must be a stationary Problem, got Timeline",
     ),
     (
         lambda: make_timeline(PROBLEM, "turnover:2", "100"),

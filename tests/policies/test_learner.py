@@ -176,7 +176,7 @@ def test_rewards_of_one_position_or_of_all() -> None:
 
 REFUSED = [
     ({"user_type": 2}, "user_type must be a whole number from 0 to 1, got 2"),
-    ({"ranking": [0, 0]}, "ranking must not show an item twice"),
+    ({"ranking": [0, 0]}, "ranking must not contain an item twice"),
     ({"ranking": [0, 1, 2]}, "ranking must hold 2 item numbers"),
     ({"ranking": [[0, 1], [2]]}, "ranking must hold 2 item numbers"),
     ({"position": 2}, "position must be a whole number from 0 to 1, got 2"),

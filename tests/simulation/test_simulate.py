@@ -196,7 +196,7 @@ def test_a_utility_that_fails_during_a_run_is_reported() -> None:
         return value
 
     utility = Utility.from_function(failing, shape="non-concave")
-    with pytest.raises(InvalidInputError, match=r"must give a number wherever.*ZeroDivisionError: beyond"):
+    with pytest.raises(InvalidInputError, match=r"must return a number .*ZeroDivisionError: beyond"):
         simulate(
             UCBRank(coefficient=0.5, treatment="equal", utility=utility),
             kdd2012(),
@@ -244,7 +244,7 @@ def test_an_interruption_before_anything_was_finished_is_raised() -> None:
         ),
         (
             {"backend": LocalBackend(), "workers": 2},
-            "workers must be left out where the backend is no name, got 2",
+            "workers must be left out if backend is a Backend, got 2",
         ),
         ({"checkpoints": [0]}, "checkpoints must be rounds from 1 to 100"),
         ({"checkpoints": [101]}, "checkpoints must be rounds from 1 to 100"),
@@ -276,12 +276,12 @@ def test_an_infinite_regret_is_refused_beforehand() -> None:
         (
             UCBRank(schedule=lambda _: "x"),
             kdd2012(),
-            "schedule custom must give a number for each round .*ValueError",
+            "schedule custom must return a number for each round .*ValueError",
         ),
         (
             UCBRank(schedule=Schedule("odd", lambda _: [1.0, 2.0])),
             kdd2012(),
-            "schedule odd must give a number",
+            "schedule odd must return a number",
         ),
     ],
 )

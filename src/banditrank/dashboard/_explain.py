@@ -49,7 +49,7 @@ class RankingOutcome:
 
 @dataclass(frozen=True, slots=True)
 class UserTypeBelief:
-    """Parameters of a user type that the ranking was chosen by: a posterior sample or estimates."""
+    """Beliefs about a user type that the ranking was chosen by: a posterior sample or estimates."""
 
     user_type: str
     weight: float  # its arrival rate under equal treatment, 1 under personalized treatment
