@@ -131,4 +131,4 @@ def test_without_duckdb_it_says_how_to_install_it(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    check_refusal(capsys, ["reproduce", "table1"], r"pip install banditrank\[logs\]")
+    check_refusal(capsys, ["reproduce", "table1"], r"pip install 'banditrank\[logs\]'")
