@@ -90,7 +90,7 @@ TOLD = {"examination": "examination probabilities", "order": "their order", "not
 
 
 def _baseline_table() -> dict[str, list[str]]:
-    """Return the cells of each baseline: its paper, what it is told about positions, its click models."""
+    """Return the cells of each baseline: its paper, its knowledge of positions, its click models."""
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]

@@ -20,11 +20,11 @@ def check_mean_reward_is_the_value(click_model: ClickModel) -> None:
     problem = make_problem("random", n_user_types=2, n_items=4, n_positions=3, seed=3)
     families: tuple[Rewards, ...] = (BernoulliRewards(), BetaRewards(2.0, 3.0))
     for rewards in families:
-        world = compile_problem(problem, rewards, click_model)
+        compiled = compile_problem(problem, rewards, click_model)
         for user_type in range(2):
             ranking = np.array([2, 0, 3], dtype=np.uintp)
-            totals = _draws(click_model, world, user_type, ranking).sum(axis=1)
-            error = abs(totals.mean() - click_model.value(world, user_type, ranking))
+            totals = _draws(click_model, compiled, user_type, ranking).sum(axis=1)
+            error = abs(totals.mean() - click_model.value(compiled, user_type, ranking))
             assert error <= MAX_ERROR * totals.std() / np.sqrt(N_DRAWS), (
                 f"{rewards}: the mean differs by {error}"
             )
@@ -33,8 +33,8 @@ def check_mean_reward_is_the_value(click_model: ClickModel) -> None:
 def check_rewards_are_in_range(click_model: ClickModel) -> None:
     """No reward is negative or above the scale."""
     problem = make_problem("random", n_user_types=1, n_items=3, n_positions=3, seed=5)
-    world = compile_problem(problem, BetaRewards(0.5, 2.0), click_model)
-    drawn = _draws(click_model, world, 0, np.array([1, 2, 0], dtype=np.uintp))
+    compiled = compile_problem(problem, BetaRewards(0.5, 2.0), click_model)
+    drawn = _draws(click_model, compiled, 0, np.array([1, 2, 0], dtype=np.uintp))
     assert drawn.min() >= 0
     assert drawn.max() <= 2
 
@@ -42,10 +42,10 @@ def check_rewards_are_in_range(click_model: ClickModel) -> None:
 def check_value_is_deterministic(click_model: ClickModel) -> None:
     """The value of a ranking is the same in each call, and within the scale of the rewards."""
     problem = make_problem("conflict", n_user_types=2, n_items=4, n_positions=2, seed=1)
-    world = compile_problem(problem, click_model=click_model)
+    compiled = compile_problem(problem, click_model=click_model)
     for items in permutations(range(4), 2):
         ranking = np.array(items, dtype=np.uintp)
-        first, second = (click_model.value(world, 1, ranking) for _ in range(2))
+        first, second = (click_model.value(compiled, 1, ranking) for _ in range(2))
         assert first == second
         assert 0 <= first <= problem.n_positions
 
@@ -53,19 +53,21 @@ def check_value_is_deterministic(click_model: ClickModel) -> None:
 def check_no_leaks(click_model: ClickModel) -> None:
     """The compiled functions leak neither references to their arguments nor memory."""
     problem = make_problem("random", n_user_types=2, n_items=4, n_positions=3, seed=3)
-    world, rng = compile_problem(problem, BetaRewards(2.0, 3.0), click_model), np.random.default_rng(7)
+    compiled, rng = compile_problem(problem, BetaRewards(2.0, 3.0), click_model), np.random.default_rng(7)
     ranking, rewards = np.array([2, 0, 3], dtype=np.uintp), np.zeros(3)
-    assert_no_leaks(lambda: click_model.draw(world, 1, ranking, rng, rewards), world, ranking, rng, rewards)
-    assert_no_leaks(lambda: click_model.value(world, 1, ranking), world, ranking)
+    assert_no_leaks(
+        lambda: click_model.draw(compiled, 1, ranking, rng, rewards), compiled, ranking, rng, rewards
+    )
+    assert_no_leaks(lambda: click_model.value(compiled, 1, ranking), compiled, ranking)
 
 
 def _draws(
-    click_model: ClickModel, world: object, user_type: int, ranking: NDArray[np.uintp]
+    click_model: ClickModel, compiled: object, user_type: int, ranking: NDArray[np.uintp]
 ) -> NDArray[np.float64]:
     rng = np.random.default_rng(17)
     drawn = np.zeros((N_DRAWS, len(ranking)))
     for row in drawn:
-        click_model.draw(world, user_type, ranking, rng, row)
+        click_model.draw(compiled, user_type, ranking, rng, row)
     return drawn
 
 

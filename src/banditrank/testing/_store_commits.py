@@ -175,8 +175,8 @@ def check_change_times(open_store: OpenStore) -> None:
     """A change has the time of its commit; that of initial counts is 0."""
     store = open_store()
     surface = store.create_surface("home", "{}", cells=bytes(22)).surface_id
-    told = store.commit([Event(shown(surface, 1), CLICK)], at_ms=1_700_000_000_123).changes
-    assert [change.committed_at_ms for change in told] == [1_700_000_000_123]
+    changes = store.commit([Event(shown(surface, 1), CLICK)], at_ms=1_700_000_000_123).changes
+    assert [change.committed_at_ms for change in changes] == [1_700_000_000_123]
     assert [change.committed_at_ms for change in open_store().changes(surface, after=0)] == [
         0,
         1_700_000_000_123,

@@ -20,7 +20,7 @@ def run_in_threads(*jobs: Callable[[], None]) -> None:
     def run(job: Callable[[], None]) -> None:
         try:
             job()
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - raised below
             failures.append(error)
 
     threads = [threading.Thread(target=run, args=[job]) for job in jobs]

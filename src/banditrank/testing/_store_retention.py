@@ -34,7 +34,7 @@ def check_snapshots_replace_changes(open_store: OpenStore) -> None:
     assert read_rounds(store, surface) == 4
     assert store.commit([Event(shown(surface, 9), CLICK)]).changes[0].version == 5
     later = store.commit([Event(shown(surface, 3, expires_at_ms=30), CLICK)])
-    assert later.statuses == [CommitStatus.REPEATED], "a ranking that lapses later was forgotten"
+    assert later.statuses == [CommitStatus.REPEATED], "a ranking that expires later was forgotten"
     earlier = store.commit([Event(shown(surface, 1, expires_at_ms=10), CLICK)])
     assert earlier.statuses == [CommitStatus.PRUNED], "an old ranking may be counted twice"
 
@@ -92,8 +92,8 @@ def check_pruned_impressions_are_not_counted_again(open_store: OpenStore) -> Non
     store.commit([Event(old, CLICK)])
     other.prune(surface, before_ms=2000)
     other.prune(surface, before_ms=1500)
-    told = store.commit([Event(old, CLICK), Event(new, CLICK), Event(old, None), Event(old, NOT_CLICKED)])
-    assert told.statuses == [
+    result = store.commit([Event(old, CLICK), Event(new, CLICK), Event(old, None), Event(old, NOT_CLICKED)])
+    assert result.statuses == [
         CommitStatus.PRUNED,
         CommitStatus.COUNTED,
         CommitStatus.RECORDED,
