@@ -24,10 +24,10 @@ from interleaving import ROUNDS, interleave
 from isolation import measure_isolation
 from numpy_versions import NumpyUCB
 from policies import measure_policies
+from problems import easy_problem
 from servers import measure_servers
 from service import measure_service
 from solvers import measure_search_loops, measure_solvers
-from worlds import gentle_world
 
 from banditrank import Counts, UCBRank, __version__, kdd2012, simulate
 from banditrank.testing._policies import dense_counts
@@ -35,7 +35,7 @@ from banditrank.testing._policies import dense_counts
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "output" / "bench.json"
 COEFFICIENT = 1.0
-WORLD = gentle_world(3, 20, 4)
+PROBLEM = easy_problem(3, 20, 4)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -56,8 +56,8 @@ def c_loop() -> Callable[[int], float]:
     subprocess.run([compiler, *options, "-o", str(library), source, "-lm"], check=True)
     simulate_c = ctypes.CDLL(str(library)).simulate
     simulate_c.restype = ctypes.c_double
-    world = (WORLD.arrival_rates, WORLD.position_preferences, WORLD.item_means)
-    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in world]
+    arrays = (PROBLEM.arrival_rates, PROBLEM.position_preferences, PROBLEM.item_means)
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
     initial = ctypes.c_int64()
 
     def run(horizon: int) -> float:
@@ -80,12 +80,12 @@ def ratio(above: list[float], below: list[float]) -> float:
 def nanoseconds(policy: UCBRank, horizon: int) -> Callable[[], float]:
     """Return a measurement of the simulator, in nanoseconds a round, on one core."""
     settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
-    return lambda: 1e9 * simulate(policy, WORLD, **settings).seconds / horizon
+    return lambda: 1e9 * simulate(policy, PROBLEM, **settings).seconds / horizon
 
 
 def numpy_nanoseconds(rounds: int, *, equal: bool) -> Callable[[], float]:
     """Return a measurement of the NumPy version, after its initial phase."""
-    learner = NumpyUCB(WORLD, COEFFICIENT, 1, equal=equal)
+    learner = NumpyUCB(PROBLEM, COEFFICIENT, 1, equal=equal)
     while learner.initial:
         learner.play(100)
     return lambda: 1e9 * seconds(lambda: learner.play(rounds)) / rounds
@@ -121,7 +121,7 @@ def measure_workers() -> dict[str, float]:
 
     def run(workers: int) -> Callable[[], float]:
         return lambda: (
-            simulate(UCBRank(coefficient=COEFFICIENT), WORLD, 500_000, 8, 1, workers=workers).seconds
+            simulate(UCBRank(coefficient=COEFFICIENT), PROBLEM, 500_000, 8, 1, workers=workers).seconds
         )
 
     times = interleave({"one": run(1), "two": run(2)})
@@ -129,7 +129,7 @@ def measure_workers() -> dict[str, float]:
 
 
 def measure_memory() -> dict[str, float]:
-    """Tell how much more memory twenty times the horizon takes."""
+    """Measure the additional memory of twenty times the horizon."""
     simulate(UCBRank(coefficient=0.25), kdd2012(), 1_000_000, 1, 0, workers=1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     simulate(UCBRank(coefficient=0.25), kdd2012(), 20_000_000, 1, 0, workers=1)
@@ -138,9 +138,9 @@ def measure_memory() -> dict[str, float]:
 
 
 def measure_calls() -> dict[str, float]:
-    """Tell how many rankings a second one call at a time gives."""
-    counts, rng, policy = dense_counts(WORLD), np.random.default_rng(0), UCBRank(coefficient=COEFFICIENT)
-    empty = Counts.empty_for(WORLD)
+    """Measure rankings a second, one call at a time."""
+    counts, rng, policy = dense_counts(PROBLEM), np.random.default_rng(0), UCBRank(coefficient=COEFFICIENT)
+    empty = Counts.empty_for(PROBLEM)
     policy.rank(empty, 0, rng=rng)
 
     def rankings() -> float:
@@ -151,7 +151,7 @@ def measure_calls() -> dict[str, float]:
 
 
 def measure_start_up() -> dict[str, float]:
-    """Tell how long commands take from start to end, with a warm cache."""
+    """Measure commands from start to end, with a warm cache."""
     program = str(Path(sys.executable).parent / "banditrank")
     simulation = [program, "simulate", "kdd2012", "--policy", "ucb-rank", "--treatment", "equal"]
     subprocess.run(simulation, check=True, stdout=subprocess.DEVNULL)

@@ -119,22 +119,22 @@ CountArrays = dict[str, Tally]
 def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: Utility) -> None:
     """Solve one instance and compare."""
     rng = np.random.default_rng([seed, number])
-    world = draw(rng)
-    warm_start = rng.permutation(world.n_items)[: world.n_positions] if rng.random() < 0.5 else None
+    problem = draw(rng)
+    warm_start = rng.permutation(problem.n_items)[: problem.n_positions] if rng.random() < 0.5 else None
     luck = rng.random()
     target_gap = float(10.0 ** rng.uniform(-8, -1)) if luck < 0.1 else DEFAULT_GAP
     time_limit = 0.0 if luck > 0.95 else None
     found = solve(
-        world,
+        problem,
         utility,
         solver=solver,
-        bonuses=world.bonuses,
+        bonuses=problem.bonuses,
         warm_start=warm_start,
         target_gap=target_gap,
         time_limit=time_limit,
     )
-    best = float(solve(world, utility, solver="enumeration", bonuses=world.bonuses).value)
-    untrue = find_certificate_error(found, world, utility, best=best, target_gap=target_gap)
+    best = float(solve(problem, utility, solver="enumeration", bonuses=problem.bonuses).value)
+    untrue = find_certificate_error(found, problem, utility, best=best, target_gap=target_gap)
     usual = time_limit is None and target_gap == DEFAULT_GAP
     tally.loose += target_gap != DEFAULT_GAP
     tally.rushed += time_limit is not None
@@ -152,10 +152,10 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
                 "number": number,
                 "what": untrue or OPEN,
                 "utility": str(utility),
-                "arrival_rates": world.arrival_rates.tolist(),
-                "position_preferences": world.position_preferences.tolist(),
-                "item_means": world.item_means.tolist(),
-                "bonuses": None if world.bonuses is None else world.bonuses.tolist(),
+                "arrival_rates": problem.arrival_rates.tolist(),
+                "position_preferences": problem.position_preferences.tolist(),
+                "item_means": problem.item_means.tolist(),
+                "bonuses": None if problem.bonuses is None else problem.bonuses.tolist(),
                 "warm_start": None if warm_start is None else warm_start.tolist(),
                 "target_gap": target_gap,
                 "time_limit": time_limit,

@@ -1,8 +1,9 @@
-"""Measurements that take turns, because machines are noisy."""
+"""Interleaved measurements: all alternatives take turns, because machines are noisy."""
 
+import os
 from collections.abc import Callable
 
-ROUNDS = 11
+ROUNDS = int(os.environ.get("ROUNDS", "11"))
 
 
 def interleave(works: dict[str, Callable[[], float]]) -> dict[str, list[float]]:

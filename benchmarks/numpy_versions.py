@@ -8,7 +8,7 @@ from banditrank import Problem
 
 
 class NumpyUCB:
-    """Personalized or equal (utilitarian, by trying all rankings) UCBRank on the single-look world."""
+    """Personalized or equal (utilitarian, by trying all rankings) UCBRank on the single-look problem."""
 
     def __init__(self, problem: Problem, coefficient: float, seed: int, *, equal: bool) -> None:
         self.lam, self.rho, self.mu = problem.arrival_rates, problem.position_preferences, problem.item_means

@@ -1,4 +1,4 @@
-/* Personalized UCBRank on the single-look world, specialised by hand: the limit to measure against.
+/* Personalized UCBRank on the single-look problem, specialised by hand: the limit to measure against.
  *
  * N, M and K are compile-time constants (-DN=3 -DM=20 -DK=4), so every inner loop is unrolled, and the
  * generator is inlined. It makes the same choices as a full recomputation of the paper's Algorithm 3:

@@ -12,7 +12,7 @@ from banditrank.policies._thompson_rank import ThompsonRank
 
 HORIZON = 50_000
 SAMPLERS = ("pb-mhb", "pbm-ts")  # several draws by rejection or by a walk in each round: no bar for these
-WORLD = easy_problem(3, 20, 4)
+PROBLEM = easy_problem(3, 20, 4)
 
 
 def measure_policies() -> Iterator[dict[str, float]]:
@@ -26,6 +26,6 @@ def measure_policies() -> Iterator[dict[str, float]]:
 
 
 def _rounds_per_second(name: str) -> Callable[[], float]:
-    policy = make_policy(name, WORLD, horizon=HORIZON)
+    policy = make_policy(name, PROBLEM, horizon=HORIZON)
     settings = {"horizon": HORIZON, "replications": 1, "seed": 1, "workers": 1}
-    return lambda: simulate(policy, WORLD, **settings).rounds_per_second
+    return lambda: simulate(policy, PROBLEM, **settings).rounds_per_second

@@ -151,32 +151,32 @@ class Loop(NamedTuple):
     bar: float  # microseconds a round
 
 
-def conflicting_world(n_user_types: int, n_items: int, n_positions: int) -> Problem:
-    """Return conflicting tastes with a gentle world's users.
+def conflicting_problem(n_user_types: int, n_items: int, n_positions: int) -> Problem:
+    """Return conflicting item means with the users of an easy problem.
 
     With those of the family ``conflict`` more than 16 million rounds are initial.
     """
-    gentle = easy_problem(n_user_types, n_items, n_positions)
+    easy = easy_problem(n_user_types, n_items, n_positions)
     means = draw("conflict", (n_user_types, n_items, n_positions), 0).item_means
-    return Problem(gentle.arrival_rates, gentle.position_preferences, means, name="bench-conflict")
+    return Problem(easy.arrival_rates, easy.position_preferences, means, name="bench-conflict")
 
 
 def measure_search_loops() -> Iterator[dict[str, float]]:
-    """Give what a round of equal UCBRank takes after the initial phase.
+    """Measure a round of equal UCBRank after the initial phase.
 
     A simulation that ends where measuring begins is taken off a longer one. Under Nash rounds may take longer
     as the gaps asked for get smaller, so later rounds are measured, too.
     """
     small, large = (3, 20, 4), (10, 100, 10)
-    gentle, random = easy_problem(*small), draw("random", small, 0)
+    easy, random = easy_problem(*small), draw("random", small, 0)
     loops = (
-        Loop("3×20×4", gentle, "utilitarian", 1, 1_000_000, 3),
-        Loop("3×20×4", gentle, "nash", 1, 50_000, 20),
-        Loop("3×20×4", gentle, "nash", 100_000, 20_000, 20),
+        Loop("3×20×4", easy, "utilitarian", 1, 1_000_000, 3),
+        Loop("3×20×4", easy, "nash", 1, 50_000, 20),
+        Loop("3×20×4", easy, "nash", 100_000, 20_000, 20),
         Loop("random 3×20×4", random, "nash", 1, 50_000, 20),
         Loop("random 3×20×4", random, "nash", 50_000, 20_000, 20),
         Loop("10×100×10", easy_problem(*large), "nash", 1, 10_000, 1000),
-        Loop("conflicting tastes 10×100×10", conflicting_world(*large), "nash", 1, 1_000, 1000),
+        Loop("conflicting tastes 10×100×10", conflicting_problem(*large), "nash", 1, 1_000, 1000),
     )
     for loop in loops:
         yield _measure_loop(loop)
