@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from banditrank._feedback import Feedback
     from banditrank._ranker import Ranker
     from banditrank._shown_ranking import ShownRanking
     from banditrank.counts import Counts
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         InvalidInputError,
         MissingDependencyError,
         PrunedError,
+        ServiceError,
         StoreError,
         StoreUnavailableError,
         UnknownNameError,
@@ -115,6 +117,7 @@ __all__ = [
     "EqualityReport",
     "Estimates",
     "ExpiredRankingError",
+    "Feedback",
     "FeedbackError",
     "Forgetful",
     "FrontierPoint",
@@ -128,6 +131,7 @@ __all__ = [
     "Problem",
     "PrunedError",
     "Ranker",
+    "ServiceError",
     "ShownRanking",
     "SimulationResult",
     "SingleLook",
@@ -179,6 +183,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "_feedback": ("Feedback",),
             "_ranker": ("Ranker",),
             "_shown_ranking": ("ShownRanking",),
             "counts": ("Counts",),
@@ -192,6 +197,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "InvalidInputError",
                 "MissingDependencyError",
                 "PrunedError",
+                "ServiceError",
                 "StoreError",
                 "StoreUnavailableError",
                 "UnknownNameError",

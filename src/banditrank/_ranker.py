@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
 from banditrank.counts._counts import Counts
 from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
@@ -155,6 +156,17 @@ class Ranker:
         """
         self._engine.touch()
         return self._engine.feedback(ranking_id, clicked=clicked, reward=reward)
+
+    def feedback_batch(self, feedback: Iterable[Feedback]) -> list[str | Exception]:
+        """Count the feedback for several rankings, and wait until that is durable.
+
+        Returns
+        -------
+        list of str or Exception
+            ``counted``, ``repeated`` or the error that rejected it, for each feedback in order.
+        """
+        self._engine.touch()
+        return self._engine.feedback_batch(feedback)
 
     def add_items(self, items: Iterable[str]) -> None:
         """Add items, or bring retired ones back.

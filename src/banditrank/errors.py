@@ -14,6 +14,7 @@
     │   ├── ExpiredRankingError         the ranking's attribution window is closed
     │   └── ConflictingFeedbackError    different feedback was counted for the ranking
     ├── MissingDependencyError          an optional package is not installed (also an ImportError)
+    ├── ServiceError                    the service refused a request, or could not be reached
     └── StoreError                      the store cannot be used
         └── StoreUnavailableError       the store cannot be reached, is full or too slow: retry
 
@@ -148,6 +149,32 @@ class MissingDependencyError(BanditRankError, ImportError):
 
     def __init__(self, purpose: str, package: str, extra: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'banditrank[{extra}]'")
+
+
+class ServiceError(BanditRankError):
+    """The service refused a request, or could not be reached.
+
+    Attributes
+    ----------
+    status
+        HTTP status; None without a response.
+    error_type
+        Type of the error, such as ``unknown-surface``; None if the response has none.
+    request_id
+        Id of the request in the log of the service; None if the response has none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        error_type: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_type = error_type
+        self.request_id = request_id
 
 
 class StoreError(BanditRankError):

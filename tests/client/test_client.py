@@ -8,7 +8,8 @@ import httpx
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.client import AsyncClient, Client, ServiceError
+from banditrank import Feedback, Ranker, ServiceError
+from banditrank.client import AsyncClient, Client
 from banditrank.client import _asynchronous as asynchronous
 from banditrank.client import _retries as retries
 from banditrank.client import _synchronous as synchronous
@@ -49,8 +50,10 @@ def test_all_methods_of_the_synchronous_client(service: Running) -> None:
         with pytest.raises(ServiceError, match="user_type"):
             client.rank_batch("ads", ["new", "unknown"])
         second = client.rank("ads", "old")
-        results = client.feedback_batch([{"ranking": second.id}, {"ranking": "forged"}])
-        assert [result["status"] for result in results] == ["counted", "refused"]
+        results = client.feedback_batch([Feedback(second.id), Feedback("forged"), Feedback(shown.id)])
+        assert results[0] == "counted"
+        assert isinstance(results[1], UnknownRankingError)
+        assert isinstance(results[2], ConflictingFeedbackError)
         assert client.add_items("ads", ["ad-4"])["items"][3] == {"name": "ad-4", "retired": False}
         assert client.retire_items("ads", ["ad/2"])["items"][1] == {"name": "ad/2", "retired": True}
         assert client.change_surface("ads", policy="ucb-rank")["policy"] == "ucb-rank"
@@ -184,7 +187,7 @@ def test_calls_that_may_compile_code_have_a_longer_timeout(timeout: float, waite
 
 
 def test_errors_are_raised_by_their_type() -> None:
-    problem = {"type": "urn:banditrank:problem:lapsed", "title": "t", "status": 410, "detail": "too late"}
+    problem = {"type": "urn:banditrank:problem:expired", "title": "t", "status": 410, "detail": "too late"}
     with (
         client_of(lambda _: httpx.Response(410, json=problem), []) as client,
         pytest.raises(ExpiredRankingError, match="too late"),
@@ -264,3 +267,24 @@ def test_retiring_no_items_is_refused() -> None:
 def test_retries_are_bounded(max_retries: int) -> None:
     with pytest.raises(InvalidInputError, match="max_retries must be a whole number from 0 to 100"):
         Client("http://service", max_retries=max_retries)
+
+
+def test_ranker_and_clients_have_the_same_methods_and_arguments() -> None:
+    def signatures(kind: type, *left_out: str) -> dict[str, list[tuple[str, object, object]]]:
+        return {
+            name: [
+                (one.name, one.kind, one.default)
+                for one in inspect.signature(member).parameters.values()
+                if one.name not in ("self", *left_out)
+            ]
+            for name, member in vars(kind).items()
+            if not name.startswith("_") and callable(member)
+        }
+
+    ranker = signatures(Ranker)
+    in_process = {"counts", "close"}
+    assert signatures(AsyncClient) | {"close": []} == signatures(Client) | {"aclose": []}
+    client = signatures(Client, "surface")
+    assert {name: client[name] for name in ranker if name not in in_process} == {
+        name: one for name, one in ranker.items() if name not in in_process
+    }

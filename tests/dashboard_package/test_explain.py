@@ -154,7 +154,7 @@ def test_a_ranking_whose_counts_were_pruned_cannot_be_explained() -> None:
         store.prune(1, before_ms=int(clock.now - 100) * 1000)
         recent = ranker.rank("new")
         assert ranker.explain(recent.id).reproduced
-        assert ranker.explain(old[0]).outcome.state == "forgotten", "no counts are needed for the first"
+        assert ranker.explain(old[0]).outcome.state == "pruned", "no counts are needed for the first"
         for ranking_id in old[1:]:
             with pytest.raises(
                 PrunedError, match=r"the ranking cannot be explained: counts of version \d were pruned"

@@ -160,6 +160,17 @@ def test_changes_behind_a_snapshot_of_a_ranker_are_in_the_series() -> None:
         assert n_visits(monitored) == [10, 5, 0]
 
 
+def test_a_series_is_saved_also_if_a_ranker_saved_the_snapshot_first() -> None:
+    store, clock = MemoryStore(), Clock()
+    with a_monitored_ranker(store=store, clock=clock) as monitored:
+        play(monitored, 10, seed=1)
+        with a_ranker(store=store, clock=clock):
+            pass
+        assert (store.snapshot(1).version, store.time_series(1)) == (10, None)
+        monitored._runtime._save_snapshot_unless_newer()
+        assert store.time_series(1).version == 10
+
+
 def test_a_monitor_starts_after_pruned_changes() -> None:
     store, clock = MemoryStore(), Clock()
     with a_ranker(store=store, clock=clock) as ranker:

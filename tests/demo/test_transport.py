@@ -6,7 +6,7 @@ import pytest
 
 from banditrank._demo.transport import KeepAliveTransport
 from banditrank.client._asynchronous import AsyncClient
-from banditrank.client._retries import ServiceError
+from banditrank.errors import ServiceError
 
 ANSWER = b'{"surfaces": []}'
 RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from helpers.live import Clock, a_ranker, a_surface, seeded, wait_until
 
+from banditrank._feedback import Feedback
 from banditrank._ranker import Ranker
 from banditrank.engine._engine import Engine, FeedbackResult
 from banditrank.engine._ranking_ids import IssuedRanking, RankingIdSigner, new_key
@@ -42,6 +43,28 @@ def test_repeated_feedback_is_reported_as_repeated_and_counts_once() -> None:
     places = [ranker.surface.items.index(item) for item in shown.items]
     assert counts.displays[0, places, [0, 1]].tolist() == [1, 1]
     assert counts.rewards[0, places, [0, 1]].tolist() == [0, 1]
+
+
+def test_a_batch_counts_each_feedback_or_returns_its_error() -> None:
+    with a_ranker() as ranker:
+        first, second = ranker.rank_batch(["new", "old"])
+        batch = [
+            Feedback(first.id, clicked=first.items[0], reward=0.5),
+            Feedback("forged"),
+            Feedback(second.id, clicked="not shown"),
+            Feedback(second.id),
+            Feedback(first.id),
+            Feedback(second.id),
+        ]
+        results = ranker.feedback_batch(batch)
+        assert [one for one in results if isinstance(one, str)] == ["counted", "counted", "repeated"]
+        assert [type(one) for one in results if isinstance(one, Exception)] == [
+            UnknownRankingError,
+            UnknownNameError,
+            ConflictingFeedbackError,
+        ]
+        assert ranker.feedback_batch([]) == []
+        assert totals(ranker) == (2, 0.5)
 
 
 def test_conflicting_feedback_is_rejected_and_changes_nothing() -> None:

@@ -54,7 +54,7 @@ def test_contradicting_feedback_is_a_conflict(service: Running) -> None:
     clicked = service.application.engine.issued_ranking(ranking)[1].impression.items
     if 2 not in clicked:
         said["clicked"] = "ad 1"
-    problem(service, "POST", "/v1/feedback", said, status=409, kind="contradiction")
+    problem(service, "POST", "/v1/feedback", said, status=409, kind="conflicting-feedback")
     assert rounds(service) == 1
 
 
@@ -163,7 +163,7 @@ def test_an_error_in_a_batch_affects_one_feedback(
 
 
 def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
-    assert problem(service, "POST", "/v1/surfaces", ADS, status=409, kind="name-taken")
+    assert problem(service, "POST", "/v1/surfaces", ADS, status=409, kind="already-exists")
     changed = service.ask(
         "PATCH", "/v1/surfaces/ads", {"policy": "ucb-rank", "user_types": ["new", "old", "staff"]}
     )

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from banditrank import MAXIMIN, NASH, UTILITARIAN, InvalidInputError, UnsolvableError, Utility, alpha_fair
+from banditrank import (
+    MAXIMIN,
+    NASH,
+    UTILITARIAN,
+    InvalidInputError,
+    MissingDependencyError,
+    Utility,
+    alpha_fair,
+)
 from banditrank.model._generators import FAMILIES
 from banditrank.solvers import _enumeration as enumeration
 from banditrank.solvers._highs import outer_approximation, permutation_lp
@@ -181,5 +189,7 @@ def test_a_derivative_of_nan_is_rejected() -> None:
 def test_without_highs_the_error_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "highspy", None)
     instance = draw("random", (2, 4, 2), 0, bonuses=False)
-    with pytest.raises(UnsolvableError, match=rf"{name} needs highspy: pip install banditrank\[highs\]"):
+    with pytest.raises(
+        MissingDependencyError, match=rf"{name} needs highspy: pip install 'banditrank\[highs\]'"
+    ):
         SOLVERS[name].run(instance, NASH, options())

@@ -84,12 +84,11 @@ sys.modules[{driver!r}] = None
 from banditrank.storage._factory import open_store
 try:
     open_store("{scheme}://me:{PASSWORD}@host/0")
-except ValueError as error:
+except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    expected = f"store needs pip install \"banditrank[{scheme}]\", got '{scheme}://…'\n"
-    assert done.stdout == expected
+    assert done.stdout.endswith(f" store needs {driver}: pip install 'banditrank[{scheme}]'\n")
 
 
 def test_opening_a_file_imports_no_driver(tmp_path: object) -> None:

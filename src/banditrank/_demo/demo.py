@@ -19,8 +19,7 @@ from banditrank._demo.traffic import Traffic
 from banditrank._demo.transport import KeepAliveTransport
 from banditrank._demo.visits import generate_visits
 from banditrank.client._asynchronous import AsyncClient
-from banditrank.client._retries import ServiceError
-from banditrank.errors import InvalidInputError
+from banditrank.errors import InvalidInputError, ServiceError
 from banditrank.storage._addresses import redacted
 
 MAX_ROUNDS = 1_000_000_000
@@ -186,7 +185,7 @@ async def _open_surface(client: AsyncClient, surface: DemoSurface, store: str | 
     try:
         await client.create_surface(**definition)
     except ServiceError as error:
-        if error.error_type != "name-taken":
+        if error.error_type != "already-exists":
             raise
         existing = await client.surface(surface.name)
         names = [item["name"] for item in existing["items"]]

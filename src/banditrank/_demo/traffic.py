@@ -9,8 +9,7 @@ from banditrank._demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
 from banditrank._demo.visits import Visit
 from banditrank._shown_ranking import ShownRanking
 from banditrank.client._asynchronous import AsyncClient
-from banditrank.client._retries import ServiceError
-from banditrank.errors import ExpiredRankingError, UnknownRankingError
+from banditrank.errors import ExpiredRankingError, ServiceError, UnknownRankingError
 
 _MAX_CONCURRENT_VISITS = 8
 _MAX_LAG_SECONDS = 1.0  # after a longer delay, such as compilation, missed visits do not arrive all at once

@@ -13,13 +13,11 @@ from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from banditrank.client._asynchronous import AsyncClient
-    from banditrank.client._retries import ServiceError
     from banditrank.client._synchronous import Client
 
 __all__ = [
     "AsyncClient",
     "Client",
-    "ServiceError",
 ]
 
 if not TYPE_CHECKING:  # type checkers would accept any name
@@ -27,7 +25,6 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         __name__,
         {
             "_asynchronous": ("AsyncClient",),
-            "_retries": ("ServiceError",),
             "_synchronous": ("Client",),
         },
         extra="client",

@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
+from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
+from banditrank.client._errors import problem_error
 from banditrank.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -67,10 +69,10 @@ def feedback(ranking_id: str, clicked: str | None, reward: float) -> ApiCall[str
     return ApiCall("POST", "/v1/feedback", lambda response: str(response["status"]), body)
 
 
-def feedback_batch(feedback: Iterable[Mapping[str, Any]]) -> ApiCall[list[dict[str, Any]]]:
+def feedback_batch(feedback: Iterable[Feedback]) -> ApiCall[list[str | Exception]]:
     """Return the call that sends feedback for several rankings."""
-    body = {"feedback": [dict(one) for one in feedback]}
-    return ApiCall("POST", "/v1/feedback/batch", lambda response: list(response["results"]), body)
+    batch = [{"ranking": one.ranking_id, "clicked": one.clicked, "reward": one.reward} for one in feedback]
+    return ApiCall("POST", "/v1/feedback/batch", _parse_feedback_results, {"feedback": batch})
 
 
 def surfaces() -> ApiCall[list[dict[str, Any]]]:
@@ -189,6 +191,13 @@ def _parse_ranking(response: Any) -> ShownRanking:
 
 def _parse_rankings(response: Any) -> list[ShownRanking]:
     return [_parse_ranking(ranking) for ranking in response["rankings"]]
+
+
+def _parse_feedback_results(response: Any) -> list[str | Exception]:
+    return [
+        problem_error(one["problem"]) if one["status"] == "refused" else str(one["status"])
+        for one in response["results"]
+    ]
 
 
 def auth_headers(api_key: str | None) -> dict[str, str]:

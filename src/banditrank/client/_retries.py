@@ -1,56 +1,19 @@
-"""Retries with exponential backoff, and the errors of failed requests."""
+"""Retries with exponential backoff."""
 
-import json
 import random
 from typing import Any
 
 import httpx
 
 from banditrank.client._calls import ApiCall
-from banditrank.errors import (
-    BanditRankError,
-    ConflictingFeedbackError,
-    ExpiredRankingError,
-    UnknownRankingError,
-)
+from banditrank.client._errors import response_error
+from banditrank.errors import BanditRankError, ServiceError
 
-_URN_PREFIX = "urn:banditrank:problem:"
-_ERRORS: dict[str, type[BanditRankError]] = {
-    "contradiction": ConflictingFeedbackError,
-    "lapsed": ExpiredRankingError,
-    "unknown-ranking": UnknownRankingError,
-}
 _TRANSIENT_STATUSES = (429, 502, 503, 504)
 MAX_RETRIES = 100
 """Maximum of the clients' parameter `max_retries`."""
 
 _INITIAL_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 0.1, 5.0
-
-
-class ServiceError(BanditRankError):
-    """The service refused a request, or could not be reached.
-
-    Attributes
-    ----------
-    status
-        HTTP status; None without a response.
-    error_type
-        Type of the error, such as ``unknown-surface``; None if the response has none.
-    request_id
-        Id of the request in the log of the service; None if the response has none.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        status: int | None = None,
-        error_type: str | None = None,
-        request_id: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.error_type = error_type
-        self.request_id = request_id
 
 
 class Retries:
@@ -94,7 +57,7 @@ class Retries:
         if status not in (_TRANSIENT_STATUSES if self._call.is_retryable else self._call.retry_statuses):
             self._left = 0
         retry_after = response.headers.get("retry-after")
-        return self._next_delay(_response_error(status, response.text), retry_after=retry_after)
+        return self._next_delay(response_error(status, response.text), retry_after=retry_after)
 
     def _next_delay(
         self, error: BanditRankError, *, cause: Exception | None = None, retry_after: str | None = None
@@ -120,18 +83,3 @@ def backoff_seconds(attempt: int, retry_after: str | None) -> float:
     if retry_after is not None and retry_after.isdigit():
         delay = max(delay, min(float(retry_after), _MAX_BACKOFF_SECONDS))
     return delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, so that clients do not retry in step
-
-
-def _response_error(status: int, text: str) -> BanditRankError:
-    """Return the error that a response describes."""
-    try:
-        details = json.loads(text)
-    except ValueError:
-        details = None
-    if not isinstance(details, dict) or "detail" not in details:
-        return ServiceError(f"the service answered {status}: {text[:200]}", status)
-    error_type = str(details.get("type", "")).removeprefix(_URN_PREFIX)
-    if error_type in _ERRORS:
-        return _ERRORS[error_type](details["detail"])
-    message = f"{details.get('title')}: {details['detail']}"
-    return ServiceError(message, status, error_type, details.get("request_id"))

@@ -1,13 +1,14 @@
 """Synchronous client of the ranking service."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
 from banditrank._checks import check_integer
+from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
 from banditrank.client import _calls as calls
 from banditrank.client._calls import DEFAULT_URL, ApiCall
@@ -97,13 +98,13 @@ class Client:
         """
         return self._send(calls.feedback(ranking_id, clicked, reward))
 
-    def feedback_batch(self, feedback: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Send the feedback for several rankings in one request, and return the status of each.
+    def feedback_batch(self, feedback: Iterable[Feedback]) -> list[str | Exception]:
+        """Count the feedback for several rankings, and wait until that is durable.
 
-        Parameters
-        ----------
-        feedback
-            Mappings with the keys ``ranking``, ``clicked`` and ``reward``, as `feedback` takes them.
+        Returns
+        -------
+        list of str or Exception
+            ``counted``, ``repeated`` or the error that rejected it, for each feedback in order.
         """
         return self._send(calls.feedback_batch(feedback))
 

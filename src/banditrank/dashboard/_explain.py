@@ -25,7 +25,7 @@ _MAX_DESCRIBED_POSITIONS = 3
 
 ItemIndices = NDArray[np.intp]  # in the active items
 
-OutcomeState: TypeAlias = Literal["open", "clicked", "not-clicked", "discarded", "forgotten"]
+OutcomeState: TypeAlias = Literal["open", "clicked", "not-clicked", "discarded", "pruned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class RankingOutcome:
     ----------
     state
         ``open`` while feedback is awaited; ``discarded`` if the attribution window closed without feedback
-        and the ranking was not counted; ``forgotten`` if the outcome was pruned, and is only part of the
+        and the ranking was not counted; ``pruned`` if the outcome was pruned, and is only part of the
         counts.
     item, reward
         The clicked item and the reward of the click; None without a click.
@@ -301,7 +301,7 @@ def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> 
         if not runtime.has_expired(issued):
             return RankingOutcome("open")
         if runtime.is_pruned(issued):
-            return RankingOutcome("forgotten")
+            return RankingOutcome("pruned")
         return RankingOutcome("discarded" if runtime.surface.unreported == "discarded" else "open")
     if outcome == DISCARDED:
         return RankingOutcome("discarded")

@@ -2,11 +2,12 @@
 
 import logging
 import os
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import TypeAlias
 
+from banditrank._feedback import Feedback
 from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._fork_guard import FORKED, guard_against_forks
 from banditrank.engine._group_commit import CommitCallback, CommitOutcome, Deliver, GroupCommitter
@@ -17,7 +18,13 @@ from banditrank.engine._surface import Surface
 from banditrank.engine._surface_registry import SurfaceRegistry
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.engine._sync_loop import SyncLoop
-from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError, UnknownRankingError
+from banditrank.errors import (
+    BanditRankError,
+    InvalidInputError,
+    StoreError,
+    StoreUnavailableError,
+    UnknownRankingError,
+)
 from banditrank.storage._base import Store
 from banditrank.storage._records import Change, CommitStatus, Event, SurfaceRecord
 
@@ -68,14 +75,14 @@ class Engine:
         self._random_bytes = seeded_bytes() if random_bytes is None else random_bytes
         self._signer = RankingIdSigner(store.secret())
         self._is_disabled = False
-        self._sync_loop: SyncLoop | None = None
         self._queue: DueQueue[SurfaceRuntime] = DueQueue(SurfaceRuntime.due_in)
         self._registry = SurfaceRegistry(store, self._load)
+        self._sync_loop = SyncLoop(
+            store, self._registry, self._queue, sync_seconds=sync_seconds, polls=polls, clock=clock
+        )
         self.committer = GroupCommitter(store, on_change=self._apply, deliver=deliver, clock=clock)
         try:
-            self._sync_loop = SyncLoop(
-                store, self._registry, self._queue, sync_seconds=sync_seconds, polls=polls, clock=clock
-            )
+            self._sync_loop.start()
         except BaseException:
             self.committer.close()
             raise
@@ -88,17 +95,16 @@ class Engine:
     @property
     def last_sync(self) -> float:
         """Time of the latest synchronization, by the monotonic clock."""
-        return 0.0 if self._sync_loop is None else self._sync_loop.last_sync
+        return self._sync_loop.last_sync
 
     @property
     def sync_errors(self) -> dict[str, str]:
         """Errors of surfaces that are out of sync with the store, by name."""
-        return {} if self._sync_loop is None else self._sync_loop.errors
+        return self._sync_loop.errors
 
     def touch(self) -> None:
         """Register a use; an engine that does not poll synchronizes only while it is used."""
-        if self._sync_loop is not None:
-            self._sync_loop.touch()
+        self._sync_loop.touch()
 
     # Surfaces
 
@@ -272,20 +278,29 @@ class Engine:
         StoreUnavailableError
             If the store cannot be written to; the same feedback may be sent again.
         """
-        results: list[FeedbackResult] = []
-        finished = threading.Event()
+        (result,) = self.feedback_batch([Feedback(ranking_id, clicked, reward)])
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-        def callback(result: FeedbackResult) -> None:
-            results.append(result)
-            finished.set()
+    def feedback_batch(self, feedback: Iterable[Feedback]) -> list[FeedbackResult]:
+        """Count feedback for several rankings in one group commit, and wait until that is durable."""
+        futures = [self._submit(one) for one in feedback]
+        return [future.result() for future in futures]
 
-        self.submit_feedback(
-            ranking_id, clicked=clicked, reward=reward, callback=callback, may_read_store=True
-        )
-        finished.wait()
-        if isinstance(results[0], Exception):
-            raise results[0]
-        return results[0]
+    def _submit(self, feedback: Feedback) -> Future[FeedbackResult]:
+        future: Future[FeedbackResult] = Future()
+        try:
+            self.submit_feedback(
+                feedback.ranking_id,
+                clicked=feedback.clicked,
+                reward=feedback.reward,
+                callback=future.set_result,
+                may_read_store=True,
+            )
+        except BanditRankError as error:  # rejects this feedback, not others of a batch
+            future.set_result(error)
+        return future
 
     def _verify(self, ranking_id: str) -> IssuedRanking:
         if self._is_disabled:  # it has no thread that commits
@@ -299,8 +314,7 @@ class Engine:
         """Commit what is queued, save snapshots, and stop; does nothing in a forked process."""
         if self._is_disabled:
             return
-        if self._sync_loop is not None:
-            self._sync_loop.close()
+        self._sync_loop.close()
         self.committer.close()
         for runtime in self.surfaces():
             try:
@@ -315,7 +329,7 @@ class Engine:
             runtime.refuse(FORKED)
 
     def _is_idle(self) -> bool:
-        return self._sync_loop is not None and self._sync_loop.is_idle
+        return self._sync_loop.is_idle
 
     def _load(self, record: SurfaceRecord) -> SurfaceRuntime:
         return SurfaceRuntime(

@@ -345,7 +345,9 @@ class SurfaceRuntime:
         self._replica.save_snapshot(int(self._clock() * 1000))
 
     def _save_snapshot_unless_newer(self) -> None:
-        if not self._replica.has_newer_snapshot():
+        if self._replica.has_newer_snapshot():
+            self.observer.on_snapshot()  # the other process may have no observer of this kind
+        else:
             self.save_snapshot()
 
     def _refresh_in(self) -> float:

@@ -81,10 +81,13 @@ class SyncLoop:
         self._versions: dict[int, Versions] = {}  # at the latest synchronization
         self._is_in_sync = False  # with these versions
         self._next_purge = 0.0
-        for record in store.surfaces():
-            with self._backoff(record.surface_id, record.name):
-                registry.open(record)
         self._thread = threading.Thread(target=self._run, name="banditrank-sync-loop", daemon=True)
+
+    def start(self) -> None:
+        """Load the surfaces of the store, and start the thread."""
+        for record in self._store.surfaces():
+            with self._backoff(record.surface_id, record.name):
+                self._registry.open(record)
         self._thread.start()
 
     @property

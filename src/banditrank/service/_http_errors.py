@@ -60,10 +60,10 @@ UNKNOWN_SURFACE = HttpErrorType("unknown-surface", 404, "Surface not found")
 UNKNOWN_RANKING = HttpErrorType("unknown-ranking", 404, "Ranking not found")
 WRONG_METHOD = HttpErrorType("wrong-method", 405, "Method not allowed")
 TOO_SLOW = HttpErrorType("too-slow", 408, "The body did not arrive in time")
-NAME_TAKEN = HttpErrorType("name-taken", 409, "The name already exists")
-CONTRADICTION = HttpErrorType("contradiction", 409, "Different feedback was counted before")
-FORGOTTEN = HttpErrorType("forgotten", 410, "The ranking was purged")
-LAPSED = HttpErrorType("lapsed", 410, "The attribution window has closed")
+ALREADY_EXISTS = HttpErrorType("already-exists", 409, "The name already exists")
+CONFLICTING_FEEDBACK = HttpErrorType("conflicting-feedback", 409, "Different feedback was counted before")
+PRUNED = HttpErrorType("pruned", 410, "The ranking was pruned")
+EXPIRED = HttpErrorType("expired", 410, "The attribution window has closed")
 TOO_LARGE = HttpErrorType("too-large", 413, "The body is too large")
 WRONG_CONTENT_TYPE = HttpErrorType("wrong-content-type", 415, "The body must be JSON")
 WRONG_HOST = HttpErrorType("wrong-host", 421, "The host is not allowed")
@@ -75,14 +75,14 @@ OVERLOADED = HttpErrorType("overloaded", 503, "Too many requests are queued")
 TOO_MANY_STREAMS = HttpErrorType("too-many-streams", 503, "Too many streams are open")
 
 _ERROR_TYPES: tuple[tuple[type[BanditRankError], HttpErrorType], ...] = (
-    (AlreadyExistsError, NAME_TAKEN),
+    (AlreadyExistsError, ALREADY_EXISTS),
     (UnknownSurfaceError, UNKNOWN_SURFACE),
     (InvalidInputError, INVALID),
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),
-    (ExpiredRankingError, LAPSED),
-    (PrunedError, FORGOTTEN),
-    (ConflictingFeedbackError, CONTRADICTION),
+    (ExpiredRankingError, EXPIRED),
+    (PrunedError, PRUNED),
+    (ConflictingFeedbackError, CONFLICTING_FEEDBACK),
     (StoreError, UNAVAILABLE),
 )
 

@@ -12,9 +12,9 @@ from banditrank.errors import UnknownNameError
 from banditrank.service._auth import Principal
 from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import (
-    CONTRADICTION,
+    CONFLICTING_FEEDBACK,
+    EXPIRED,
     INVALID,
-    LAPSED,
     UNKNOWN_RANKING,
     UNKNOWN_SURFACE,
     HttpError,
@@ -187,7 +187,7 @@ ROUTES = (
         _feedback,
         request_schema=FeedbackRequest,
         response_schema=FeedbackResponse,
-        errors=(UNKNOWN_RANKING, CONTRADICTION, LAPSED),
+        errors=(UNKNOWN_RANKING, CONFLICTING_FEEDBACK, EXPIRED),
         scope="handler",
     ),
     Route(

@@ -11,7 +11,7 @@ from banditrank.dashboard._treatment_report import TreatmentReport, report_treat
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._intervals import MAX_LEVEL, MIN_LEVEL
 from banditrank.service._http import Request, Response
-from banditrank.service._http_errors import FORGOTTEN, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service._http_errors import PRUNED, UNKNOWN_RANKING, UNKNOWN_SURFACE
 from banditrank.service._routing import Parameter, Route
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ ROUTES = (
         "read",
         _explain,
         response_schema=Explanation,
-        errors=(UNKNOWN_RANKING, FORGOTTEN),
+        errors=(UNKNOWN_RANKING, PRUNED),
         scope="handler",
         is_cancellable=True,
     ),

@@ -7,7 +7,7 @@ import msgspec
 from banditrank.engine._surface import Surface
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.service._http import Request, Response
-from banditrank.service._http_errors import NAME_TAKEN, UNKNOWN_SURFACE
+from banditrank.service._http_errors import ALREADY_EXISTS, UNKNOWN_SURFACE
 from banditrank.service._routing import Route
 from banditrank.service._schemas import (
     AddItemsRequest,
@@ -121,7 +121,7 @@ ROUTES = (
         request_schema=CreateSurfaceRequest,
         response_schema=SurfaceResponse,
         status=201,
-        errors=(NAME_TAKEN,),
+        errors=(ALREADY_EXISTS,),
         scope="handler",
     ),
     Route(

@@ -1,5 +1,6 @@
 """Opening stores by address."""
 
+from banditrank._extras import requires
 from banditrank.errors import InvalidInputError
 from banditrank.storage._addresses import check_quoting, redacted, sqlite_file
 from banditrank.storage._base import Store
@@ -19,7 +20,9 @@ def open_store(address: str) -> Store:
     Raises
     ------
     InvalidInputError
-        If the address is malformed, or its driver is not installed.
+        If the address is malformed.
+    MissingDependencyError
+        If its driver is not installed.
     StoreUnavailableError
         If the store cannot be reached.
     StoreError
@@ -67,21 +70,13 @@ def _open_sqlite(address: str) -> Store:
 
 def _open_postgresql(address: str) -> Store:
     check_quoting(address)
-    try:
+    with requires("postgresql", "a PostgreSQL store"):
         from banditrank.storage._postgresql import PostgresStore  # noqa: PLC0415
-    except ImportError:
-        raise _missing_driver(address, "postgresql") from None
     return PostgresStore(address)
 
 
 def _open_redis(address: str) -> Store:
     check_quoting(address)
-    try:
+    with requires("redis", "a Redis store"):
         from banditrank.storage._redis import RedisStore  # noqa: PLC0415
-    except ImportError:
-        raise _missing_driver(address, "redis") from None
     return RedisStore(address)
-
-
-def _missing_driver(address: str, extra: str) -> InvalidInputError:
-    return InvalidInputError("store", f'needs pip install "banditrank[{extra}]"', redacted(address))

@@ -73,7 +73,7 @@ const OUTCOMES = {
   open: "No feedback yet.",
   "not-clicked": "No click.",
   discarded: "The attribution window closed without feedback; the ranking was discarded.",
-  forgotten: "The ranking was purged; it is only part of the counts.",
+  pruned: "The ranking was pruned; it is only part of the counts.",
 };
 
 // Whether the user type was used. Only a ranking that was reproduced proves what other users would have got.

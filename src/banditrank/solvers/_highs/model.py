@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.errors import UnsolvableError
+from banditrank._extras import requires
 
 Floats = NDArray[np.float64]
 Cells: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -28,13 +28,11 @@ def new_model(solver: str) -> tuple[Any, Any]:
 
     Raises
     ------
-    UnsolvableError
+    MissingDependencyError
         If HiGHS is not installed.
     """
-    try:
-        highspy: Any = import_module("highspy")  # an optional dependency
-    except ImportError:
-        raise UnsolvableError(f"solver {solver} needs highspy: pip install banditrank[highs]") from None
+    with requires("highs", f"solver {solver}"):
+        highspy: Any = import_module("highspy")
     model = highspy.Highs()
     options: dict[str, bool | int | float] = {
         "output_flag": False,
