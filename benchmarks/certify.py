@@ -1,4 +1,4 @@
-"""Look for a wrong certificate: many small instances, solved and compared with trying all rankings.
+"""Search for wrong certificates: solve many small instances and compare them with enumeration.
 
 Most instances have up to 400 rankings, and one root node usually settles them. Half of these are drawn from
 the families of `banditrank.model._generators`; the others are degenerate on purpose, with zeros, ties,
@@ -8,7 +8,7 @@ and some without any time: what is said of them must hold too.
 
 Prints a table, writes output/certify.json (infinite numbers are null), and fails if anything said was wrong.
 The findings depend on the seed and the number of instances alone, not on the machine. Run by ``make
-certify``; stopped with Ctrl-C it says what it found so far.
+certify``; Ctrl-C stops it and prints the results so far.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from banditrank import MAXIMIN, NASH, UTILITARIAN, Utility, __version__, alpha_fair
-from banditrank._cli.output import finite
+from banditrank._cli.output import finite_or_none
 from banditrank.solvers._solve import DEFAULT_GAP, SolverName, solve
 from banditrank.testing._certificates import find_certificate_error
 from banditrank.utilities._utility import ramp, sigmoid
@@ -74,19 +74,20 @@ TASKS = tuple((solver, utility) for solver, utilities in UTILITIES.items() for u
 
 
 @dataclass(slots=True)
-class Tally:
-    """What was found for one utility.
+class UtilityResult:
+    """Result for one utility.
 
     Attributes
     ----------
     instances, certified
         How many were solved with time and to the usual gap, and how many of these were certified.
-    loose, rushed
+    loose, without_time
         How many were solved to a looser gap, and how many without any time.
     branched
         How many of all took more than one node.
     wrong
-        Of how many something untrue was said: see `banditrank.testing._certificates.find_certificate_error`.
+        Number of instances with a wrong certificate or bound; see
+        `banditrank.testing._certificates.find_certificate_error`.
     difference
         The largest |best − value| of a certified answer to the usual gap, as a share of the best.
     slowest
@@ -97,33 +98,33 @@ class Tally:
     instances: int = 0
     certified: int = 0
     loose: int = 0
-    rushed: int = 0
+    without_time: int = 0
     branched: int = 0
     wrong: int = 0
     difference: float = 0.0
     slowest: float = 0.0
     findings: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, other: "Tally") -> None:
-        """Take in what another chunk found."""
-        for name in ("instances", "certified", "loose", "rushed", "branched", "wrong"):
+    def add(self, other: "UtilityResult") -> None:
+        """Add the result of another chunk."""
+        for name in ("instances", "certified", "loose", "without_time", "branched", "wrong"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.difference = max(self.difference, other.difference)
         self.slowest = max(self.slowest, other.slowest)
         self.findings = sorted(self.findings + other.findings, key=lambda finding: finding["number"])
 
 
-CountArrays = dict[str, Tally]
+Results = dict[str, UtilityResult]
 
 
-def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: Utility) -> None:
+def examine(number: int, seed: int, result: UtilityResult, solver: SolverName, utility: Utility) -> None:
     """Solve one instance and compare."""
     rng = np.random.default_rng([seed, number])
     problem = draw(rng)
     warm_start = rng.permutation(problem.n_items)[: problem.n_positions] if rng.random() < 0.5 else None
-    luck = rng.random()
-    target_gap = float(10.0 ** rng.uniform(-8, -1)) if luck < 0.1 else DEFAULT_GAP
-    time_limit = 0.0 if luck > 0.95 else None
+    share = rng.random()
+    target_gap = float(10.0 ** rng.uniform(-8, -1)) if share < 0.1 else DEFAULT_GAP
+    time_limit = 0.0 if share > 0.95 else None
     found = solve(
         problem,
         utility,
@@ -134,23 +135,23 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
         time_limit=time_limit,
     )
     best = float(solve(problem, utility, solver="enumeration", bonuses=problem.bonuses).value)
-    untrue = find_certificate_error(found, problem, utility, best=best, target_gap=target_gap)
+    error = find_certificate_error(found, problem, utility, best=best, target_gap=target_gap)
     usual = time_limit is None and target_gap == DEFAULT_GAP
-    tally.loose += target_gap != DEFAULT_GAP
-    tally.rushed += time_limit is not None
-    tally.instances += usual
-    tally.certified += bool(usual and found.is_certified)
-    tally.branched += found.nodes > 1
-    tally.wrong += untrue is not None
-    tally.slowest = max(tally.slowest, found.seconds)
+    result.loose += target_gap != DEFAULT_GAP
+    result.without_time += time_limit is not None
+    result.instances += usual
+    result.certified += bool(usual and found.is_certified)
+    result.branched += found.nodes > 1
+    result.wrong += error is not None
+    result.slowest = max(result.slowest, found.seconds)
     if usual and found.is_certified and best > found.value:
-        share = float((best - found.value) / abs(best)) if best else math.inf
-        tally.difference = max(tally.difference, share)
-    if untrue or (not found.is_certified and time_limit is None):
-        tally.findings.append(
+        difference = float((best - found.value) / abs(best)) if best else math.inf
+        result.difference = max(result.difference, difference)
+    if error or (not found.is_certified and time_limit is None):
+        result.findings.append(
             {
                 "number": number,
-                "what": untrue or OPEN,
+                "what": error or OPEN,
                 "utility": str(utility),
                 "arrival_rates": problem.arrival_rates.tolist(),
                 "position_preferences": problem.position_preferences.tolist(),
@@ -159,20 +160,20 @@ def examine(number: int, seed: int, tally: Tally, solver: SolverName, utility: U
                 "warm_start": None if warm_start is None else warm_start.tolist(),
                 "target_gap": target_gap,
                 "time_limit": time_limit,
-                "best": finite(best),
-                "value": finite(found.value),
-                "upper_bound": finite(found.upper_bound),
+                "best": finite_or_none(best),
+                "value": finite_or_none(found.value),
+                "upper_bound": finite_or_none(found.upper_bound),
             }
         )
 
 
-def examine_all(numbers: Iterable[int], seed: int) -> CountArrays:
+def examine_all(numbers: Iterable[int], seed: int) -> Results:
     """Solve some instances; the number of an instance decides its utility."""
-    tallies: CountArrays = {}
+    results: Results = {}
     for number in numbers:
         solver, utility = TASKS[number % len(TASKS)]
-        examine(number, seed, tallies.setdefault(str(utility), Tally(solver)), solver, utility)
-    return tallies
+        examine(number, seed, results.setdefault(str(utility), UtilityResult(solver)), solver, utility)
+    return results
 
 
 def prepare(seed: int) -> None:
@@ -181,9 +182,9 @@ def prepare(seed: int) -> None:
     examine_all(range(len(TASKS)), seed)
 
 
-def run(instances: int, seed: int, workers: int) -> CountArrays:
+def run(instances: int, seed: int, workers: int) -> Results:
     """Solve all instances on some processes; return early, with what there is, when interrupted."""
-    tallies = {str(utility): Tally(solver) for solver, utility in TASKS}
+    results = {str(utility): UtilityResult(solver) for solver, utility in TASKS}
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with console.status("compiling"):
@@ -198,32 +199,39 @@ def run(instances: int, seed: int, workers: int) -> CountArrays:
         jobs = {executor.submit(examine_all, chunk, seed): len(chunk) for chunk in chunks}
         try:
             for job in as_completed(jobs):
-                for name, tally in job.result().items():
-                    tallies[name].add(tally)
+                for name, result in job.result().items():
+                    results[name].add(result)
                 progress.advance(bar, jobs[job])
         except KeyboardInterrupt:
             executor.shutdown(wait=False, cancel_futures=True)
-            console.print("interrupted: what follows is what was found so far")
-    return tallies
+            console.print("interrupted: results so far")
+    return results
 
 
-def show(tallies: CountArrays) -> None:
+def show(results: Results) -> None:
     """Print the table and the findings."""
-    table = Table("utility", "solver", "instances", "certified", "loose", "rushed", "branched")
+    table = Table("utility", "solver", "instances", "certified", "loose", "without time", "branched")
     for title in ("wrong", "largest difference", "slowest"):
         table.add_column(title, justify="right")
-    for name, tally in tallies.items():
-        counts = (tally.instances, tally.certified, tally.loose, tally.rushed, tally.branched, tally.wrong)
+    for name, result in results.items():
+        counts = (
+            result.instances,
+            result.certified,
+            result.loose,
+            result.without_time,
+            result.branched,
+            result.wrong,
+        )
         table.add_row(
             name,
-            tally.solver,
+            result.solver,
             *(f"{count:,}" for count in counts),
-            f"{tally.difference:.1e}",
-            f"{tally.slowest:.2f} s",
+            f"{result.difference:.1e}",
+            f"{result.slowest:.2f} s",
         )
     Console(width=None if sys.stdout.isatty() else 150).print(table)
-    for tally in tallies.values():
-        for finding in tally.findings[:5]:
+    for result in results.values():
+        for finding in result.findings[:5]:
             print(json.dumps(finding))
 
 
@@ -235,12 +243,12 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     start = time.perf_counter()
-    tallies = run(options.instances, options.seed, options.workers)
-    show(tallies)
-    done = sum(tally.instances + tally.loose + tally.rushed for tally in tallies.values())
-    wrong = sum(tally.wrong for tally in tallies.values())
-    open_ = sum(finding["what"] == OPEN for tally in tallies.values() for finding in tally.findings)
-    branched = sum(tally.branched for tally in tallies.values())
+    results = run(options.instances, options.seed, options.workers)
+    show(results)
+    done = sum(result.instances + result.loose + result.without_time for result in results.values())
+    wrong = sum(result.wrong for result in results.values())
+    open_ = sum(finding["what"] == OPEN for result in results.values() for finding in result.findings)
+    branched = sum(result.branched for result in results.values())
     counts = f"{done:,} instances, {branched:,} branched, {wrong} wrong, {open_} open"
     print(f"{counts}, {time.perf_counter() - start:.0f} s")
     OUTPUT.parent.mkdir(exist_ok=True)
@@ -249,14 +257,14 @@ def main() -> int:
             {
                 "version": __version__,
                 "seed": options.seed,
-                "instances_asked_for": options.instances,
+                "requested_instances": options.instances,
                 "instances": done,
                 "branched": branched,
                 "wrong": wrong,
                 "open": open_,
                 "utilities": {
-                    name: {**asdict(tally), "difference": finite(tally.difference)}
-                    for name, tally in tallies.items()
+                    name: {**asdict(result), "difference": finite_or_none(result.difference)}
+                    for name, result in results.items()
                 },
             },
             indent=2,

@@ -33,7 +33,7 @@ class RsgiService:
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         start, application, name, failure = time.perf_counter(), self._application, "none", None
-        headers = [(key.encode(), value.encode()) for key, value in scope.headers.items()]
+        headers = {key.encode(): value.encode() for key, value in scope.headers.items()}
         request_id = application._request_ids.for_request(headers)
         try:
             application._check_host(headers)
@@ -46,10 +46,13 @@ class RsgiService:
                     body = application.body_reader.decode(route, await protocol())
             request = Request(request_id, parameters, {}, body, headers, principal)
             response = await route.handler(application, request)
-        except Exception as error:  # noqa: BLE001 - every error is answered
+        except Exception as error:  # noqa: BLE001 - every error gets a response
             failure, response = error, error_response(error, request_id)
-        told = (*response.headers, *response.caching, (b"content-type", response.content_type))
-        lines = [("x-request-id", request_id), *((key.decode(), value.decode()) for key, value in told)]
+        response_headers = (*response.headers, *response.caching, (b"content-type", response.content_type))
+        lines = [
+            ("x-request-id", request_id),
+            *((key.decode(), value.decode()) for key, value in response_headers),
+        ]
         protocol.response_bytes(response.status, lines, response.body)
         application._record(request_id, name, response.status, start, failure)
 
