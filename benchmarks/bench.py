@@ -1,7 +1,7 @@
-"""How fast it is, as ratios within one run: machines are noisy, so both sides take turns, and medians count.
+"""Benchmarks: ratios within one run, as medians over interleaved rounds, because machines are noisy.
 
-Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py policies``, ``bench.py
-solvers``, ``bench.py service`` and ``bench.py dashboard`` measure these only.
+Prints a table and writes output/bench.json. Run by ``make bench``; ``bench.py PART…`` measures some of
+`PARTS` and `ON_REQUEST` only. ``ROUNDS=5`` in the environment sets the number of rounds.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from dashboard import measure_dashboard
-from interleaving import ROUNDS, interleave
+from interleaving import ROUNDS, interleave, ratio
 from isolation import measure_isolation
 from numpy_versions import NumpyUCB
 from policies import measure_policies
@@ -70,11 +70,6 @@ def c_loop() -> Callable[[int], float]:
         )
 
     return run
-
-
-def ratio(above: list[float], below: list[float]) -> float:
-    """Return the median over rounds of one side's time over the other's."""
-    return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
 def nanoseconds(policy: UCBRank, horizon: int) -> Callable[[], float]:
@@ -183,7 +178,7 @@ PARTS = {
     "isolation": (measure_isolation,),
 }
 ON_REQUEST = {"servers": (measure_servers,)}
-"""What needs packages that are not among the requirements."""
+"""Parts that need packages outside the requirements."""
 
 
 def main() -> None:

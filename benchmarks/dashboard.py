@@ -1,14 +1,13 @@
-"""What open dashboards cost the service: rankings and feedback with ten pages open, beside none."""
+"""Cost of open dashboards: throughput of the service with ten of them and without."""
 
 import statistics
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from interleaving import interleave
-from service import background, load, our_service, ratio, surface
+from interleaving import interleave, ratio
+from service import background, load, our_service, surface
 
-HERE = Path(__file__).parent
 PAGES = 10
 NASH = {"treatment": "equal", "utility": "nash"}
 

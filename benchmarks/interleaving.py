@@ -1,6 +1,7 @@
 """Interleaved measurements: all alternatives take turns, because machines are noisy."""
 
 import os
+import statistics
 from collections.abc import Callable
 
 ROUNDS = int(os.environ.get("ROUNDS", "11"))
@@ -13,3 +14,8 @@ def interleave(works: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
         for name, work in works.items():
             results[name].append(work())
     return results
+
+
+def ratio(above: list[float], below: list[float]) -> float:
+    """Return the median over rounds of one side's figure over the other's."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))

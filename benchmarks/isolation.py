@@ -1,4 +1,4 @@
-"""What a client that requests reports as fast as it can costs the others.
+"""Isolation: latencies of other clients while one requests reports as fast as possible.
 
 Latencies of rankings and feedback at a quarter of the capacity, of readiness, and how long a revoked key is
 accepted: beside the same without reports, interleaved.
@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from interleaving import ROUNDS
-from service import SECONDS, background, load, our_service, ratio, surface
+from interleaving import ROUNDS, ratio
+from service import SECONDS, background, load, our_service, surface
 
 from banditrank.engine._api_keys import create_key
 from banditrank.storage._factory import open_store
 
-HERE = Path(__file__).parent
 REPORTERS = 20
 _CATALOG = surface(2_000, 4) | {"name": "catalog"}  # its reports take long
 _REVOCATIONS = 3  # in each round
@@ -97,11 +96,11 @@ def _wait(condition: Callable[[], bool]) -> float:
 
 
 def _is_accepted(port: int, key: str) -> bool:
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/surfaces/bench", headers={"authorization": f"Bearer {key}"}
     )
     try:
-        urllib.request.urlopen(asked, timeout=60).close()  # noqa: S310 - loopback
+        urllib.request.urlopen(request, timeout=60).close()  # noqa: S310 - loopback
     except urllib.error.HTTPError as error:
         error.close()
         return False

@@ -1,4 +1,4 @@
-"""Loads a service with rankings and feedback, over a number of connections, and says how fast it was.
+"""HTTP load of rankings and feedback over several connections; prints throughput and latencies.
 
 Run as ``python benchmarks/load.py PORT SECONDS CONNECTIONS [--rate R] [--kind feedback|rank|batch]``; it
 prints requests a second and latencies. Each ranking is followed by feedback, or rankings are requested alone,
@@ -29,7 +29,7 @@ def request(path: str, body: bytes) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """Asks for a ranking, reports a click, and so on."""
+    """Requests a ranking, then sends its feedback, repeatedly."""
 
     def __init__(self, load: "Load") -> None:
         self.load = load
@@ -38,12 +38,12 @@ class Connection(asyncio.Protocol):
         self.reports = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to ask."""
+        """Start to send requests."""
         self.transport = transport
         self.load.idle.append(self)
         self.load.send_due()
 
-    def ask(self, due: float) -> None:
+    def request_ranking(self, due: float) -> None:
         """Send a request for a ranking, which was to be sent at a time."""
         self.reports = False
         self.send(self.load.rank_request(), due)
@@ -59,8 +59,8 @@ class Connection(asyncio.Protocol):
         head, separator, body = self.buffer.partition(b"\r\n\r\n")
         if not separator:
             return
-        place = head.find(b"content-length: ") + 16
-        length = int(head[place : head.find(b"\r\n", place) if head.find(b"\r\n", place) > 0 else None])
+        offset = head.find(b"content-length: ") + 16
+        length = int(head[offset : head.find(b"\r\n", offset) if head.find(b"\r\n", offset) > 0 else None])
         if len(body) < length:
             return
         self.buffer = b""
@@ -86,7 +86,7 @@ class Load:
         self.running = True
         self.rate = rate
         self.started = time.perf_counter()
-        self.asked = 0
+        self.n_requested = 0
         body = {name: json.dumps({"user_type": name}).encode() for name in _TYPES}
         path = f"/v1/surfaces/{surface}/rankings"
         self.rank_requests = [request(path, body[name]) for name in _TYPES]
@@ -95,14 +95,14 @@ class Load:
             self.rank_requests = [request(f"{path}/batch", json.dumps({"user_types": types}).encode())]
 
     def send_due(self) -> None:
-        """Let idle connections ask, for as long as there is something to be sent."""
+        """Send the requests that are due over idle connections."""
         while self.running and self.idle:
             now = time.perf_counter()
-            due = now if self.rate is None else self.started + self.asked * self.per_ranking / self.rate
+            due = now if self.rate is None else self.started + self.n_requested * self.per_ranking / self.rate
             if due > now:
                 return
-            self.asked += 1
-            self.idle.popleft().ask(due)
+            self.n_requested += 1
+            self.idle.popleft().request_ranking(due)
 
     def rank_request(self) -> bytes:
         """Return a request for a ranking."""
@@ -131,7 +131,7 @@ async def run(port: int, seconds: float, connections: int, rate: float | None, k
     await asyncio.sleep(seconds / 4)  # to warm up
     load.latencies.clear()
     load.started = start = time.perf_counter()
-    load.asked = 0
+    load.n_requested = 0
     while (now := time.perf_counter()) - start < seconds:
         await asyncio.sleep(0.001 if rate else 0.05)
         load.send_due()

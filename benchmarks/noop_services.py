@@ -1,4 +1,4 @@
-"""Services that do nothing, to measure ours beside: ``noop_services.py asgi|limited|fastapi PORT``.
+"""Services with empty handlers, for comparison: ``noop_services.py asgi|limited|fastapi PORT``.
 
 ``limited`` is the same as ``asgi``, on the protocol of the service with its limits.
 """

@@ -1,4 +1,4 @@
-"""UCBRank as one would naturally write it with NumPy: everything from the counts, every round."""
+"""UCBRank in idiomatic NumPy: estimates are recomputed from the counts in every round."""
 
 from itertools import permutations
 

@@ -1,7 +1,7 @@
-"""Keeps dashboards open: connections on which a service tells what is new, read and thrown away.
+"""Keep event streams of dashboards open, and discard their data.
 
-Run as ``python benchmarks/open_pages.py PORT PAGES``; it prints a line when all have been told something, and
-goes on until it is terminated.
+Run as ``python benchmarks/open_pages.py PORT PAGES``; it prints ``started`` after each stream has sent a
+state, and runs until it is terminated.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ import sys
 import uvloop
 
 _REQUEST = b"GET /v1/surfaces/bench/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
-_PIECE = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
-async def keep_open(port: int, told: asyncio.Semaphore) -> None:
+async def keep_open(port: int, started: asyncio.Semaphore) -> None:
     """Read a stream for ever."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(_REQUEST)
@@ -21,20 +21,20 @@ async def keep_open(port: int, told: asyncio.Semaphore) -> None:
     if b" 200 " not in head.partition(b"\r\n")[0]:
         raise ConnectionError(head)
     await reader.readuntil(b"event: state")
-    told.release()
-    while await reader.read(_PIECE):
+    started.release()
+    while await reader.read(_CHUNK_BYTES):
         pass
     raise ConnectionError("the stream has ended")
 
 
 async def run(port: int, pages: int) -> None:
     """Open all pages, and keep them open."""
-    told = asyncio.Semaphore(0)
+    started = asyncio.Semaphore(0)
     async with asyncio.TaskGroup() as group:
         for _ in range(pages):
-            group.create_task(keep_open(port, told))
+            group.create_task(keep_open(port, started))
         for _ in range(pages):
-            await told.acquire()
+            await started.acquire()
         print("started", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""How fast each policy learns, at N = 3, M = 20, K = 4, on one core."""
+"""Speed of each policy, at N = 3, M = 20, K = 4, on one core."""
 
 import statistics
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Requests reports over several connections, as fast as they are answered: ``report_flood.py PORT N KEY``."""
+"""Request reports over several connections, one after the other: ``report_flood.py PORT N KEY``."""
 
 import asyncio
 import sys

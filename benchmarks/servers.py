@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from interleaving import ROUNDS
-from service import HERE, load, our_service, post, ratio, running, surface
+from interleaving import ROUNDS, ratio
+from service import HERE, load, our_service, post, running, surface
 
 
 def measure_servers() -> Iterator[dict[str, float]]:

@@ -1,7 +1,7 @@
-"""How fast the service answers, beside services that do nothing, under one load.
+"""Throughput and latency of the service, beside services with empty handlers.
 
-Those run on uvicorn's own protocol, as usual, and on the service's, which adds limits: the latter tells what
-is due to what the service does.
+Those run on uvicorn's own protocol and on the service's protocol, which separates the cost of its limits from
+the cost of its handlers.
 """
 
 import json
@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from interleaving import ROUNDS
+from interleaving import ROUNDS, ratio
 from load import BATCH
 
 HERE = Path(__file__).parent
@@ -78,11 +78,6 @@ def measure_service() -> Iterator[dict[str, float]]:
         yield {f"the same / that of {other}, at its half load{limit}": ratio(slowest["ours"], slowest[other])}
 
 
-def ratio(above: list[float], below: list[float]) -> float:
-    """Return the median over rounds of one side's figure over the other's."""
-    return statistics.median(a / b for a, b in zip(above, below, strict=True))
-
-
 def surface(n_items: int, n_positions: int) -> dict[str, Any]:
     """Return a surface to be created."""
     items = [f"item-{number}" for number in range(n_items)]
@@ -101,7 +96,7 @@ def load(port: int, rate: float | None = None, kind: str = "feedback") -> dict[s
 
 @contextmanager
 def our_service(store: Path, *surfaces: dict[str, Any]) -> Iterator[int]:
-    """Run a service with surfaces; give its port."""
+    """Run a service with surfaces, and yield its port."""
     program = "from banditrank._cli.main import main; main()"
     with running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
         for one in surfaces:
@@ -133,7 +128,7 @@ def _noop(kind: str) -> Iterator[int]:
 
 @contextmanager
 def running(command: list[str]) -> Iterator[int]:
-    """Run a program that takes a port as its last argument; give the port once it listens."""
+    """Run a program that takes a port as its last argument, and yield the port when it listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""How fast equal treatment is solved, beside HiGHS on the same instances, and how fast the loop that uses it.
+"""Speed of the solvers beside HiGHS, and of the simulation loop that uses them.
 
 Everything is solved once at a small size before it is timed: compilation does not count.
 """
@@ -71,7 +71,7 @@ def draw(family: str, size: Size, seed: int) -> Problem:
 
 
 def measure_solvers() -> Iterator[dict[str, float]]:
-    """Give the figures of each row as soon as they are there: ours, and how many times longer HiGHS takes."""
+    """Yield the figures of each row: our time, and the ratio of HiGHS's time to it."""
     for utility in {row.utility: None for row in ROWS}:
         for solver in _solvers(utility):
             solve(draw("conflict", (3, 12, 4), 9), utility, solver=solver, time_limit=5.0)
