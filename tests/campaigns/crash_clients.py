@@ -15,10 +15,10 @@ _SILENT = 0.2  # share of expiring impressions without feedback
 _LATE = 0.2  # share of expiring impressions with feedback near their expiry
 
 
-def surface(*, lapsing: bool) -> dict:
+def surface(*, expiring: bool) -> dict:
     """Return the surface of the clients; expired impressions count or are discarded."""
     shape = {"name": "crash", "items": ITEMS, "n_positions": N_POSITIONS, "user_types": USER_TYPES}
-    if lapsing:
+    if expiring:
         return {**shape, "unreported": "not-clicked", "attribution_seconds": WINDOW}
     return {**shape, "unreported": "discarded"}
 
@@ -38,11 +38,11 @@ class Ranking:
 class Client(threading.Thread):
     """Client that ranks and reports in a loop; feedback is retried until it is acknowledged or expired."""
 
-    def __init__(self, addresses: list[str], seed: int, *, lapsing: bool) -> None:
+    def __init__(self, addresses: list[str], seed: int, *, expiring: bool) -> None:
         super().__init__(daemon=True)
         self.addresses = addresses
         self.random = random.Random(seed)  # noqa: S311 - no secret
-        self.lapsing = lapsing
+        self.expiring = expiring
         self.finished = threading.Event()  # start no new requests
         self.aborted = threading.Event()  # do not wait for pending requests
         self.asked = 0  # requested rankings, with or without a response
@@ -59,7 +59,7 @@ class Client(threading.Thread):
                 if ranking is None:
                     continue
                 self.rankings.append(ranking)
-                lot = self.random.random() if self.lapsing else 1.0
+                lot = self.random.random() if self.expiring else 1.0
                 if lot < _LATE:
                     ranking.due = time.monotonic() + self.random.uniform(0.0, 2 * WINDOW)
                     late.append(ranking)
@@ -97,7 +97,7 @@ class Client(threading.Thread):
             return None
         if response.status_code == 503:
             return None
-        if self.lapsing and response.status_code in {409, 410}:  # expired: counted without a click
+        if self.expiring and response.status_code in {409, 410}:  # expired: counted without a click
             return {}
         if response.status_code != 200:
             self.refusals.append(response.text)

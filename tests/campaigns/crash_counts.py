@@ -21,13 +21,13 @@ def wait_until_settled(address: str) -> None:
     time.sleep(WINDOW)  # until the last impressions expire
     until = time.monotonic() + _SETTLING_SECONDS
     with open_store(address) as store:
-        surface = number_of(store)
+        surface = surface_id_of(store)
         while store.pending_impressions(surface, since_ms=0, until_ms=_ALWAYS, limit=1):
             assert time.monotonic() < until, "rankings whose window closed are still open"
             time.sleep(0.2)
 
 
-def check(address: str, clients: list[Client], *, lapsing: bool) -> None:
+def check(address: str, clients: list[Client], *, expiring: bool) -> None:
     """Assert that the store holds exactly the acknowledged feedback."""
     displays: Counter[tuple[str, str, int]] = Counter()
     clicks: Counter[tuple[str, str, int]] = Counter()
@@ -45,21 +45,23 @@ def check(address: str, clients: list[Client], *, lapsing: bool) -> None:
                     place = user_type, item, k
                     assert counts.rewards[i, j, k] == clicks[place], place
                     assert counts.displays[i, j, k] >= displays[place], place
-        if not lapsing:
+        if not expiring:
             assert counts.rounds == acknowledged, f"{counts.rounds} counted, {acknowledged} acknowledged"
             return
-        surface, signer = number_of(store), RankingIdSigner(store.secret())
+        surface, signer = surface_id_of(store), RankingIdSigner(store.secret())
         assert store.pending_impressions(surface, since_ms=0, until_ms=_ALWAYS) == []
-        settled = 0
+        n_with_outcome = 0
         for ranking in rankings:
             outcome = store.outcome(surface, signer.verify(ranking.id).impression.key)
             assert outcome is not None or not ranking.acknowledged
-            settled += outcome is not None
+            n_with_outcome += outcome is not None
         unanswered = sum(client.asked for client in clients) - len(rankings)
-        assert settled <= counts.rounds <= settled + unanswered, "a ranking was counted twice, or not at all"
+        assert n_with_outcome <= counts.rounds <= n_with_outcome + unanswered, (
+            "a ranking was counted twice, or not at all"
+        )
 
 
-def number_of(store: Store) -> int:
+def surface_id_of(store: Store) -> int:
     """Return the id of the surface."""
     surface = store.find_surface("crash")
     assert surface is not None
@@ -69,7 +71,7 @@ def number_of(store: Store) -> int:
 
 def counts_of(store: Store) -> Counts:
     """Return the counts, and assert that no version is missing."""
-    surface = number_of(store)
+    surface = surface_id_of(store)
     totals = Totals(n_user_types=len(USER_TYPES), n_items=len(ITEMS), n_positions=N_POSITIONS)
     snapshot = store.snapshot(surface)
     totals.add(snapshot.cells)

@@ -50,7 +50,7 @@ def crash(
     kills: int,
     replicas: int = 1,
     server: PrivateServer | None = None,
-    lapsing: bool = False,
+    expiring: bool = False,
     clients: int = 8,
     seed: int = 0,
     killed: Callable[[int], None] = lambda _: None,
@@ -67,8 +67,8 @@ def crash(
         How many services share the store.
     server
         The store's server, which is killed now and then in the place of a service.
-    lapsing
-        Whether rankings lapse within seconds and count then, and some are reported late or not at all.
+    expiring
+        Whether rankings expire within seconds and count then, and some are reported late or not at all.
     clients
         How many clients rank and report.
     seed
@@ -79,13 +79,13 @@ def crash(
     chance = random.Random(seed)  # noqa: S311 - no secret
     running = [ServiceProcess(store) for _ in range(replicas)]
     addresses = [replica.address for replica in running]
-    threads = [Client(addresses, seed + number, lapsing=lapsing) for number in range(clients)]
+    threads = [Client(addresses, seed + number, expiring=expiring) for number in range(clients)]
     server_kills = 0
     with ExitStack() as at_the_end:
         for replica in running:
             at_the_end.callback(replica.stop)
             replica.start()
-        created = httpx.post(f"{addresses[0]}/v1/surfaces", json=surface(lapsing=lapsing), timeout=60)
+        created = httpx.post(f"{addresses[0]}/v1/surfaces", json=surface(expiring=expiring), timeout=60)
         assert created.status_code == 201, created.text
         for thread in threads:
             at_the_end.callback(thread.aborted.set)
@@ -104,10 +104,10 @@ def crash(
         seconds = time.monotonic() - began
         time.sleep(0.2)
         end(threads)
-        if lapsing:
+        if expiring:
             wait_until_settled(store)
     assert not any(thread.refusals for thread in threads), [thread.refusals for thread in threads]
-    check(store, threads, lapsing=lapsing)
+    check(store, threads, expiring=expiring)
     rankings = list(chain(*(thread.rankings for thread in threads)))
     acknowledged = sum(ranking.acknowledged for ranking in rankings)
     repeated = sum(thread.repeated for thread in threads)
@@ -184,7 +184,7 @@ def _run(set_up: SetUp, store: str, server: PrivateServer | None, kills: int, se
         kills=kills,
         replicas=set_up.services,
         server=server,
-        lapsing=set_up.expiring,
+        expiring=set_up.expiring,
         seed=seed,
         killed=killed,
     )

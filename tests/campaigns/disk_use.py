@@ -41,8 +41,8 @@ MAX_COMMITS = 5_000  # each is synchronised to disk
 def rankings(surface: int, number: int, n_positions: int, start: int, seed: int) -> Iterator[Event]:
     """Return counted rankings of random items, in order of time."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    for place in range(number):
-        key = new_key(start + WINDOW + place // RATE, chance.randbytes(NONCE_BYTES))
+    for index in range(number):
+        key = new_key(start + WINDOW + index // RATE, chance.randbytes(NONCE_BYTES))
         items = tuple(chance.sample(range(N_ITEMS), n_positions))
         shown = Impression(surface, key, pack_ranking(chance.randrange(len(USER_TYPES)), items))
         clicked = Outcome(chance.randrange(n_positions), REWARD_UNITS)
@@ -53,14 +53,15 @@ def write(store: Store, surface: int, number: int, n_positions: int, group: int,
     """Commit rankings in groups, and return when the last of them has expired, in milliseconds since 1970."""
     waiting: list[Event] = []
     new: list[Event] = []
-    for entry in rankings(surface, number, n_positions, start, seed=start):
-        new.append(entry)
+    for event in rankings(surface, number, n_positions, start, seed=start):
+        new.append(event)
         if len(new) == group:
-            store.commit([*(Event(one.shown, None) for one in new), *waiting], at=start)
+            store.commit([*(Event(one.impression, None) for one in new), *waiting], at_ms=start)
             waiting, new = new, []
-    store.commit([*new, *waiting], at=start)
+    store.commit([*new, *waiting], at_ms=start)
     end = start + WINDOW + number // RATE + 1
-    assert not store.pending_impressions(surface, since=0, until=end)  # and the store removes what was noted
+    # The call also removes batches in which every impression has an outcome.
+    assert not store.pending_impressions(surface, since_ms=0, until_ms=end)
     return end
 
 
@@ -68,7 +69,7 @@ def measure(
     store: Store, size: Callable[[], float], number: int, n_positions: int, group: int
 ) -> tuple[float, float]:
     """Return the bytes per ranking of an empty store, and of the same store after all were pruned."""
-    items = [f"item-{place}" for place in range(N_ITEMS)]
+    items = [f"item-{index}" for index in range(N_ITEMS)]
     surface = Surface("disk", items=items, n_positions=n_positions, user_types=USER_TYPES)
     surface_id = store.create_surface(surface.name, surface.definition).surface_id
     before = size()
@@ -76,7 +77,7 @@ def measure(
     first = size()
     version = store.versions()[surface_id].version
     store.save_snapshot(surface_id, Snapshot(version, b"", end))
-    store.forget(surface_id, before=end + 1)
+    store.prune(surface_id, before_ms=end + 1)
     size()  # PostgreSQL reuses space after a vacuum
     write(store, surface_id, number, n_positions, group, end + 1)
     return (first - before) / number, (size() - first) / number
