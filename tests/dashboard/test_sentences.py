@@ -385,7 +385,7 @@ def test_the_benefit_of_a_utility_is_stated_if_it_is_significant(say: Any) -> No
     state["treatments"][1]["price"] = {"estimate": 0.1, "low": 0.05, "high": 0.15}
     state["treatments"][2]["price"] = {"estimate": 0.19, "low": 0.15, "high": 0.23}
     within = (
-        "By the estimates, Nash gives up 10.0% of all clicks compared with utilitarian, "
+        "By the estimates, Nash costs 10.0% of all clicks compared with utilitarian, "
         "which is within their uncertainty. "
     )
     assert say("fairAnswer", state) == (
@@ -394,9 +394,8 @@ def test_the_benefit_of_a_utility_is_stated_if_it_is_significant(say: Any) -> No
         "from 0.300 to 0.450."
     )
     state["treatments"][2]["price"]["low"] = 0.16
-    assert (
-        " clicks per visit. Nash gives up 10.0% of all clicks compared with utilitarian. Nash lifts"
-        in say("fairAnswer", state)
+    assert " clicks per visit. Nash costs 10.0% of all clicks compared with utilitarian. Nash lifts" in say(
+        "fairAnswer", state
     )
     state = changed(surface=surface, treatments=fair([0.74, 0.5], [0.74, 0.30], [0.6, 0.315]))
     assert say("fairAnswer", state).endswith(

@@ -37,6 +37,10 @@ export function difference(value) {
   return Math.abs(value) < 5e-5 ? "no change" : signed(value, Math.abs(value) < 0.01 ? 4 : 3);
 }
 
+// 0.120–0.340; empty if the interval is not known
+export const formatInterval = ({ low, high }, format = number) =>
+  low === null || low === undefined ? "" : `${format(low)}–${format(high)}`;
+
 export const magnitude = (value) => number(Math.abs(value), Math.abs(value) < 0.01 ? 4 : 3);
 
 export function list(names) {

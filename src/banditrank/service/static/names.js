@@ -2,7 +2,7 @@
 
 import { list, shortList, whole } from "./format.js";
 
-export const MAX_TYPES = 3;
+export const MAX_TYPES_IN_SENTENCE = 3;
 const MAX_ITEMS = 5;
 
 export const formatRanking = (state, ranking) =>
@@ -19,5 +19,7 @@ export const sameRanking = (a, b) =>
 // "Male and Female users"
 export function formatUserTypes(state, types) {
   if (state.surface.user_types.length === 1) return "users";
-  return types.length > MAX_TYPES ? shortList(types, MAX_TYPES) : `${list(types)} users`;
+  return types.length > MAX_TYPES_IN_SENTENCE
+    ? shortList(types, MAX_TYPES_IN_SENTENCE)
+    : `${list(types)} users`;
 }

@@ -1,17 +1,9 @@
 // Views without data: loading, unknown surface, and service not available.
 
 import { h } from "./element.js";
-import { emptyState, panelError, section } from "./section.js";
+import { emptyState, panelError, QUESTIONS, section } from "./section.js";
 
 const SLOW_SECONDS = 10;
-
-const QUESTIONS = [
-  ["shown", "What is shown now?"],
-  ["learned", "What has been learned?"],
-  ["working", "Is it working?"],
-  ["fair", "Is it fair?"],
-  ["healthy", "Is it healthy?"],
-];
 
 const title = (name, text) =>
   h("div", { class: "title" }, h("h1", null, name), h("p", { class: "m" }, text));
@@ -21,9 +13,7 @@ export function loadingView(name, seconds) {
   const text = seconds >= SLOW_SECONDS ? "The service is slow to respond." : "Loading…";
   return [
     title(name, text),
-    ...QUESTIONS.map(([id, question]) =>
-      section(id, question, "Loading…", null, h("div", { class: "none sk" })),
-    ),
+    ...Object.keys(QUESTIONS).map((id) => section(id, "Loading…", null, h("div", { class: "none sk" }))),
   ];
 }
 

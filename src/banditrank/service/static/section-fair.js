@@ -2,7 +2,7 @@
 
 import { roundRange } from "./axis.js";
 import { readout } from "./chart.js";
-import { MAX_TYPES } from "./ui-state.js";
+import { MAX_TYPES_IN_CHARTS, MAX_TYPES_PER_CHART } from "./ui-state.js";
 import { h } from "./element.js";
 import {
   currentTreatment,
@@ -19,16 +19,13 @@ import { emptyState, figure, note, section } from "./section.js";
 import { fairAnswer, formatRanking, priceText } from "./sentences.js";
 import { chartTable, scrollBox } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { difference, number, percent, shorten, utilityName } from "./format.js";
+import { difference, formatInterval, number, percent, shorten, utilityName } from "./format.js";
 
-const TITLE = "Is it fair?";
-const MAX_TYPES_PER_CHART = 3;
 
 export function fairSection(state) {
   if (isEmpty(state) || !state.treatments?.length) {
     return section(
       "fair",
-      TITLE,
       "Not known yet.",
       null,
       emptyState("The price of equality needs an estimate for every user type."),
@@ -42,7 +39,6 @@ export function fairSection(state) {
   const isFaceted = state.surface.user_types.length > MAX_TYPES_PER_CHART;
   return section(
     "fair",
-    TITLE,
     fairAnswer(state),
     definition,
     state.surface.user_types.length > 1 && prices(state),
@@ -95,7 +91,7 @@ function valueFigure(state) {
     range: roundRange(ends, 4, { floor: 0, ceiling: 1 }),
     format: (value) => number(value),
     axisFormat: (value) => number(value, 2),
-    rows: types.slice(0, MAX_TYPES).map((name, type) => ({
+    rows: types.slice(0, MAX_TYPES_IN_CHARTS).map((name, type) => ({
       label: name,
       head: type,
       reference: all[0].value[type],
@@ -130,7 +126,7 @@ function valueFigure(state) {
         types.map((name, type) => [
           `${treatmentName(one)}, ${name}`,
           number(one.value[type]),
-          `${number(one.low[type])}–${number(one.high[type])}`,
+          formatInterval({ low: one.low[type], high: one.high[type] }),
           index ? difference(one.value[type] - all[0].value[type]) : "reference",
           index ? (treatmentEffect(state, index, type).isSignificant ? "yes" : "no") : "–",
           ...(state.has_true_values ? [number(one.true_values[type])] : []),
@@ -144,7 +140,7 @@ function valueFigure(state) {
 function exposureFigure(state) {
   const { user_types: types } = state.surface;
   const isFaceted = types.length > MAX_TYPES_PER_CHART;
-  const all = types.slice(0, MAX_TYPES).map((_, type) => type);
+  const all = types.slice(0, MAX_TYPES_IN_CHARTS).map((_, type) => type);
   const isCompact = !isFaceted && types.length * state.surface.n_positions > 6;
   const caption = "Share of each user type's rankings that showed an item at a position";
   const maps = isFaceted

@@ -8,8 +8,6 @@ import { healthyAnswer } from "./sentences.js";
 import { checkStatus } from "./status.js";
 import { scrollBox } from "./tables.js";
 
-const TITLE = "Is it healthy?";
-
 export function healthySection(state, silent) {
   const metrics = apiKey.get()
     ? [h("code", { class: "mono" }, "/metrics"), ", for keys with the right to read."] // links send no key
@@ -17,7 +15,6 @@ export function healthySection(state, silent) {
   const link = h("p", { class: "m s" }, "Most of these metrics are also at ", metrics);
   return section(
     "healthy",
-    TITLE,
     healthyAnswer(state, silent),
     link,
     scrollBox(

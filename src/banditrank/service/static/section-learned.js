@@ -1,7 +1,7 @@
 // What has been learned: position preferences and item means of each user type, with intervals.
 
 import { roundRange } from "./axis.js";
-import { MAX_ITEMS, MAX_TYPES, uiState, updateUiState } from "./ui-state.js";
+import { MAX_ITEMS, MAX_TYPES_IN_CHARTS, MAX_TYPES_PER_CHART, uiState, updateUiState } from "./ui-state.js";
 import { h } from "./element.js";
 import { currentItems, displaysOf, isEmpty, isRetired, sum } from "./selectors.js";
 import { line, readout } from "./chart.js";
@@ -10,19 +10,16 @@ import { emptyState, figure, section } from "./section.js";
 import { learnedAnswer } from "./sentences.js";
 import { chartTable } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { amount, number, percent, shorten, whole } from "./format.js";
+import { amount, formatInterval, number, percent, shorten, whole } from "./format.js";
 
-const TITLE = "What has been learned?";
-const MAX_TYPES_PER_CHART = 3; // with more, each type has a chart
 
 export function learnedSection(state) {
   if (isEmpty(state)) {
     const text = "Estimates appear with the first click; their intervals start wide.";
-    return section("learned", TITLE, "Nothing yet.", null, emptyState(text));
+    return section("learned", "Nothing yet.", null, emptyState(text));
   }
   return section(
     "learned",
-    TITLE,
     learnedAnswer(state),
     legend(state),
     h(
@@ -97,7 +94,7 @@ function charts(state, spec, rowsOf) {
   return h(
     "div",
     { class: "facets" },
-    types.slice(0, MAX_TYPES).map((type) => {
+    types.slice(0, MAX_TYPES_IN_CHARTS).map((type) => {
       const label = state.surface.user_types[type];
       const one = {
         ...spec,
@@ -254,7 +251,7 @@ function tableRows(state, what, indices, nameOf, format) {
       return [
         `${nameOf(index)}, ${name}`,
         format(one.estimate),
-        `${format(one.low)}–${format(one.high)}`,
+        formatInterval(one, format),
         ...(state.has_true_values ? [format(one.true_value)] : []),
         ...(what === "items" ? [whole(one.expected_looks), amount(one.clicks)] : []),
       ];

@@ -1,7 +1,7 @@
 // What is shown now: the current rankings, their values and reasons, and the latest rankings.
 
 import { surfacePath } from "./api.js";
-import { MAX_TYPES } from "./ui-state.js";
+import { MAX_TYPES_IN_CHARTS } from "./ui-state.js";
 import { curlPost } from "./curl-command.js";
 import { h } from "./element.js";
 import { bestRankingOf, isEmpty, isEqual, sum, valueOf } from "./selectors.js";
@@ -10,9 +10,7 @@ import { swatch, typeName } from "./markers.js";
 import { emptyState, note, section } from "./section.js";
 import { shownAnswer, shownShareText, whyShown, whyShownToAll } from "./sentences.js";
 import { scrollBox } from "./tables.js";
-import { number, percent, whole } from "./format.js";
-
-const TITLE = "What is shown now?";
+import { formatInterval, number, percent, whole } from "./format.js";
 
 export function shownSection(state) {
   const latest = latestRankings(state);
@@ -23,7 +21,7 @@ export function shownSection(state) {
       ? "A ranking is counted when its feedback arrives or its attribution window closes."
       : "Request the first ranking:";
     const command = isWaiting ? null : rankCommand(state);
-    return section("shown", TITLE, answer, null, emptyState(text, command), latest);
+    return section("shown", answer, null, emptyState(text, command), latest);
   }
   const definitions = note(
     "Looks: the share of visits in which users look at the position. If seen: clicks per look at the item. " +
@@ -31,7 +29,6 @@ export function shownSection(state) {
   );
   return section(
     "shown",
-    TITLE,
     shownAnswer(state),
     definitions,
     isEqual(state) ? equalCard(state) : cards(state),
@@ -46,12 +43,12 @@ const withEmphasis = (parts) => parts.map((part) => (Array.isArray(part) ? h("b"
 
 function cards(state) {
   const { user_types: types } = state.surface;
-  const more = types.length - MAX_TYPES;
+  const more = types.length - MAX_TYPES_IN_CHARTS;
   return [
     h(
       "div",
       { class: "cards" },
-      types.slice(0, MAX_TYPES).map((_, type) => card(state, type)),
+      types.slice(0, MAX_TYPES_IN_CHARTS).map((_, type) => card(state, type)),
     ),
     more > 0 && note(`The rankings of ${whole(more)} more user types are in the JSON.`),
   ];
@@ -122,16 +119,13 @@ function card(state, type) {
   );
 }
 
-const formatInterval = (value) =>
-  value.low === null || value.low === undefined ? "" : `${number(value.low)}–${number(value.high)}`;
-
 function equalCard(state) {
   const { surface, arrival_rates: arrivalRates } = state;
   const now = state.best_rankings[0];
   const clicksAt = (type, position) =>
     state.positions[type][position].estimate * state.items[type][now.ranking[position]].estimate;
   const total = (valueFor) => sum(arrivalRates.map((rate, type) => rate * valueFor(type)));
-  const shownTypes = surface.user_types.slice(0, MAX_TYPES);
+  const shownTypes = surface.user_types.slice(0, MAX_TYPES_IN_CHARTS);
   const cell = (type, content, below) =>
     h("td", { class: "r" }, h("span", { class: "on-narrow" }, swatch(type)), content, below);
   return h(

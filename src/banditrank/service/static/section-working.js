@@ -10,29 +10,26 @@ import { emptyState, figure, note, panelError, section } from "./section.js";
 import { workingAnswer } from "./sentences.js";
 import { chartTable } from "./tables.js";
 import { formatBucket, segments, timeChart } from "./time-chart.js";
-import { amount, duration, number, plural, whole } from "./format.js";
-
-const TITLE = "Is it working?";
+import { amount, duration, formatInterval, number, plural, whole } from "./format.js";
 
 export function workingSection(state, series, error) {
   if (!series && error)
-    return section("working", TITLE, "Not available.", null, panelError(error));
-  if (!series) return section("working", TITLE, "Loading…", null, h("div", { class: "none sk" }));
+    return section("working", "Not available.", null, panelError(error));
+  if (!series) return section("working", "Loading…", null, h("div", { class: "none sk" }));
   if (isEmpty(state)) {
     const window = duration(state.surface.attribution_seconds);
     const text = `A visit is counted when its feedback arrives or its window of ${window} closes.`;
-    return section("working", TITLE, "No visits have been counted yet.", null, emptyState(text));
+    return section("working", "No visits have been counted yet.", null, emptyState(text));
   }
   if (!series.visits.length) {
     const text = `The first point appears after ${duration(series.bucket_seconds)}.`;
-    return section("working", TITLE, workingAnswer(state), null, emptyState(text));
+    return section("working", workingAnswer(state), null, emptyState(text));
   }
   const definition = note(
     `Each point covers ${duration(series.bucket_seconds)}; the band is its 95% interval. No smoothing.`,
   );
   return section(
     "working",
-    TITLE,
     workingAnswer(state),
     definition,
     error && panelError(error),
@@ -118,8 +115,6 @@ function clickFigure(state, series) {
     ),
   );
 }
-
-const formatInterval = ({ low, high }) => `${number(low)}–${number(high)}`;
 
 // The range of the axis; wide intervals of buckets with few visits are clipped.
 function clickRange(buckets, best) {

@@ -2,11 +2,25 @@
 
 import { h } from "./element.js";
 
-export const section = (id, title, answer, key, ...evidence) =>
+export const QUESTIONS = {
+  shown: "What is shown now?",
+  learned: "What has been learned?",
+  working: "Is it working?",
+  fair: "Is it fair?",
+  healthy: "Is it healthy?",
+};
+
+export const section = (id, answer, key, ...evidence) =>
   h(
     "section",
     { id, "aria-labelledby": `${id}-h` },
-    h("div", { class: "rail" }, h("h2", { id: `${id}-h` }, title), h("p", { class: "a" }, answer), key),
+    h(
+      "div",
+      { class: "rail" },
+      h("h2", { id: `${id}-h` }, QUESTIONS[id]),
+      h("p", { class: "a" }, answer),
+      key,
+    ),
     h("div", { class: "ev" }, ...evidence),
   );
 
@@ -15,11 +29,11 @@ export const emptyState = (text, command) =>
   h("div", { class: "none" }, text, command && h("pre", { class: "mono" }, command));
 
 // Renders a section, or its error without affecting other sections.
-export function errorBoundary(id, title, render) {
+export function errorBoundary(id, render) {
   try {
     return render();
   } catch (error) {
-    return section(id, title, "This section cannot be shown.", null, panelError(error));
+    return section(id, "This section cannot be shown.", null, panelError(error));
   }
 }
 

@@ -1,7 +1,7 @@
 // Sentences about the cost of equality.
 
 import { currentTreatment, priceOf, treatmentEffect, treatments } from "./selectors.js";
-import { MAX_TYPES, sameRanking } from "./names.js";
+import { MAX_TYPES_IN_SENTENCE, sameRanking } from "./names.js";
 import { capitalize, magnitude, number, shortList, smallShare, utilityName } from "./format.js";
 
 const utilitarianOf = (all) =>
@@ -26,12 +26,13 @@ export function fairAnswer(state) {
   const sentences = [];
   if (lower.length) {
     const lost = lower.map((change) => `${change.name} ${magnitude(change.estimate)}`);
-    sentences.push(`${capitalize(shared)} ${costs} ${shortList(lost, MAX_TYPES)} clicks per visit.`);
+    const amounts = shortList(lost, MAX_TYPES_IN_SENTENCE);
+    sentences.push(`${capitalize(shared)} ${costs} ${amounts} clicks per visit.`);
   }
   if (uncertain.length) {
     const names = shortList(
       uncertain.map((change) => change.name),
-      MAX_TYPES,
+      MAX_TYPES_IN_SENTENCE,
     );
     const subject = lower.length ? `For ${names}` : `${capitalize(shared)}: for ${names}`;
     sentences.push(`${subject} the difference is within the uncertainty of the estimates.`);
@@ -62,10 +63,11 @@ function tradeOff(state, current) {
 
 // Both prices are shares of the clicks under personalized treatment.
 function costText(state, name, current, plain) {
-  const [own, least] = [priceOf(state, current), priceOf(state, plain)];
-  const share = least.estimate < 1 ? Math.max(0, (own.estimate - least.estimate) / (1 - least.estimate)) : 0;
-  const text = `gives up ${smallShare(share)} of all clicks compared with utilitarian`;
-  const isSignificant = own.low !== null && least.high !== null && own.low > least.high;
+  const [own, utilitarian] = [priceOf(state, current), priceOf(state, plain)];
+  const left = 1 - utilitarian.estimate;
+  const share = left > 0 ? Math.max(0, (own.estimate - utilitarian.estimate) / left) : 0;
+  const text = `costs ${smallShare(share)} of all clicks compared with utilitarian`;
+  const isSignificant = own.low !== null && utilitarian.high !== null && own.low > utilitarian.high;
   return isSignificant
     ? `${name} ${text}.`
     : `By the estimates, ${name} ${text}, which is within their uncertainty.`;

@@ -1,7 +1,7 @@
 // Sentences about the estimates of positions and items.
 
 import { activeItems, contenders, topPosition } from "./selectors.js";
-import { formatUserTypes, MAX_TYPES } from "./names.js";
+import { formatUserTypes, MAX_TYPES_IN_SENTENCE } from "./names.js";
 import { capitalize, list, percent, shortList } from "./format.js";
 
 export function learnedAnswer(state) {
@@ -15,7 +15,7 @@ function positionsLearned(state) {
   if (tops[0] !== null && tops.every((top) => top === tops[0])) {
     const looks = types.map((_, type) => percent(state.positions[type][tops[0]].estimate));
     const shares = types.map((name, type) => `${looks[type]} for ${name}`);
-    const text = types.length === 1 ? looks[0] : shortList(shares, MAX_TYPES);
+    const text = types.length === 1 ? looks[0] : shortList(shares, MAX_TYPES_IN_SENTENCE);
     return `Position ${tops[0] + 1} gets the most looks: ${text}.`;
   }
   const clauses = [];
@@ -26,7 +26,7 @@ function positionsLearned(state) {
   }
   const uncertain = types.filter((_, type) => tops[type] === null);
   const unknown = uncertain.length
-    ? `For ${shortList(uncertain, MAX_TYPES)}, the position with the most looks is not known yet.`
+    ? `For ${shortList(uncertain, MAX_TYPES_IN_SENTENCE)}, the position with the most looks is not known yet.`
     : "";
   return [clauses.length ? capitalize(`${list(clauses)}.`) : "", unknown].filter(Boolean).join(" ");
 }
@@ -51,10 +51,10 @@ function itemsLearned(state) {
     if (group) group.names.push(name);
     else groups.push({ names: [name], text });
   }
-  const sentences = groups.slice(0, MAX_TYPES).map(({ names, text }) => {
+  const sentences = groups.slice(0, MAX_TYPES_IN_SENTENCE).map(({ names, text }) => {
     if (types.length === 1) return capitalize(text);
-    return `For ${shortList(names, MAX_TYPES)}, ${text}`;
+    return `For ${shortList(names, MAX_TYPES_IN_SENTENCE)}, ${text}`;
   });
-  if (groups.length > MAX_TYPES) sentences.push("The others are below.");
+  if (groups.length > MAX_TYPES_IN_SENTENCE) sentences.push("The others are below.");
   return sentences.join(" ").trim();
 }

@@ -1,7 +1,7 @@
 // Sentences about the current rankings.
 
 import { bestRankingOf, isEqual, isProbablyBest, topPosition } from "./selectors.js";
-import { formatRanking, formatUserTypes, MAX_TYPES, sameRanking } from "./names.js";
+import { formatRanking, formatUserTypes, MAX_TYPES_IN_SENTENCE, sameRanking } from "./names.js";
 import {
   capitalize,
   magnitude,
@@ -51,7 +51,7 @@ function shownToTypes(state) {
     if (group) group.types.push(name);
     else groups.push({ types: [name], ranking: now.ranking, verb });
   }
-  const sentences = groups.slice(0, MAX_TYPES).map(({ types, ranking, verb }) => {
+  const sentences = groups.slice(0, MAX_TYPES_IN_SENTENCE).map(({ types, ranking, verb }) => {
     const users = formatUserTypes(state, types);
     const items = formatRanking(state, ranking);
     return verb

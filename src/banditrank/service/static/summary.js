@@ -7,7 +7,7 @@ import { formatRanking, pricedTreatment, priceText } from "./sentences.js";
 import { status } from "./status.js";
 import { duration, number, probability, shortList, utilityName } from "./format.js";
 
-const MAX_TYPES = 3;
+const MAX_TYPES_IN_SUMMARY = 3;
 
 export function summary(state, silent) {
   const parts = [
@@ -42,7 +42,7 @@ export function summary(state, silent) {
 
 const byType = (state, textOf) =>
   state.surface.user_types
-    .slice(0, MAX_TYPES)
+    .slice(0, MAX_TYPES_IN_SUMMARY)
     .map((name, type) =>
       h(
         "span",
@@ -59,7 +59,7 @@ function shownNow(state) {
     const value = h("span", { class: "rk" }, ranking(state.best_rankings[0]));
     return ["shown", "Shown now", value, "to all users"];
   }
-  const users = shortList(state.surface.user_types, MAX_TYPES);
+  const users = shortList(state.surface.user_types, MAX_TYPES_IN_SUMMARY);
   return ["shown", "Shown now", byType(state, ranking), `to ${users}`];
 }
 

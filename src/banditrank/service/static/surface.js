@@ -84,11 +84,11 @@ function dashboard(state) {
   return [
     title(state),
     !empty && summary(state, silent),
-    errorBoundary("shown", "What is shown now?", () => shownSection(state)),
-    errorBoundary("learned", "What has been learned?", () => learnedSection(state)),
-    errorBoundary("working", "Is it working?", () => workingSection(state, feed.series, feed.seriesError)),
-    errorBoundary("fair", "Is it fair?", () => fairSection(state)),
-    errorBoundary("healthy", "Is it healthy?", () => healthySection(state, silent)),
+    errorBoundary("shown", () => shownSection(state)),
+    errorBoundary("learned", () => learnedSection(state)),
+    errorBoundary("working", () => workingSection(state, feed.series, feed.seriesError)),
+    errorBoundary("fair", () => fairSection(state)),
+    errorBoundary("healthy", () => healthySection(state, silent)),
   ];
 }
 

@@ -8,6 +8,7 @@
 import { ticks } from "./axis.js";
 import { chart, line, svg, text } from "./chart.js";
 import { h } from "./element.js";
+import { formatInterval } from "./format.js";
 import { marker, typeClass } from "./markers.js";
 import { fitText, textWidth } from "./text-width.js";
 
@@ -32,12 +33,11 @@ export function whiskerChart(spec) {
 
 function stopText(spec, row, one) {
   const truth = hasTrueValue(one) ? `, true ${spec.format(one.trueValue)}` : "";
-  return `${one.text ?? row.label}: ${spec.format(one.estimate)} (${interval(spec, one)})${truth}`;
+  const interval = formatInterval(one, spec.format);
+  return `${one.text ?? row.label}: ${spec.format(one.estimate)} (${interval})${truth}`;
 }
 
 const hasTrueValue = (one) => one.trueValue !== undefined && one.trueValue !== null;
-
-const interval = (spec, one) => `${spec.format(one.low)}–${spec.format(one.high)}`;
 
 // Horizontal layout: labels, plot, numbers.
 function layout(spec, width) {
@@ -51,7 +51,7 @@ function layout(spec, width) {
   const above = labelWidth > Math.max(72, width * (narrow ? 0.34 : 0.38));
   const left = above ? 8 : labelWidth;
   const values = Math.max(...marks.map((one) => textWidth(spec.format(one.estimate), 13)));
-  const bounds = Math.max(...marks.map((one) => textWidth(interval(spec, one), 12)));
+  const bounds = Math.max(...marks.map((one) => textWidth(formatInterval(one, spec.format), 12)));
   const notes = Math.max(...marks.map((one) => textWidth(one.note ?? "", 12)));
   const right = narrow ? Math.max(values, bounds, notes) : values + 14 + bounds + (notes ? notes + 14 : 0);
   const lines = narrow ? (notes ? 3 : 2) : 1;
@@ -148,13 +148,13 @@ function laneElements(spec, one, top, place, x, width) {
     const first = y + 4 - (notes ? 16 : 8);
     group.append(
       text(width, first, spec.format(one.estimate), "lab", "end"),
-      text(width, first + 16, interval(spec, one), "", "end"),
+      text(width, first + 16, formatInterval(one, spec.format), "", "end"),
     );
     if (one.note) group.append(text(width, first + 32, one.note, "", "end"));
   } else {
     const boundsEnd = width - (notes ? notes + 14 : 0);
     group.append(text(boundsEnd - bounds - 14, y + 4, spec.format(one.estimate), "lab", "end"));
-    group.append(text(boundsEnd, y + 4, interval(spec, one), "", "end"));
+    group.append(text(boundsEnd, y + 4, formatInterval(one, spec.format), "", "end"));
     if (one.note) group.append(text(width, y + 4, one.note, "", "end"));
   }
   return group;
