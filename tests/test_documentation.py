@@ -36,12 +36,13 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
 
 def test_the_readmes_shell_lines_run(tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines() if line.startswith("banditrank")]
+    commands = [line.split("#")[0] for block in blocks for line in block.splitlines()]
+    lines = [command for command in commands if command.startswith("banditrank")]
     assert len(lines) == 14
     for line in lines:
         short = re.sub(r"--horizon \d+|--replications \d+", "", line)
         if "simulate" in line and "--help" not in line:
-            words = shlex.split(short.split("#")[0].split(">")[0])
+            words = shlex.split(short.split(">")[0])
             short = shlex.join([*words, "--horizon", "300", "--replications", "2"])
         if "demo" in line:
             short = short.replace("demo", "demo --rounds 20 --speed 0 --port 0")

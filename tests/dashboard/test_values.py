@@ -236,8 +236,8 @@ def test_exposure_is_a_share_of_rankings(server: Fixture, open_page: OpenPage) -
 
 def test_the_summary_agrees_with_the_sections(server: Fixture, open_page: OpenPage) -> None:
     page = settled(open_page(server.page("two")))
-    strip = page.locator(".sum a")
-    assert [link.get_attribute("href") for link in strip.all()] == [
+    summary = page.locator(".sum a")
+    assert [link.get_attribute("href") for link in summary.all()] == [
         "#shown",
         "#learned",
         "#working",
@@ -245,9 +245,9 @@ def test_the_summary_agrees_with_the_sections(server: Fixture, open_page: OpenPa
         "#healthy",
     ]
     visits, clicks = (sum(map(sum, TWO.series[name][-2:])) for name in ("visits", "clicks"))
-    assert strip.nth(2).locator(".v").inner_text() == f"{clicks / visits:.3f}"
+    assert summary.nth(2).locator(".v").inner_text() == f"{clicks / visits:.3f}"
     assert f"The last hour had {clicks / visits:.3f} clicks per visit." in page.inner_text("#working")
     price = TWO.dashboard["treatments"][1]["price"]["estimate"]
-    assert strip.nth(3).locator(".v").inner_text() == f"{100 * price:.{1 if price >= 0.01 else 2}f}%"
-    assert "would be the price of equality (utilitarian)" in strip.nth(3).inner_text()
-    assert strip.nth(4).locator(".v").inner_text() == "1 of 6"
+    assert summary.nth(3).locator(".v").inner_text() == f"{100 * price:.{1 if price >= 0.01 else 2}f}%"
+    assert "would be the price of equality (utilitarian)" in summary.nth(3).inner_text()
+    assert summary.nth(4).locator(".v").inner_text() == "1 of 6"

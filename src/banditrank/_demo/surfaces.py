@@ -58,7 +58,7 @@ def home_carousel() -> DemoSurface:
 
     Each type has a favourite item, and new users, more than half of all, like a second item that the others
     do not. The ranking with the most clicks in total shows that item and nothing for returning users; Nash
-    gives up some clicks in favour of theirs. So the price of equality and the effect of a utility show.
+    shows theirs at the cost of some clicks. So the price of equality and the effect of a utility show.
     """
     problem = Problem(
         [0.55, 0.25, 0.2],
