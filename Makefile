@@ -6,7 +6,7 @@ INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
 
-.PHONY: setup run test lint types layers unit lowest coverage browser servers pictures bench certify crash soak requirements clean
+.PHONY: setup run test lint types layers unit lowest coverage browser servers screenshots bench certify crash soak requirements clean
 
 setup: .venv/ready
 
@@ -32,7 +32,7 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports
 
-# What is installed outside .venv: Chromium, unless there is it or Chrome already; PostgreSQL, Redis and nginx.
+# Installed outside .venv: Chromium, unless it or Chrome is on the PATH; PostgreSQL, Redis and nginx.
 browser:
 	tools/install_browser
 
@@ -43,7 +43,7 @@ servers:
 unit: setup browser servers
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal
 
-# What depends on undocumented parts of uvicorn, with the lowest version that is allowed; `unit` has the highest.
+# Tests of undocumented parts of uvicorn with the lowest allowed version; `unit` uses the highest.
 lowest: setup .venv/lowest/ready
 	PYTHONPATH=.venv/lowest BANDITRANK_UVICORN=lowest $(BIN)/pytest -p no:cacheprovider --numprocesses=auto \
 		tests/service/test_uvicorn_versions.py tests/service/test_bad_connections.py tests/service/test_framing.py
@@ -58,23 +58,23 @@ lowest: setup .venv/lowest/ready
 coverage: setup browser servers
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term:skip-covered
 
-# The pictures of the demo in docs/images.
-pictures: setup browser
-	$(BIN)/python tools/take_pictures.py
+# The screenshots of the demo in docs/images.
+screenshots: setup browser
+	$(BIN)/python tools/take_screenshots.py
 
 bench: setup
 	$(BIN)/python benchmarks/bench.py
 
-# Look for a wrong certificate among so many small instances; Ctrl-C stops it with what it found so far.
+# Search INSTANCES small instances for a wrong certificate; Ctrl-C prints the results so far.
 certify: setup
 	$(BIN)/python benchmarks/certify.py $(INSTANCES)
 
-# Kill services so many times on SQLite, and services and servers a quarter as often on PostgreSQL and on Redis,
-# while clients rank and report; count what is left. Ctrl-C stops it with what it has.
+# Kill services KILLS times on SQLite, and services and servers a quarter as often on PostgreSQL and Redis,
+# while clients rank and report; then check the counts. Ctrl-C prints the results so far.
 crash: setup servers
 	PYTHONPATH=tests $(BIN)/python -m campaigns.crashes --kills $(KILLS)
 
-# Hold half of the service's capacity for so many minutes, and fail if it grows; Ctrl-C stops it with what it has.
+# Hold half of the service's capacity for MINUTES, and fail if memory grows; Ctrl-C prints the results so far.
 soak: setup
 	PYTHONPATH=tests $(BIN)/python -m campaigns.soak --minutes $(MINUTES)
 

@@ -1,4 +1,4 @@
-"""Take the pictures of the demo in ``docs/images``: ``make pictures``.
+"""Take the screenshots of the demo in ``docs/images``: ``make screenshots``.
 
 The demo makes a fixed number of visits with a fixed seed, then its pages are opened in the system's Chromium.
 """
@@ -19,7 +19,7 @@ IMAGES = ROOT / "docs" / "images"
 DEMO = ["--rounds", "6000", "--seed", "7", "--speed", "50", "--stay", "--port", "0"]
 WIDTH = 1440
 # By file: the page, its colours, and the first and the last section to be seen.
-PICTURES = {
+SCREENSHOTS = {
     "demo-personalized.png": ("/surfaces/search-ads", "light", "body", "#learned"),
     "demo-equal.png": ("/surfaces/home-carousel", "dark", "#working", "#fair"),
 }
@@ -27,7 +27,7 @@ PICTURES = {
 
 @contextmanager
 def demo() -> Iterator[str]:
-    """Run the demo until all visits are over; give its address, and end it with the block."""
+    """Run the demo, yield its address after all visits, and stop it at the end of the block."""
     program = "from banditrank._cli.main import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", program, "demo", *DEMO], stdout=subprocess.PIPE, text=True
@@ -43,7 +43,7 @@ def demo() -> Iterator[str]:
 
 
 def take(browser: Browser, address: str, scheme: str, first: str, last: str, path: Path) -> None:
-    """Take a picture of sections of a page once it shows what was learned."""
+    """Take a screenshot of sections of a page after its charts are drawn."""
     context = browser.new_context(
         viewport={"width": WIDTH, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )
@@ -59,7 +59,7 @@ def take(browser: Browser, address: str, scheme: str, first: str, last: str, pat
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     names = (ROOT / "tools" / "browser_names").read_text().split()
     program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
@@ -69,8 +69,8 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--disable-dev-shm-usage", *sandbox]
         )
-        for name, (place, *look) in PICTURES.items():
-            take(browser, address + place, *look, IMAGES / name)
+        for name, (path, *options) in SCREENSHOTS.items():
+            take(browser, address + path, *options, IMAGES / name)
             print(IMAGES / name)
         browser.close()
 
