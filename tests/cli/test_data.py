@@ -48,8 +48,8 @@ def test_it_prints_rows_cells_and_estimates_beside_table_1(
         cells = [(i, j, k) for i in (0, 1) for k in (0, 1)]
         figures = (f"{found.counts.rewards[c]:,.0f} / {found.counts.displays[c]:,.0f}" for c in cells)
         assert f"{name} {' '.join(figures)}" in lines
-        worlds = (diagnosis.paper.problem, diagnosis.likelihood.problem, kdd2012())
-        means = (f"{world.item_means[i, j]:.3f}" for i in (0, 1) for world in worlds)
+        problems = (diagnosis.paper.problem, diagnosis.likelihood.problem, kdd2012())
+        means = (f"{problem.item_means[i, j]:.3f}" for i in (0, 1) for problem in problems)
         assert f"{name} {' '.join(means)}" in lines
     assert "every cell has displays" in lines
     assert f"banditrank {__version__}" in lines[0]

@@ -27,8 +27,8 @@ def page(browser: Browser, server: Fixture) -> Iterator[Page]:
         yield opened
 
 
-def asked(server: Fixture, path: str) -> int:
-    return sum(1 for request in server.asked if request == f"GET /v1/surfaces/ads/{path}")
+def count_requests(server: Fixture, path: str) -> int:
+    return sum(1 for request in server.requests if request == f"GET /v1/surfaces/ads/{path}")
 
 
 def test_a_silent_service_is_shown_until_it_responds(page: Page, server: Fixture) -> None:
@@ -105,10 +105,10 @@ def test_pausing_stops_all_requests(page: Page, server: Fixture) -> None:
     button.click()
     expect(page.locator("#updated")).to_have_text("Paused at 14:30:07 UTC")
     assert page.locator("#pause").get_attribute("aria-pressed") == "true"
-    before = len(server.asked)
+    before = len(server.requests)
     server.change("ads", rounds=60_000)
     pass_time(page, 120)
-    assert len(server.asked) == before
+    assert len(server.requests) == before
     expect(page.locator(".facts")).to_contain_text("51,209 visits")
     expect(page.locator(".banner")).to_have_count(0)
     page.get_by_role("button", name="Resume").click()
@@ -129,10 +129,10 @@ def set_hidden(page: Page, state: str) -> None:
 def test_a_hidden_tab_sends_no_requests(page: Page, server: Fixture) -> None:
     settled(page)
     set_hidden(page, "hidden")
-    before = len(server.asked)
+    before = len(server.requests)
     server.change("ads", rounds=60_000)
     pass_time(page, 90)
-    assert len(server.asked) == before
+    assert len(server.requests) == before
     set_hidden(page, "visible")
     expect(page.locator(".facts")).to_contain_text("60,000 visits")
     expect(page.locator(".banner")).to_have_count(0)
@@ -167,9 +167,9 @@ def test_polling_backs_off_while_nothing_changes(browser: Browser, server: Fixtu
             pytest.fail(f"it waited only {found}")
 
         assert waits(5) == [5, 10, 30, 60, 60]
-        before = asked(server, "dashboard")
+        before = count_requests(server, "dashboard")
         assert before == 5
-        assert asked(server, "series") == 1  # nothing changed
+        assert count_requests(server, "series") == 1  # nothing changed
         server.change("ads", rounds=60_000)
         assert waits(7) == [5, 10, 30, 60, 60, 5, 10]  # something did
         expect(page.locator(".facts")).to_contain_text("60,000 visits")
@@ -197,7 +197,7 @@ def test_waiting_does_not_leak_listeners(browser: Browser, server: Fixture) -> N
         page.goto(server.page("ads"))
         settled(page)
         before = page.evaluate("window.listening")
-        while asked(server, "dashboard") < 4:
+        while count_requests(server, "dashboard") < 4:
             pass_time(page, 1)
         assert page.evaluate("window.listening") <= before
 

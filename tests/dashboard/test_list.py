@@ -68,4 +68,4 @@ def test_a_request_that_hangs_times_out_and_is_retried(page: Page, server: Fixtu
     pass_time(page, 31)
     expect(page.locator(".none.bad")).to_contain_text("The service does not answer.")
     pass_time(page, 6)
-    wait_until(lambda: server.asked.count("GET /v1/surfaces") == 2)  # it was sent, and arrives soon
+    wait_until(lambda: server.requests.count("GET /v1/surfaces") == 2)  # it was sent, and arrives soon

@@ -99,7 +99,7 @@ def test_a_bucket_that_closes_before_the_series_arrives_is_kept(server: Fixture,
     chart = page.locator("[data-chart=clicks]")
     with page.expect_response(f"**{series}"):
         expect(page.locator("#updated")).to_contain_text("Live")
-        while f"GET {series}" not in server.asked:
+        while f"GET {series}" not in server.requests:
             drawn(page)
         server.close_bucket("ads")
         expect(chart).to_have_attribute("aria-valuemax", "0")

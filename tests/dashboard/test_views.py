@@ -176,7 +176,7 @@ def test_items_are_requested_once(page: Page, server: Fixture) -> None:
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     server.held.clear()
     expect(page.locator("h1")).to_have_text("Items")
-    assert server.asked.count("GET /v1/surfaces/ads") == 1
+    assert server.requests.count("GET /v1/surfaces/ads") == 1
 
 
 def test_as_many_items_as_positions_must_remain(page: Page, server: Fixture) -> None:
@@ -246,7 +246,7 @@ def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     page.get_by_role("link", name="Back to ads").click()
     page.go_back()
     expect(page.locator("main")).to_contain_text("was clicked.")
-    assert server.asked.count("GET /v1/rankings/made-up") == 3
+    assert server.requests.count("GET /v1/rankings/made-up") == 3
 
 
 def test_a_malformed_url_is_an_unknown_id(page: Page, server: Fixture) -> None:

@@ -19,7 +19,7 @@ EXAMINED = Problem([1.0], [[1 / 6, 1 / 2, 1 / 3]], [[0.15, 0.45, 0.05, 0.35, 0.2
 EASY = Problem([1.0], [[0.2, 0.8]], [[0.05, 0.95, 0.5]])  # large gaps: regret is soon logarithmic
 
 
-class Played(NamedTuple):
+class FinalState(NamedTuple):
     """Final state and counts of a policy."""
 
     state: Any
@@ -33,12 +33,12 @@ def play(
     *,
     click_model: ClickModel = SINGLE_LOOK,
     seed: int = 0,
-) -> Played:
+) -> FinalState:
     """Simulate one replication of a policy and return its final state."""
     observed, made = copy(policy), []
 
     def init_state(counts: Counts, scratch: Any) -> Any:
-        made.append(Played(policy.init_state(counts, scratch), counts))
+        made.append(FinalState(policy.init_state(counts, scratch), counts))
         return made[-1].state
 
     vars(observed)["init_state"] = init_state
@@ -46,7 +46,7 @@ def play(
     return made[-1]
 
 
-class ByHand:
+class ManualRun:
     """Policy with one user type that a test runs round by round."""
 
     def __init__(
@@ -79,6 +79,6 @@ class ByHand:
         self.kernel.observe(self.state, 0, self.t, self.ranking, np.asarray(rewards, dtype=np.float64))
         self.t += 1
 
-    def shown(self, draws: int = 60) -> set[tuple[int, ...]]:
+    def possible_rankings(self, draws: int = 60) -> set[tuple[int, ...]]:
         """Return the possible rankings; one of probability p is missed with probability (1 − p)^draws."""
         return {tuple(self.rank().tolist()) for _ in range(draws)}

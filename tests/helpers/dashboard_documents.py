@@ -195,7 +195,7 @@ def explanation(made: Made, ranking: str) -> Document:
             for item in surface["items"]
             if item not in names
         ][:5],
-        "reason": f"thompson-rank drew a world from the counts of version 12, in which {names[0]} was best.",
+        "reason": f"thompson-rank sampled a problem from counts 12, in which {names[0]} was best.",
     }
 
 
@@ -251,8 +251,8 @@ def _best(
     return ranking
 
 
-def _worth(world: tuple[Array, Array], rankings: list[list[int]]) -> list[float]:
-    preferences, means = world
+def _values(problem: tuple[Array, Array], rankings: list[list[int]]) -> list[float]:
+    preferences, means = problem
     return [float(preferences[i] @ means[i, ranking]) for i, ranking in enumerate(rankings)]
 
 
@@ -269,7 +269,7 @@ def _treatment(
     truth: bool,
 ) -> Document:
     each = rankings if utility is None else rankings * len(true[0])
-    value = _worth(estimated, each)
+    value = _values(estimated, each)
     made = {
         "treatment": "personalized" if utility is None else "equal",
         "rankings": rankings,
@@ -278,7 +278,7 @@ def _treatment(
         "high": [min(1.0, one + 0.012) for one in value],
     }
     made |= {} if utility is None else {"utility": utility}
-    return made | ({"true_values": _worth(true, each)} if truth else {})
+    return made | ({"true_values": _values(true, each)} if truth else {})
 
 
 def _now(live: Document, n_types: int, *, equal: bool) -> list[Document]:

@@ -46,7 +46,7 @@ class Fixture:
         Paths whose responses are held back until the test releases them.
     explained
         Fields that replace those of explanations.
-    asked
+    requests
         All requests, as method and path.
     """
 
@@ -58,7 +58,7 @@ class Fixture:
     held: set[str] = field(default_factory=set)
     explained: Document = field(default_factory=dict)
     slow: threading.Event = field(default_factory=threading.Event)  # set: the dashboard gets no response
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     port: int = 0
     version: int = 0
     n_closed: int = 0
@@ -125,11 +125,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"  # a connection a request: one kept alive would outlive the server
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: tests look at `asked`."""
+        """Log nothing: tests read `requests`."""
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
-        self.served.asked.append(f"GET {path}")
+        self.served.requests.append(f"GET {path}")
         if path == "/":
             self._file("index.html")
         elif path.startswith("/surfaces/"):
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path = urlsplit(self.path).path
-        self.served.asked.append(f"POST {path}")
+        self.served.requests.append(f"POST {path}")
         given = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if "administer" not in self._rights():
             self._problem(403, "the key must have the right to administer")
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_DELETE(self) -> None:
         path = unquote(urlsplit(self.path).path)
-        self.served.asked.append(f"DELETE {path}")
+        self.served.requests.append(f"DELETE {path}")
         _, _, _, name, _, item = path.split("/", 5)
         surface = self.served.made[name].surface
         for one in surface["items"]:
@@ -223,18 +223,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
-        told, n_closed = -1, served.n_closed
+        sent_version, n_closed = -1, served.n_closed
         try:
             while served.listens and self.server is served._server:
                 with served.changed:
                     if n_closed < served.n_closed:
                         n_closed = served.n_closed
                         self._event("series", last_bucket(made.series))
-                    if served.slow.is_set() or told == served.version:
+                    if served.slow.is_set() or sent_version == served.version:
                         self.wfile.write(b": alive\n\n")
                         served.changed.wait(1.0)
                         continue
-                    told = served.version
+                    sent_version = served.version
                     self._event("state", made.dashboard)
         except (BrokenPipeError, ConnectionResetError):
             return

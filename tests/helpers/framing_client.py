@@ -112,12 +112,12 @@ def _unchunk(data: bytes) -> tuple[bytes, bytes]:
 
 
 def key(request: Request) -> str:
-    """Return what the recording application answers to a request: enough to tell it from any other."""
+    """Return the response of the recording application to a request: a hash that identifies it."""
     return sha256(repr(request).encode()).hexdigest()
 
 
 def take_records(address: Address) -> list[dict[str, Any]]:
-    """Return what reached the recording application since it was last asked."""
+    """Return the records of the recording application since the last call."""
     connection = HTTPConnection(*address, timeout=TIMEOUT_SECONDS)
     try:
         connection.request("GET", RECORDS_PATH)
@@ -143,12 +143,12 @@ def judge_records(vector: Vector, conversation: Conversation, records: list[dict
     is_probed = complete[-1:] == [PROBE_REQUEST]
     seen = complete[:-1] if is_probed else complete
     if tuple(seen) != vector.requests[: len(seen)]:
-        found.append(f"request accepted that was not sent: {_told(seen)}")
+        found.append(f"request accepted that was not sent: {_format_requests(seen)}")
     allowed = (*vector.requests[len(seen) :][:1], *([vector.begun] if vector.begun else []))
     heads = {(one.method, one.path) for one in allowed}
     unsent = [one for one in begun if (one.method, one.path) not in heads]
     if unsent:
-        found.append(f"head accepted that was not sent: {_told(unsent)}")
+        found.append(f"head accepted that was not sent: {_format_requests(unsent)}")
     if any(tuple(header) in vector.trailers for one in records for header in one["headers"]):
         found.append("trailer accepted as a header")
     if len(seen) < vector.n_served:
@@ -207,7 +207,7 @@ def _request(record: dict[str, Any]) -> Request:
     return Request(record["method"], record["path"], record["body"].encode("latin-1"))
 
 
-def _told(requests: list[Request]) -> str:
+def _format_requests(requests: list[Request]) -> str:
     return ", ".join(f"{one.method} {one.path[:40]} ({len(one.body)} bytes)" for one in requests)
 
 

@@ -1,4 +1,4 @@
-"""Made-up regret curves."""
+"""Synthetic regret curves."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 
-def made_up(
+def synthetic_curves(
     regret: Callable[[float], float], rounds: Sequence[int] = (1_000, 10_000, 100_000), replications: int = 8
 ) -> pd.DataFrame:
     """Return the curves of replications that differ by a percent from one to the next."""
@@ -22,7 +22,7 @@ def made_up(
 
 def ending_at(regret: float, **options: int) -> pd.DataFrame:
     """Return curves that grow like the logarithm and end at a regret."""
-    return made_up(lambda t: regret * np.log(t) / np.log(100_000), **options)
+    return synthetic_curves(lambda t: regret * np.log(t) / np.log(100_000), **options)
 
 
 def timed(microseconds_per_round: float, rounds: int = 1_000) -> pd.DataFrame:

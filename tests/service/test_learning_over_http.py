@@ -13,15 +13,15 @@ from scipy.stats import ks_2samp
 from banditrank import ThompsonRank, kdd2012, simulate
 from banditrank.model._values import best_personalized_values, user_type_values
 
-WORLD = kdd2012()
-ITEMS = [f"ad-{number}" for number in range(WORLD.n_items)]
+PROBLEM = kdd2012()
+ITEMS = [f"ad-{number}" for number in range(PROBLEM.n_items)]
 TYPES = ["male", "female"]
-BEST = best_personalized_values(WORLD)
+BEST = best_personalized_values(PROBLEM)
 MIN_P_VALUE = 0.001  # false-positive rate of the test over random seeds
 
 
 def surface(name: str, **settings: object) -> dict:
-    shape = {"items": ITEMS, "n_positions": WORLD.n_positions, "user_types": TYPES}
+    shape = {"items": ITEMS, "n_positions": PROBLEM.n_positions, "user_types": TYPES}
     return {"name": name, **shape, "refresh_seconds": 0, **settings}
 
 
@@ -39,15 +39,15 @@ class Users:
     def come(self, http: httpx.Client, number: int) -> list[float]:
         """Simulate visits, and return the regret of each."""
         for _ in range(number):
-            i = int(self.rng.choice(WORLD.n_user_types, p=WORLD.arrival_rates))
+            i = int(self.rng.choice(PROBLEM.n_user_types, p=PROBLEM.arrival_rates))
             where = self.services[int(self.rng.integers(len(self.services)))].address
             path = f"{where}/v1/surfaces/{self.name}/rankings"
             shown = http.post(path, json={"user_type": TYPES[i]}).json()
             numbers = [ITEMS.index(item) for item in shown["items"]]
-            looked_at = numbers[int(self.rng.choice(WORLD.n_positions, p=WORLD.position_preferences[i]))]
-            liked = self.rng.random() < WORLD.item_means[i, looked_at]
+            looked_at = numbers[int(self.rng.choice(PROBLEM.n_positions, p=PROBLEM.position_preferences[i]))]
+            liked = self.rng.random() < PROBLEM.item_means[i, looked_at]
             self.late.append({"ranking": shown["id"], "clicked": ITEMS[looked_at] if liked else None})
-            self.losses.append(BEST[i] - user_type_values(WORLD, numbers)[i])
+            self.losses.append(BEST[i] - user_type_values(PROBLEM, numbers)[i])
             while len(self.late) > self.delay:
                 assert http.post(f"{where}/v1/feedback", json=self.late.popleft()).status_code == 200
         return self.losses[-number:]
@@ -56,7 +56,7 @@ class Users:
 def test_regret_has_the_simulators_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds, runs = 500, 8
     monkeypatch.setattr("banditrank.engine._engine.seeded_bytes", lambda: seeded(3))
-    simulated = simulate(ThompsonRank(), WORLD, horizon=rounds, replications=400, seed=5)
+    simulated = simulate(ThompsonRank(), PROBLEM, horizon=rounds, replications=400, seed=5)
     live = []
     with running() as service, httpx.Client(timeout=30) as http:
         for seed in range(runs):

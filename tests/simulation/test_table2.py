@@ -1,4 +1,4 @@
-"""Table 2 of the paper comes out: equal treatment, utilitarian, Table 1's world, c = 0.5.
+"""Reproduction of the paper's Table 2: equal treatment, utilitarian, the problem of Table 1, c = 0.5.
 
 The bands are means ± standard deviations of an independent implementation over ten seeds. Some runs lock in
 and have linear regret, so a mean over many seeds says little; the median is held against the band instead.

@@ -87,12 +87,12 @@ def auction_prices(scores: Floats) -> Floats:
     return prices
 
 
-def climb(world: SolverProblem, utility: Utility, rng: np.random.Generator) -> float:
+def climb(problem: SolverProblem, utility: Utility, rng: np.random.Generator) -> float:
     """Return what a ranking is worth that no swap or replacement improves, found from a random one."""
-    rates, preferences, means = world.arrival_rates, world.position_preferences, world.item_means
-    bonuses = np.zeros(world.n_items) if world.bonuses is None else world.bonuses
-    order = rng.permutation(world.n_items)
-    k = world.n_positions
+    rates, preferences, means = problem.arrival_rates, problem.position_preferences, problem.item_means
+    bonuses = np.zeros(problem.n_items) if problem.bonuses is None else problem.bonuses
+    order = rng.permutation(problem.n_items)
+    k = problem.n_positions
 
     def worth(order: NDArray[np.intp]) -> float:
         values = (preferences * means[:, order[:k]]).sum(axis=1)
@@ -103,7 +103,7 @@ def climb(world: SolverProblem, utility: Utility, rng: np.random.Generator) -> f
     while improved:
         improved = False
         for place in range(k):
-            for other in range(place + 1, world.n_items):
+            for other in range(place + 1, problem.n_items):
                 order[[place, other]] = order[[other, place]]
                 total = worth(order)
                 if total > best + 1e-12:
@@ -117,14 +117,14 @@ def climb(world: SolverProblem, utility: Utility, rng: np.random.Generator) -> f
 @pytest.mark.parametrize("utility", [*CONCAVE, MAXIMIN, sigmoid()], ids=str)
 def test_no_ranking_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family, seed in (("conflict", 0), ("random", 1)):
-        world = generate_solver_problem(family, (10, 100, 10), seed, bonuses=bonuses)
+        problem = generate_solver_problem(family, (10, 100, 10), seed, bonuses=bonuses)
         solver = solver_for(utility, 1e-3)
-        answers = [solver.result(world, utility, seconds=seconds) for seconds in (0.0, 3.0)]
+        answers = [solver.result(problem, utility, seconds=seconds) for seconds in (0.0, 3.0)]
         rng = np.random.default_rng(seed)
-        found = [climb(world, utility, rng) for _ in range(2)]
-        best = max(*found, *(world.total(utility, answer.ranking) for answer in answers))
+        found = [climb(problem, utility, rng) for _ in range(2)]
+        best = max(*found, *(problem.total(utility, answer.ranking) for answer in answers))
         for answer in answers:
-            assert answer.upper_bound >= best - rounding_error(world, utility, best)
+            assert answer.upper_bound >= best - rounding_error(problem, utility, best)
 
 
 @pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])

@@ -35,16 +35,16 @@ REQUIRED = [UTILITARIAN, NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MA
 SEEDS = 20
 
 
-def try_all(world: SolverProblem, utility: Utility) -> float:
-    return solve(world, utility, solver="enumeration", bonuses=world.bonuses).value
+def try_all(problem: SolverProblem, utility: Utility) -> float:
+    return solve(problem, utility, solver="enumeration", bonuses=problem.bonuses).value
 
 
 def check(
-    solution: Solution, world: SolverProblem, utility: Utility, best: float, target_gap: float = DEFAULT_GAP
+    solution: Solution, problem: SolverProblem, utility: Utility, best: float, target_gap: float = DEFAULT_GAP
 ) -> None:
     """Check that a solution is certified, and correctly so."""
     assert solution.is_certified
-    assert find_certificate_error(solution, world, utility, best=best, target_gap=target_gap) is None
+    assert find_certificate_error(solution, problem, utility, best=best, target_gap=target_gap) is None
 
 
 @cache
@@ -52,17 +52,19 @@ def all_rankings(n_items: int, n_positions: int) -> NDArray[np.intp]:
     return np.array(list(permutations(range(n_items), n_positions))).T.copy()  # (K, R)
 
 
-def worth_of_all(world: SolverProblem) -> list[Floats]:
+def worth_of_all(problem: SolverProblem) -> list[Floats]:
     """Return what each ranking is worth by each required utility, in NumPy: faster for all at once."""
-    rankings = all_rankings(world.n_items, world.n_positions)
+    rankings = all_rankings(problem.n_items, problem.n_positions)
     values = [
         sum(rho * mean[items] for rho, items in zip(preferences, rankings, strict=True))
-        for preferences, mean in zip(world.position_preferences, world.item_means, strict=True)
+        for preferences, mean in zip(problem.position_preferences, problem.item_means, strict=True)
     ]
     return [
         np.minimum.reduce(values)
         if utility is MAXIMIN
-        else sum(rate * closed_form(utility, u) for rate, u in zip(world.arrival_rates, values, strict=True))
+        else sum(
+            rate * closed_form(utility, u) for rate, u in zip(problem.arrival_rates, values, strict=True)
+        )
         for utility in REQUIRED
     ]
 
@@ -76,19 +78,19 @@ def test_every_solution_is_certified_and_optimal(family: str, size: tuple[int, i
         plain = replace(with_bonuses, bonuses=None)
         extra = with_bonuses.bonuses[all_rankings(m, k)].sum(axis=0)
         for utility, worth in zip(REQUIRED, worth_of_all(plain), strict=True):
-            for world, totals in ((plain, worth), (with_bonuses, worth + extra)):
-                solution, best = search(world, utility, bonuses=world.bonuses), float(totals.max())
-                check(solution, world, utility, best)
+            for problem, totals in ((plain, worth), (with_bonuses, worth + extra)):
+                solution, best = search(problem, utility, bonuses=problem.bonuses), float(totals.max())
+                check(solution, problem, utility, best)
                 assert solution.value == pytest.approx(best, rel=1e-9, abs=0.0), (seed, utility)
 
 
-# Degenerate worlds, drawn by Hypothesis.
+# Degenerate problems, drawn by Hypothesis.
 
 LEVELS = st.sampled_from([0.0, 0.0, 0.1, 0.25, 0.5, 0.5, 1.0])
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> SolverProblem:
+def problems(draw: st.DrawFn) -> SolverProblem:
     n_user_types, n_items = draw(st.integers(1, 4)), draw(st.integers(1, 6))
     n_positions = draw(st.integers(1, min(n_items, 4) if n_items > 5 else n_items))
 
@@ -112,21 +114,21 @@ def worlds(draw: st.DrawFn) -> SolverProblem:
 
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH, sigmoid(200, 0.5)], ids=str)
 @settings(max_examples=150)
-@given(world=worlds(), gap=st.sampled_from([DEFAULT_GAP, DEFAULT_GAP, 1e-3, 0.1]))
-def test_no_problem_is_certified_wrongly(utility: Utility, world: SolverProblem, gap: float) -> None:
-    best = try_all(world, utility)
-    check(search(world, utility, bonuses=world.bonuses, target_gap=gap), world, utility, best, gap)
+@given(problem=problems(), gap=st.sampled_from([DEFAULT_GAP, DEFAULT_GAP, 1e-3, 0.1]))
+def test_no_problem_is_certified_wrongly(utility: Utility, problem: SolverProblem, gap: float) -> None:
+    best = try_all(problem, utility)
+    check(search(problem, utility, bonuses=problem.bonuses, target_gap=gap), problem, utility, best, gap)
 
 
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH], ids=str)
-@given(world=worlds())
-def test_the_bound_holds_at_the_deadline(utility: Utility, world: SolverProblem) -> None:
-    best = try_all(world, utility)
-    result = solver_for(utility).result(world, utility, seconds=0.0)
-    assert len(set(result.ranking.tolist())) == world.n_positions
-    assert result.upper_bound >= best - rounding_error(world, utility, best)
-    solution = search(world, utility, bonuses=world.bonuses, time_limit=0.0)
-    assert find_certificate_error(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
+@given(problem=problems())
+def test_the_bound_holds_at_the_deadline(utility: Utility, problem: SolverProblem) -> None:
+    best = try_all(problem, utility)
+    result = solver_for(utility).result(problem, utility, seconds=0.0)
+    assert len(set(result.ranking.tolist())) == problem.n_positions
+    assert result.upper_bound >= best - rounding_error(problem, utility, best)
+    solution = search(problem, utility, bonuses=problem.bonuses, time_limit=0.0)
+    assert find_certificate_error(solution, problem, utility, best=best, target_gap=DEFAULT_GAP) is None
 
 
 @pytest.mark.parametrize(
@@ -140,8 +142,8 @@ def test_the_bound_holds_at_the_deadline(utility: Utility, world: SolverProblem)
 )
 def test_powers_that_overflow_lose_to_those_that_do_not(means: list[list[float]], alpha: float) -> None:
     n = len(means)
-    world = SolverProblem(np.full(n, 1 / n), np.ones((n, 1)), np.array(means))
-    found = solve(world, alpha_fair(alpha), solver="branch-and-bound")
-    best = solve(world, alpha_fair(alpha), solver="enumeration")
+    problem = SolverProblem(np.full(n, 1 / n), np.ones((n, 1)), np.array(means))
+    found = solve(problem, alpha_fair(alpha), solver="branch-and-bound")
+    best = solve(problem, alpha_fair(alpha), solver="enumeration")
     assert found.value == best.value > -np.inf
     assert found.is_certified

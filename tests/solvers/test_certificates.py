@@ -56,11 +56,11 @@ def test_a_utility_of_nan_is_rejected() -> None:
         shape="concave",
         name="hole",
     )
-    world = SolverProblem(
+    problem = SolverProblem(
         np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.array([[0.0, 0.0, 0.0], [0.2, 0.4, 0.6]])
     )
     with pytest.raises(InvalidInputError, match="must be finite or −∞ for every ranking, got nan"):
-        solve(world, utility)
+        solve(problem, utility)
 
 
 def test_a_stopped_search_returns_its_gap() -> None:
@@ -81,7 +81,7 @@ def test_a_stopped_search_returns_its_gap() -> None:
     assert finished.is_certified
 
 
-STEEP_WORLDS = {
+STEEP_PROBLEMS = {
     "few likes": SolverProblem(
         np.array([0.4, 0.3, 0.3]),
         np.tile([0.4, 0.3, 0.2, 0.1], (3, 1)),
@@ -101,17 +101,17 @@ STEEP_WORLDS = {
 }
 
 
-def check(world: SolverProblem, utility: Utility) -> None:
-    solution = solve(world, utility, solver="branch-and-bound", bonuses=world.bonuses)
-    best = world.best(utility)
-    assert find_certificate_error(solution, world, utility, best=best, target_gap=DEFAULT_GAP) is None
+def check(problem: SolverProblem, utility: Utility) -> None:
+    solution = solve(problem, utility, solver="branch-and-bound", bonuses=problem.bonuses)
+    best = problem.best(utility)
+    assert find_certificate_error(solution, problem, utility, best=best, target_gap=DEFAULT_GAP) is None
 
 
-@pytest.mark.parametrize("world", STEEP_WORLDS.values(), ids=STEEP_WORLDS)
+@pytest.mark.parametrize("problem", STEEP_PROBLEMS.values(), ids=STEEP_PROBLEMS)
 @pytest.mark.parametrize("alpha", [3, 5, 10, 20])
-def test_prices_from_steep_slopes_prove_nothing_of_flat_ones(world: SolverProblem, alpha: float) -> None:
+def test_prices_from_steep_slopes_prove_nothing_of_flat_ones(problem: SolverProblem, alpha: float) -> None:
     # Where a type gets almost nothing the slopes are as large as 1e36, and so are the prices found there.
-    check(world, alpha_fair(alpha))
+    check(problem, alpha_fair(alpha))
 
 
 @pytest.mark.parametrize("alpha", [3, 5, 10, 30, 100])
@@ -186,7 +186,7 @@ def test_arrays_of_different_shapes_are_rejected(changes: dict, message: str) ->
 @pytest.mark.parametrize("scale", [-1.0, math.inf, math.nan, "x", None])
 def test_an_invalid_scale_is_rejected(scale: float) -> None:
     with pytest.raises(InvalidInputError, match="scale must be a number from 0 to"):
-        solve(STEEP_WORLDS["one like"], "nash", scale=scale)
+        solve(STEEP_PROBLEMS["one like"], "nash", scale=scale)
 
 
 def test_an_object_that_is_not_a_problem_is_rejected() -> None:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from helpers.made_up_regret import ending_at, timed
+from helpers.synthetic_regret import ending_at, timed
 
 from banditrank.experiments._compare import leaderboard, suite_study
 from banditrank.experiments._compare.jobs import TIMING_PREFIX

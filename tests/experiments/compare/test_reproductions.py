@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.made_up_regret import ending_at, made_up
+from helpers.synthetic_regret import ending_at, synthetic_curves
 
 from banditrank.experiments._compare.reproductions import li2019
 from banditrank.experiments._compare.reproductions.catalog import REPRODUCTIONS
@@ -109,18 +109,18 @@ def test_no_loop_is_compiled_for_one_reproduction_alone(reproduction: RegretRepr
     assert reproduction.horizon * reproduction.replications < MIN_UNROLL_ROUNDS
 
 
-LINEAR = made_up(lambda t: t / 50)
+LINEAR = synthetic_curves(lambda t: t / 50)
 HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
 
 
 @pytest.mark.parametrize(
     ("reproduction", "changed", "index"),
     [
-        (PBM_UCB, {"pbm-ucb": made_up(lambda t: t / 50)}, 0),
+        (PBM_UCB, {"pbm-ucb": synthetic_curves(lambda t: t / 50)}, 0),
         (PBM_UCB, {"pbm-ts": HIGH}, 1),
         (PBM_UCB, {"pbm-pie": HIGH}, 2),
         (PBM_TS, {"pbm-ts": HIGH}, 0),
-        (PBM_TS, {"pbm-ts": made_up(lambda t: t / 1000)}, 1),
+        (PBM_TS, {"pbm-ts": synthetic_curves(lambda t: t / 1000)}, 1),
         (PBM_PIE, {"pbm-ucb": LOW}, 0),
         (PBM_PIE, {"pbm-pie": ending_at(150.0)}, 1),
         (TOP_RANK, {"top-rank-position-based": HIGH}, 0),
@@ -135,17 +135,17 @@ HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
         (CASCADE_KL_UCB, {"items16-positions2-gap0.15": ending_at(9_000.0)}, 0),
         (CASCADE_KL_UCB, {"items16-positions8-gap0.075": ending_at(1_900.0)}, 1),
         (CASCADE_KL_UCB, {"items32-positions4-gap0.15": ending_at(3_000.0)}, 2),
-        (RANKED_BANDITS, {"ucb1": made_up(lambda t: 0.4 * t)}, 0),
-        (RANKED_BANDITS, {"ucb1": made_up(lambda t: 0.3 * t)}, 1),
+        (RANKED_BANDITS, {"ucb1": synthetic_curves(lambda t: 0.4 * t)}, 0),
+        (RANKED_BANDITS, {"ucb1": synthetic_curves(lambda t: 0.3 * t)}, 1),
         (RANKED_BANDITS, {"exp3": LOW}, 2),
         (PB_MHB, {"pbm-pie": LOW}, 0),
         (PB_MHB, {"top-rank": LOW}, 1),
         (PB_MHB, {"comb-ucb1": LOW}, 2),
-        (GRAB, {"grab": made_up(lambda t: t / 100)}, 0),
+        (GRAB, {"grab": synthetic_curves(lambda t: t / 100)}, 0),
         (GRAB, {"comb-ucb1": LOW}, 1),
         (COMB_UCB1, {"comb-ucb1": LINEAR}, 0),
         (COMB_UCB1, {"comb-ucb1": ending_at(1e9)}, 1),
-        (PMED, {"pmed": made_up(lambda t: t / 100)}, 0),
+        (PMED, {"pmed": synthetic_curves(lambda t: t / 100)}, 0),
         (PMED, {"comb-ucb1": LOW}, 1),
     ],
     ids=lambda value: value.policy if isinstance(value, RegretReproduction) else "",

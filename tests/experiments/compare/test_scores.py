@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.made_up_regret import ending_at
+from helpers.synthetic_regret import ending_at
 
 from banditrank.experiments._compare.scores import better_variant, final_regret, scores
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 import pytest
-from helpers.field_play import ByHand
+from helpers.baseline_runs import ManualRun
 
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies.baselines._batch_rank import BatchRank
@@ -161,23 +161,23 @@ class PlainBatchRank:
         return inside
 
 
-def _blocks(hand: ByHand) -> list[list[int]]:
-    blocks = hand.state.blocks
+def _blocks(run: ManualRun) -> list[list[int]]:
+    blocks = run.state.blocks
     starts = sorted(set(blocks.starts[0].tolist()))
     return [sorted(blocks.items[0, start : blocks.ends[0, start]].tolist()) for start in starts]
 
 
-def _batches(hand: ByHand) -> list[list[int]]:
-    batches, found, first = hand.state.batches, [], 0
-    while first < len(hand.ranking):
+def _batches(run: ManualRun) -> list[list[int]]:
+    batches, found, first = run.state.batches, [], 0
+    while first < len(run.ranking):
         items = batches.items[0, first : first + batches.sizes[0, first]]
         found.append([batches.lengths[0, first], batches.stages[0, first], *sorted(items.tolist())])
         first += batches.lengths[0, first]
     return found
 
 
-def _base_list(hand: ByHand) -> list[list[int]]:
-    return hand.state.lists.items.tolist()
+def _base_list(run: ManualRun) -> list[list[int]]:
+    return run.state.lists.items.tolist()
 
 
 @pytest.mark.parametrize(
@@ -194,17 +194,17 @@ def test_it_does_what_the_pseudocode_does(
     plain: Pseudocode,
     n_items: int,
     n_positions: int,
-    summary_of: Callable[[ByHand], list[list[int]]],
+    summary_of: Callable[[ManualRun], list[list[int]]],
 ) -> None:
     """Positions are examined independently, so that several items are clicked."""
-    hand = ByHand(policy, n_items, n_positions, seed=3)
+    run = ManualRun(policy, n_items, n_positions, seed=3)
     rng = np.random.default_rng(4)
     summaries = []
     for _ in range(4000):
-        shown = hand.rank().tolist()
+        shown = run.rank().tolist()
         clicks = rng.random(n_positions) < LOOKS[:n_positions] * MEANS[shown]
         plain.follow(shown, clicks.astype(int).tolist())
-        hand.observe(clicks)
-        assert summary_of(hand) == plain.summary()
+        run.observe(clicks)
+        assert summary_of(run) == plain.summary()
         summaries.append(plain.summary())
     assert sum(before != after for before, after in pairwise(summaries)) >= 3  # something was learned

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers.field_play import ByHand, play
+from helpers.baseline_runs import ManualRun, play
 
 from banditrank.model._problem import Problem
 from banditrank.policies.baselines._batch_rank import BatchRank
@@ -9,23 +9,23 @@ from banditrank.simulation._simulate import simulate
 
 def test_a_stage_takes_as_long_as_the_paper_says() -> None:
     """n_ℓ = ⌈16 · 4^ℓ · ln 1000⌉: ⌈110.5⌉, ⌈442.1⌉, ⌈1768.4⌉; every round shows both items."""
-    hand = ByHand(BatchRank(horizon=1000), n_items=2, n_positions=2)
-    batches = hand.state.batches
+    run = ManualRun(BatchRank(horizon=1000), n_items=2, n_positions=2)
+    batches = run.state.batches
     for stage, rounds in enumerate((111, 443, 1769)):
         assert (batches.stages[0, 0], batches.quotas[0, 0]) == (stage, rounds)
         for _ in range(rounds):
             assert batches.stages[0, 0] == stage
-            hand.rank()
-            hand.observe([1.0, 1.0])
+            run.rank()
+            run.observe([1.0, 1.0])
     assert batches.stages[0, 0] == 3
 
 
-def _play_clear_winner(n_items: int, n_positions: int) -> ByHand:
+def _play_clear_winner(n_items: int, n_positions: int) -> ManualRun:
     """Show until the first stage ends; item 1 is always clicked, others never."""
-    hand = ByHand(BatchRank(horizon=1000), n_items, n_positions)
-    while hand.state.batches.stages[0, 0] == 0 and hand.state.batches.lengths[0, 0] == n_positions:
-        hand.observe(hand.rank() == 1)
-    return hand
+    run = ManualRun(BatchRank(horizon=1000), n_items, n_positions)
+    while run.state.batches.stages[0, 0] == 0 and run.state.batches.lengths[0, 0] == n_positions:
+        run.observe(run.rank() == 1)
+    return run
 
 
 def test_a_batch_is_split_where_bounds_come_apart() -> None:
@@ -42,19 +42,19 @@ def test_a_batch_is_split_where_bounds_come_apart() -> None:
 
 
 def test_items_too_bad_for_the_batch_are_dropped() -> None:
-    hand = _play_clear_winner(n_items=4, n_positions=1)
-    batches = hand.state.batches
+    run = _play_clear_winner(n_items=4, n_positions=1)
+    batches = run.state.batches
     assert (batches.lengths[0, 0], batches.sizes[0, 0], batches.stages[0, 0]) == (1, 1, 1)
-    assert hand.shown() == {(1,)}
+    assert run.possible_rankings() == {(1,)}
 
 
 def test_items_that_are_not_separated_stay() -> None:
-    hand = ByHand(BatchRank(horizon=10), n_items=5, n_positions=3)
+    run = ManualRun(BatchRank(horizon=10), n_items=5, n_positions=3)
     for _ in range(5000):
-        hand.rank()
-        hand.observe([0.0, 0.0, 0.0])
-    assert (hand.state.batches.lengths[0, 0], hand.state.batches.sizes[0, 0]) == (3, 5)
-    assert hand.state.batches.stages[0, 0] > 2
+        run.rank()
+        run.observe([0.0, 0.0, 0.0])
+    assert (run.state.batches.lengths[0, 0], run.state.batches.sizes[0, 0]) == (3, 5)
+    assert run.state.batches.stages[0, 0] > 2
 
 
 def test_items_are_observed_equally_often_and_in_all_places() -> None:
@@ -63,13 +63,13 @@ def test_items_are_observed_equally_often_and_in_all_places() -> None:
     Each is observed 2,500 times, a third at each rank; off by 0.06 with probability below 15 · 4e-8
     (Hoeffding).
     """
-    hand = ByHand(BatchRank(), n_items=5, n_positions=3)
-    views = hand.state.batches.views[0]
+    run = ManualRun(BatchRank(), n_items=5, n_positions=3)
+    views = run.state.batches.views[0]
     observed = np.zeros((5, 3))
     for _ in range(5000):  # in two rounds all are observed, and one item fills up
-        shown = hand.rank()
+        shown = run.rank()
         before = views.copy()
-        hand.observe([0.0, 0.0, 0.0])
+        run.observe([0.0, 0.0, 0.0])
         assert views.max() - views.min() <= 1
         if views.sum() > before.sum():  # else a new stage has begun
             observed[shown, np.arange(3)] += (views - before)[shown]
@@ -78,13 +78,13 @@ def test_items_are_observed_equally_often_and_in_all_places() -> None:
 
 
 def test_clicks_on_items_that_fill_up_are_not_collected() -> None:
-    hand = ByHand(BatchRank(), n_items=3, n_positions=2)
-    hand.rank()
-    hand.observe([1.0, 1.0])
-    hand.rank()  # one item is left to observe; the other has been
-    hand.observe([1.0, 1.0])
-    assert hand.state.batches.clicks[0].tolist() == [1, 1, 1]
-    assert hand.counts.rewards.sum() == 4
+    run = ManualRun(BatchRank(), n_items=3, n_positions=2)
+    run.rank()
+    run.observe([1.0, 1.0])
+    run.rank()  # one item is left to observe; the other has been
+    run.observe([1.0, 1.0])
+    assert run.state.batches.clicks[0].tolist() == [1, 1, 1]
+    assert run.counts.rewards.sum() == 4
 
 
 def test_splits_are_right_and_regret_stops_growing() -> None:
@@ -101,7 +101,7 @@ def test_splits_are_right_and_regret_stops_growing() -> None:
 
 
 def test_the_better_batch_takes_the_positions_looked_at_most() -> None:
-    hand = ByHand(BatchRank(horizon=1000, order=((2, 0, 1),)), n_items=3, n_positions=3)
-    while hand.state.batches.lengths[0, 0] == 3:
-        hand.observe(hand.rank() == 1)
-    assert hand.shown() == {(0, 2, 1), (2, 0, 1)}
+    run = ManualRun(BatchRank(horizon=1000, order=((2, 0, 1),)), n_items=3, n_positions=3)
+    while run.state.batches.lengths[0, 0] == 3:
+        run.observe(run.rank() == 1)
+    assert run.possible_rankings() == {(0, 2, 1), (2, 0, 1)}

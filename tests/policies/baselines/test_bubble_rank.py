@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers.field_play import ByHand, play
+from helpers.baseline_runs import ManualRun, play
 
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
@@ -14,36 +14,36 @@ def _wrong_pairs(ranking: list[int]) -> int:
 
 
 def test_neighbours_are_other_ones_in_odd_and_even_rounds() -> None:
-    hand = ByHand(BubbleRank(), n_items=4, n_positions=4)
-    assert hand.shown() == {(0, 1, 2, 3), (0, 2, 1, 3)}  # round 1: second and third
-    hand.observe([0, 0, 0, 0])
-    assert hand.shown() == {(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)}
-    hand.observe([0, 0, 0, 0])
-    assert hand.shown() == {(0, 1, 2, 3), (0, 2, 1, 3)}
+    run = ManualRun(BubbleRank(), n_items=4, n_positions=4)
+    assert run.possible_rankings() == {(0, 1, 2, 3), (0, 2, 1, 3)}  # round 1: second and third
+    run.observe([0, 0, 0, 0])
+    assert run.possible_rankings() == {(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)}
+    run.observe([0, 0, 0, 0])
+    assert run.possible_rankings() == {(0, 1, 2, 3), (0, 2, 1, 3)}
 
 
 def test_neighbours_change_places_once_the_lead_exceeds_the_bound() -> None:
     """With δ = 10⁻⁴ and n differences, all in favour, n > 2 √(9.21 n) from n = 37 on."""
-    hand = ByHand(BubbleRank(horizon=10), n_items=2, n_positions=2)
+    run = ManualRun(BubbleRank(horizon=10), n_items=2, n_positions=2)
     for clicks in range(1, 38):
-        hand.ranking[:] = 0, 1
-        hand.observe([0, 0])  # odd rounds have no pair
-        assert hand.shown() == {(0, 1), (1, 0)}
-        hand.ranking[:] = 0, 1
-        hand.observe([0, 1])
-        assert hand.state.lists.items[0].tolist() == ([0, 1] if clicks < 37 else [1, 0])
-    hand.observe([0, 0])
-    assert hand.shown() == {(1, 0)}
+        run.ranking[:] = 0, 1
+        run.observe([0, 0])  # odd rounds have no pair
+        assert run.possible_rankings() == {(0, 1), (1, 0)}
+        run.ranking[:] = 0, 1
+        run.observe([0, 1])
+        assert run.state.lists.items[0].tolist() == ([0, 1] if clicks < 37 else [1, 0])
+    run.observe([0, 0])
+    assert run.possible_rankings() == {(1, 0)}
 
 
 def test_only_pairs_of_the_round_are_compared() -> None:
-    hand = ByHand(BubbleRank(), n_items=4, n_positions=4)
-    hand.ranking[:] = 0, 2, 1, 3
-    hand.observe([1, 1, 0, 1])
-    assert np.argwhere(hand.state.lists.wins[0]).tolist() == [[2, 1]]
-    hand.ranking[:] = 1, 0, 2, 3
-    hand.observe([0, 1, 1, 1])
-    assert np.argwhere(hand.state.lists.wins[0]).tolist() == [[0, 1], [2, 1]]
+    run = ManualRun(BubbleRank(), n_items=4, n_positions=4)
+    run.ranking[:] = 0, 2, 1, 3
+    run.observe([1, 1, 0, 1])
+    assert np.argwhere(run.state.lists.wins[0]).tolist() == [[2, 1]]
+    run.ranking[:] = 1, 0, 2, 3
+    run.observe([0, 1, 1, 1])
+    assert np.argwhere(run.state.lists.wins[0]).tolist() == [[0, 1], [2, 1]]
 
 
 def test_what_is_shown_is_never_much_worse_than_the_base_list() -> None:
@@ -53,17 +53,17 @@ def test_what_is_shown_is_never_much_worse_than_the_base_list() -> None:
     """
     means, looks = np.array([0.95, 0.5, 0.4, 0.3, 0.2, 0.1]), np.array([0.9, 0.7, 0.5, 0.4, 0.3, 0.2])
     base = (1, 0, 2, 3, 5, 4)
-    hand = ByHand(BubbleRank(horizon=4000, base_list=(base,)), n_items=6, n_positions=6)
+    run = ManualRun(BubbleRank(horizon=4000, base_list=(base,)), n_items=6, n_positions=6)
     rng = np.random.default_rng(1)
     worst, worst_random = 0, 0
     for _ in range(4000):
-        shown = hand.rank()
+        shown = run.rank()
         worst = max(worst, _wrong_pairs(shown.tolist()))
         worst_random = max(worst_random, _wrong_pairs(rng.permutation(6).tolist()))
-        hand.observe(rng.random(6) < means[shown] * looks)  # several may be clicked
+        run.observe(rng.random(6) < means[shown] * looks)  # several may be clicked
     allowed = _wrong_pairs(list(base)) + 3
     assert worst <= allowed < worst_random
-    assert hand.state.lists.items[0, :2].tolist() == [0, 1]  # and it has got better
+    assert run.state.lists.items[0, :2].tolist() == [0, 1]  # and it has got better
 
 
 @pytest.mark.parametrize("n_positions", [1, 2, 3])
@@ -72,47 +72,47 @@ def test_hidden_items_appear_in_the_last_place_only_and_replace_it_when_better(n
     looks = np.array([0.5, 0.3, 0.2])[:n_positions]
     problem = Problem([1.0], [looks / looks.sum()], means)
     policy = BubbleRank(horizon=1000)
-    hand = ByHand(policy, n_items=6, n_positions=n_positions)
+    run = ManualRun(policy, n_items=6, n_positions=n_positions)
     ever = set()
     for _ in range(2):
-        for ranking in hand.shown(200):
+        for ranking in run.possible_rankings(200):
             assert set(ranking[:-1]) <= set(range(n_positions))
             ever.add(ranking[-1])
-        hand.observe(np.zeros(n_positions))
+        run.observe(np.zeros(n_positions))
     assert ever >= set(range(n_positions, 6))
     state = play(policy, problem, 200_000).state
     assert state.lists.items[0, :n_positions].tolist() == [3, 4, 5][:n_positions]
 
 
 def test_of_the_last_and_its_rival_the_one_shown_wins_if_clicked() -> None:
-    hand = ByHand(BubbleRank(base_list=((2,),)), n_items=3, n_positions=1)
-    hand.observe([0])  # odd rounds have no pair
+    run = ManualRun(BubbleRank(base_list=((2,),)), n_items=3, n_positions=1)
+    run.observe([0])  # odd rounds have no pair
     for _ in range(400):
-        hand.state.lists.wins[:] = 0
-        shown = int(hand.rank()[0])
-        rival = int(hand.state.lists.items[0, hand.state.rivals[0]])
-        hand.observe([1])
+        run.state.lists.wins[:] = 0
+        shown = int(run.rank()[0])
+        rival = int(run.state.lists.items[0, run.state.rivals[0]])
+        run.observe([1])
         winner, loser = (2, rival) if shown == 2 else (rival, 2)
         assert shown in {2, rival}
-        assert np.argwhere(hand.state.lists.wins[0]).tolist() == [[winner, loser]]
-        hand.rank()
-        hand.observe([1])
-        assert hand.state.lists.wins[0].sum() == 1
+        assert np.argwhere(run.state.lists.wins[0]).tolist() == [[winner, loser]]
+        run.rank()
+        run.observe([1])
+        assert run.state.lists.wins[0].sum() == 1
 
 
 def test_a_hidden_item_known_to_be_better_takes_the_last_place_wherever_it_hides() -> None:
-    hand = ByHand(BubbleRank(), n_items=5, n_positions=2)
-    hand.state.lists.wins[0, 4, 1] = hand.state.lists.wins[0, 4, 3] = 1000
-    hand.observe([0, 0])
-    assert hand.state.lists.items[0].tolist() == [0, 4, 2, 3, 1]
+    run = ManualRun(BubbleRank(), n_items=5, n_positions=2)
+    run.state.lists.wins[0, 4, 1] = run.state.lists.wins[0, 4, 3] = 1000
+    run.observe([0, 0])
+    assert run.state.lists.items[0].tolist() == [0, 4, 2, 3, 1]
 
 
 def test_an_item_moves_up_one_place_a_round() -> None:
-    hand = ByHand(BubbleRank(), n_items=3, n_positions=3)
-    hand.state.lists.wins[0, 2, :2] = 1000
+    run = ManualRun(BubbleRank(), n_items=3, n_positions=3)
+    run.state.lists.wins[0, 2, :2] = 1000
     for expected in ([0, 2, 1], [2, 0, 1], [2, 0, 1]):
-        hand.observe([0, 0, 0])
-        assert hand.state.lists.items[0].tolist() == expected
+        run.observe([0, 0, 0])
+        assert run.state.lists.items[0].tolist() == expected
 
 
 def test_the_base_list_is_the_one_given_or_that_of_the_counts() -> None:
@@ -134,10 +134,10 @@ def test_a_base_list_must_be_one(base: tuple[tuple[int, ...], ...]) -> None:
 
 def test_what_is_known_survives_items_that_come_and_go() -> None:
     policy = BubbleRank(base_list=((3, 1, 0, 2),))
-    hand = ByHand(policy, n_items=4, n_positions=2)
-    hand.state.lists.wins[0, 1, 0] = 5.0
+    run = ManualRun(policy, n_items=4, n_positions=2)
+    run.state.lists.wins[0, 1, 0] = 5.0
     kept = np.array([-1, 2, 1, 0])  # 3 left, 0 is new
     counts = Counts.empty(n_user_types=1, n_items=4, n_positions=2)
-    state = policy.update_items(hand.state, counts, kept)
+    state = policy.update_items(run.state, counts, kept)
     assert state.lists.items[0].tolist() == [2, 3, 1, 0]
     assert np.argwhere(state.lists.wins[0]).tolist() == [[2, 3]]

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers.field_play import ByHand, play
+from helpers.baseline_runs import ManualRun, play
 
 from banditrank.counts._counts import Counts
 from banditrank.model._click_models import CASCADE
@@ -11,13 +11,13 @@ from banditrank.simulation._simulate import simulate
 
 
 def test_looks_end_at_the_first_click() -> None:
-    hand = ByHand(CascadeKLUCB(order=((2, 0, 1),)), n_items=4, n_positions=3)
-    hand.observe([1, 1, 0], [3, 1, 0])  # looked at in the order 0, 3, 1: the click at 1 is not the first
-    assert hand.state.looks.tolist() == [[1, 0, 0, 1]]
-    assert hand.state.clicks.tolist() == [[0, 0, 0, 1]]
-    hand.observe([0, 0, 0], [3, 1, 0])
-    assert hand.state.looks.tolist() == [[2, 1, 0, 2]]
-    assert hand.counts.displays[0, 3, 0] == hand.counts.rounds + hand.counts.arrivals[0] == 2
+    run = ManualRun(CascadeKLUCB(order=((2, 0, 1),)), n_items=4, n_positions=3)
+    run.observe([1, 1, 0], [3, 1, 0])  # looked at in the order 0, 3, 1: the click at 1 is not the first
+    assert run.state.looks.tolist() == [[1, 0, 0, 1]]
+    assert run.state.clicks.tolist() == [[0, 0, 0, 1]]
+    run.observe([0, 0, 0], [3, 1, 0])
+    assert run.state.looks.tolist() == [[2, 1, 0, 2]]
+    assert run.counts.displays[0, 3, 0] == run.counts.rounds + run.counts.arrivals[0] == 2
 
 
 def test_items_without_a_look_come_first_and_all_are_looked_at_within_as_many_rounds() -> None:
@@ -32,11 +32,11 @@ def test_the_index_by_hand() -> None:
     level = np.log(20) + 3 * np.log(np.log(20))
     assert 5 * bernoulli_kl(0.2, 0.8855) == pytest.approx(level, abs=2e-3)
     for clicks, first in ((26, 0), (27, 1)):
-        hand = ByHand(CascadeKLUCB(), n_items=2, n_positions=2)
-        hand.counts.arrivals[0] = 19
-        hand.state.looks[0] = [5, 40]
-        hand.state.clicks[0] = [1, clicks]
-        assert hand.rank().tolist() == [first, 1 - first]
+        run = ManualRun(CascadeKLUCB(), n_items=2, n_positions=2)
+        run.counts.arrivals[0] = 19
+        run.state.looks[0] = [5, 40]
+        run.state.clicks[0] = [1, clicks]
+        assert run.rank().tolist() == [first, 1 - first]
 
 
 @pytest.mark.parametrize(("k", "reported"), [(2, 357.9), (4, 275.1)])
@@ -57,10 +57,10 @@ def test_the_regret_that_the_paper_reports(k: int, reported: float) -> None:
 
 
 def test_statistics_survive_items_that_come_and_go() -> None:
-    hand = ByHand(CascadeKLUCB(), n_items=3, n_positions=2)
-    hand.observe([0, 1], [2, 0])
+    run = ManualRun(CascadeKLUCB(), n_items=3, n_positions=2)
+    run.observe([0, 1], [2, 0])
     counts = Counts.empty(n_user_types=1, n_items=4, n_positions=2)
-    state = CascadeKLUCB().update_items(hand.state, counts, np.array([2, -1, -1, 0]))
+    state = CascadeKLUCB().update_items(run.state, counts, np.array([2, -1, -1, 0]))
     assert state.looks.tolist() == [[1, 0, 0, 1]]
     assert state.clicks.tolist() == [[0, 0, 0, 1]]
     assert state.displays is counts.displays_by_position

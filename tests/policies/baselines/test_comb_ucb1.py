@@ -2,7 +2,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from helpers.field_play import EASY, play
+from helpers.baseline_runs import EASY, play
 
 from banditrank.counts._counts import Counts
 from banditrank.model._generators import make_problem

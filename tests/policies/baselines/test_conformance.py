@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from helpers.field_play import play
+from helpers.baseline_runs import play
 
 from banditrank.model._generators import make_problem
 from banditrank.model._problem import Problem

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.field_play import ByHand
+from helpers.baseline_runs import ManualRun
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
@@ -57,12 +57,12 @@ def test_rankings_are_those_of_the_algorithm_as_the_paper_writes_it(m: int, k: i
     counts = Counts.empty(n_user_types=1, n_items=m, n_positions=k)
     counts.displays_by_position[:] = 1  # rewards in between 0 and 1 leave no ties
     counts.rewards_by_position[:] = rng.random((1, k, m))
-    hand, led = ByHand(GRAB(), n_items=m, n_positions=k, counts=counts), Counter[Any]()
+    run, led = ManualRun(GRAB(), n_items=m, n_positions=k, counts=counts), Counter[Any]()
     for _ in range(400):
         expected = _expected(counts, led)
-        shown = hand.rank()
+        shown = run.rank()
         assert tuple(shown) == expected
-        hand.observe(rng.beta(4 * mean[range(k), shown], 4 * (1 - mean[range(k), shown])))
+        run.observe(rng.beta(4 * mean[range(k), shown], 4 * (1 - mean[range(k), shown])))
     assert len(led) > 1 or m == 1  # else the leader was never in doubt, and the test too easy
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers.field_play import EXAMINED, play
+from helpers.baseline_runs import EXAMINED, play
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import rel_entr
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers.field_play import EXAMINED
+from helpers.baseline_runs import EXAMINED
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts

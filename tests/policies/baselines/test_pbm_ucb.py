@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers.field_play import EASY
+from helpers.baseline_runs import EASY
 
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers.field_play import ByHand, play
+from helpers.baseline_runs import ManualRun, play
 
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
@@ -33,27 +33,28 @@ def test_the_bound_is_the_papers(won: float, lost: float) -> None:
 
 
 def test_items_part_when_one_is_known_to_be_better_and_learn_no_more_of_each_other() -> None:
-    hand = ByHand(TopRank(horizon=1000), n_items=3, n_positions=2)
+    run = ManualRun(TopRank(horizon=1000), n_items=3, n_positions=2)
     for clicks in range(40):
         if clicks < 20:
-            assert len(hand.shown()) == 6  # missed with probability 6 (5/6)^60 ≈ 1e-4 each, and a fixed seed
-        hand.ranking[:] = 2, 0
-        hand.observe([1.0, 0.0])
-    assert hand.shown() == {(2, 0), (2, 1)}
-    assert hand.state.wins[0].tolist() == [[0, 0, 0], [0, 0, 0], [20, 20, 0]]  # also over 1, not shown
-    hand.ranking[:] = 2, 1
-    hand.observe([0.0, 1.0])
-    assert hand.state.wins[0].tolist() == [[0, 0, 0], [1, 0, 0], [20, 20, 0]]
+            # Missed with probability 6 (5/6)^60 ≈ 1e-4 each, and a fixed seed.
+            assert len(run.possible_rankings()) == 6
+        run.ranking[:] = 2, 0
+        run.observe([1.0, 0.0])
+    assert run.possible_rankings() == {(2, 0), (2, 1)}
+    assert run.state.wins[0].tolist() == [[0, 0, 0], [0, 0, 0], [20, 20, 0]]  # also over 1, not shown
+    run.ranking[:] = 2, 1
+    run.observe([0.0, 1.0])
+    assert run.state.wins[0].tolist() == [[0, 0, 0], [1, 0, 0], [20, 20, 0]]
 
 
 def test_items_clicked_together_do_not_differ() -> None:
-    hand = ByHand(TopRank(), n_items=4, n_positions=3)
-    hand.ranking[:] = 3, 1, 0
-    hand.observe([1.0, 0.0, 1.0])
+    run = ManualRun(TopRank(), n_items=4, n_positions=3)
+    run.ranking[:] = 3, 1, 0
+    run.observe([1.0, 0.0, 1.0])
     expected = np.zeros((4, 4))
     expected[[3, 3, 0, 0], [1, 2, 1, 2]] = 1
-    assert hand.state.wins[0].tolist() == expected.tolist()
-    assert hand.counts.rewards[0].sum() == 2
+    assert run.state.wins[0].tolist() == expected.tolist()
+    assert run.counts.rewards[0].sum() == 2
 
 
 def test_a_circle_is_one_block() -> None:
@@ -84,21 +85,21 @@ def test_regret_stops_growing() -> None:
 
 
 def test_the_first_block_takes_the_positions_looked_at_most() -> None:
-    hand = ByHand(TopRank(horizon=1000, order=((1, 2, 0),)), n_items=3, n_positions=3)
+    run = ManualRun(TopRank(horizon=1000, order=((1, 2, 0),)), n_items=3, n_positions=3)
     for _ in range(20):
-        hand.ranking[:] = 0, 1, 2
-        hand.observe([1.0, 0.0, 0.0])
-    assert hand.shown() == {(1, 0, 2), (2, 0, 1)}
+        run.ranking[:] = 0, 1, 2
+        run.observe([1.0, 0.0, 0.0])
+    assert run.possible_rankings() == {(1, 0, 2), (2, 0, 1)}
 
 
 def test_what_is_known_survives_items_that_come_and_go() -> None:
     policy = TopRank(horizon=1000)
-    hand = ByHand(policy, n_items=3, n_positions=1)
+    run = ManualRun(policy, n_items=3, n_positions=1)
     for _ in range(20):
-        hand.ranking[:] = 2
-        hand.observe([1.0])
+        run.ranking[:] = 2
+        run.observe([1.0])
     kept = np.array([-1, 2, 0])
-    state = policy.update_items(hand.state, Counts.empty(n_user_types=1, n_items=3, n_positions=1), kept)
+    state = policy.update_items(run.state, Counts.empty(n_user_types=1, n_items=3, n_positions=1), kept)
     assert state.wins[0].tolist() == [[0, 0, 0], [0, 0, 20], [0, 0, 0]]
     assert state.blocks.starts[0].tolist() == [0, 0, 2]  # the new one is not known to be worse
 

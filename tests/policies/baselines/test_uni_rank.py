@@ -2,7 +2,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from helpers.field_play import ByHand, play
+from helpers.baseline_runs import ManualRun, play
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
@@ -43,12 +43,12 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
         margins = np.sign(strength[:, None] - strength + rng.normal(size=(6, 6))) * rng.integers(0, 4, (6, 6))
         margins = np.triu(margins, 1) - np.triu(margins, 1).T  # ties, cycles and orders
         partition = init_partition(1, 6, 3)
-        hand = ByHand(UniRank(), n_items=6, n_positions=3)
-        state = hand.state._replace(
+        run = ManualRun(UniRank(), n_items=6, n_positions=3)
+        state = run.state._replace(
             comparisons=init_comparisons(margins[None], abs(margins[None])), leader=partition
         )
-        hand.state = state
-        hand.rank()
+        run.state = state
+        run.rank()
         ends = [0, *partition.ends[0, : partition.parts[0]]]
         found = [set(partition.items[0, a:b].tolist()) for a, b in pairwise(ends)]
         assert found == _parts_by_trying(margins > 0, 3)
@@ -56,14 +56,14 @@ def test_the_leader_is_made_of_the_smallest_parts_that_are_ahead() -> None:
     assert len(sizes) > 8
 
 
-def _settled(margins: list[list[int]], rounds: list[list[int]], times: int, n_positions: int) -> ByHand:
+def _settled(margins: list[list[int]], rounds: list[list[int]], times: int, n_positions: int) -> ManualRun:
     """Play on from where items have been compared so often and the leader has led so often."""
-    hand = ByHand(UniRank(), n_items=len(margins), n_positions=n_positions)
+    run = ManualRun(UniRank(), n_items=len(margins), n_positions=n_positions)
     comparisons = init_comparisons(np.array([margins], float), np.array([rounds], float))
-    hand.state = hand.state._replace(comparisons=comparisons)
-    hand.rank()  # finds the leader
-    hand.state.leader_counts.times[0, hand.state.slots[0]] = times
-    return hand
+    run.state = run.state._replace(comparisons=comparisons)
+    run.rank()  # finds the leader
+    run.state.leader_counts.times[0, run.state.slots[0]] = times
+    return run
 
 
 def test_parts_are_merged_where_the_order_is_in_doubt_by_hand() -> None:
@@ -71,46 +71,48 @@ def test_parts_are_merged_where_the_order_is_in_doubt_by_hand() -> None:
     # ln n + 3 ln ln n is 0 at n = 2, 1.38 at n = 3 and 2.37 at n = 4.
     margins = [[0, 6, 6], [-6, 0, 2], [-6, -2, 0]]
     rounds = [[0, 10, 10], [10, 0, 10], [10, 10, 0]]
-    assert _settled(margins, rounds, 1, 2).shown(200) == {(0, 1)}
-    assert _settled(margins, rounds, 2, 2).shown(200) == {(0, 1), (0, 2)}  # the last part gets a newcomer
-    assert _settled(margins, rounds, 3, 2).shown(200) == {(0, 1), (1, 0)}  # from the top; then none is left
-    assert _settled(margins, rounds, 3, 1).shown(200) == {(0,), (1,)} | {(2,)}
+    assert _settled(margins, rounds, 1, 2).possible_rankings(200) == {(0, 1)}
+    # The last part gets a newcomer.
+    assert _settled(margins, rounds, 2, 2).possible_rankings(200) == {(0, 1), (0, 2)}
+    # From the top; then none is left.
+    assert _settled(margins, rounds, 3, 2).possible_rankings(200) == {(0, 1), (1, 0)}
+    assert _settled(margins, rounds, 3, 1).possible_rankings(200) == {(0,), (1,)} | {(2,)}
 
 
 def test_of_items_not_shown_the_most_promising_is_tried() -> None:
     # Against 0, item 1 won 1 of 10, item 2 won 3 of 10, item 3 won 2 of 10.
     margins = [[0, 8, 4, 6], [-8, 0, 0, 0], [-4, 0, 0, 0], [-6, 0, 0, 0]]
     rounds = [[0, 10, 10, 10], [10, 0, 0, 0], [10, 0, 0, 0], [10, 0, 0, 0]]
-    assert _settled(margins, rounds, 30, 1).shown(200) == {(0,), (2,)}
+    assert _settled(margins, rounds, 30, 1).possible_rankings(200) == {(0,), (2,)}
 
 
 def test_a_part_is_shown_in_uniformly_random_order() -> None:
-    hand = ByHand(UniRank(order=((1, 0),)), n_items=3, n_positions=2)
-    shown = np.array([hand.rank() for _ in range(3000)])
+    run = ManualRun(UniRank(order=((1, 0),)), n_items=3, n_positions=2)
+    shown = np.array([run.rank() for _ in range(3000)])
     shares = [(shown == pair).all(axis=1).mean() for pair in ([0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1])]
     # A share of 3,000 draws is off by more than 0.05 with probability below 1e-6 (Hoeffding).
     assert shares == pytest.approx([1 / 6] * 6, abs=0.05)
 
 
 def test_clicked_items_win_over_others_of_their_part() -> None:
-    hand = ByHand(UniRank(order=((1, 0),)), n_items=4, n_positions=2)
-    ranking = hand.rank()
+    run = ManualRun(UniRank(order=((1, 0),)), n_items=4, n_positions=2)
+    ranking = run.rank()
     first, second = int(ranking[1]), int(ranking[0])
     unshown = sorted({0, 1, 2, 3} - {first, second})
-    hand.observe([1, 0])  # the second is clicked
-    margins = hand.state.comparisons.margins[0]
+    run.observe([1, 0])  # the second is clicked
+    margins = run.state.comparisons.margins[0]
     assert margins[second].tolist() == [float(j != second) for j in range(4)]
     assert (margins + margins.T == 0).all()
     assert margins[np.ix_([first, *unshown], [first, *unshown])].tolist() == [[0.0] * 3] * 3
-    assert hand.state.is_stale[0]
+    assert run.state.is_stale[0]
 
 
 def test_rewards_of_another_ranking_are_counted_but_not_compared() -> None:
-    hand = ByHand(UniRank(), n_items=4, n_positions=2)
-    ranking = hand.rank()
-    hand.observe([1, 0], ranking[::-1])
-    assert not hand.state.comparisons.rounds.any()
-    assert hand.counts.rewards_by_position.sum() == 1
+    run = ManualRun(UniRank(), n_items=4, n_positions=2)
+    ranking = run.rank()
+    run.observe([1, 0], ranking[::-1])
+    assert not run.state.comparisons.rounds.any()
+    assert run.counts.rewards_by_position.sum() == 1
 
 
 @pytest.mark.parametrize("click_model", CLICK_MODELS, ids=str)
@@ -119,17 +121,17 @@ def test_comparisons_are_fair_in_both_click_models(click_model: ClickModel) -> N
 
     All items in one part for 8,000 rounds, fixed seed.
     """
-    hand, compiled = (
-        ByHand(UniRank(), n_items=6, n_positions=3),
+    run, compiled = (
+        ManualRun(UniRank(), n_items=6, n_positions=3),
         compile_problem(PROBLEM, click_model=click_model),
     )
     users, rewards = np.random.default_rng(1), np.zeros(3)
     for _ in range(8000):
-        click_model.draw(compiled, 0, hand.rank(), users, rewards)
-        hand.observe(rewards)
-        hand.state.is_stale[0] = False  # the leader stays as it is
+        click_model.draw(compiled, 0, run.rank(), users, rewards)
+        run.observe(rewards)
+        run.state.is_stale[0] = False  # the leader stays as it is
     order = np.argsort(-ATTRACTION)
-    ahead = hand.state.comparisons.margins[0] > 0
+    ahead = run.state.comparisons.margins[0] > 0
     assert (ahead[np.ix_(order, order)] == np.triu(np.ones((6, 6)), 1)).all()
 
 
