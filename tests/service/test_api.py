@@ -249,7 +249,7 @@ def test_health_readiness_and_metrics(service: Running) -> None:
     metrics = service.ask("GET", "/metrics").text
     assert 'banditrank_requests_total{operation="rank",status="200"} 1.0' in metrics
     assert 'banditrank_counts_age_seconds{surface="ads"}' in metrics
-    assert "banditrank_surfaces_unreadable 0.0" in metrics
+    assert "banditrank_surfaces_out_of_sync 0.0" in metrics
 
 
 def test_security_headers(service: Running) -> None:
