@@ -50,7 +50,7 @@ _TRANSIENT_CODES = ("BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READO
 
 
 class RedisStore(Store):
-    """A store in a Redis server. `redis_scripts` documents its keys.
+    """A store in a Redis server. `_redis_scripts` documents its keys.
 
     Parameters
     ----------
