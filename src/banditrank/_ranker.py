@@ -23,7 +23,7 @@ from banditrank.storage._memory import MemoryStore
 class Ranker:
     """Ranks one surface and learns from its feedback, in process. Thread-safe.
 
-    An unused ranker uses no processor time: it synchronizes with other processes only while it is used. The
+    An unused ranker uses no processor time: it syncs with other processes only while it is used. The
     first ranking after a pause may therefore use the counts from before the pause.
 
     Parameters
@@ -34,7 +34,7 @@ class Ranker:
     store
         Where to keep what is learned, from `open_store`; in memory by default.
     sync_seconds
-        Period of synchronization with other processes that use the store.
+        Period of the sync with other processes that use the store.
     clock
         Returns the time in seconds since 1970.
     random_bytes

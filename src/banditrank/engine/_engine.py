@@ -44,9 +44,9 @@ class Engine:
     store
         Where surfaces, impressions and counts are kept. It is not closed with the engine.
     sync_seconds
-        Period of synchronization with other processes that use the store.
+        Period of the sync with other processes that use the store.
     polls
-        Whether to synchronize all the time, or only while the engine is used; see `SyncLoop`.
+        Whether to sync all the time, or only while the engine is used; see `SyncLoop`.
     clock
         Returns the time in seconds since 1970.
     deliver
@@ -94,7 +94,7 @@ class Engine:
 
     @property
     def last_sync(self) -> float:
-        """Time of the latest synchronization, by the monotonic clock."""
+        """Time of the latest sync, by the monotonic clock."""
         return self._sync_loop.last_sync
 
     @property
@@ -103,7 +103,7 @@ class Engine:
         return self._sync_loop.errors
 
     def touch(self) -> None:
-        """Register a use; an engine that does not poll synchronizes only while it is used."""
+        """Register a use; an engine that does not poll syncs only while it is used."""
         self._sync_loop.touch()
 
     # Surfaces

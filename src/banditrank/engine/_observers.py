@@ -17,7 +17,7 @@ class IssuedImpression(NamedTuple):
 class SurfaceObserver:
     """Receives the events of one surface; every method does nothing unless overridden.
 
-    Methods are called by the thread that ranks, commits or synchronizes, some of them with a lock held: they
+    Methods are called by the thread that ranks, commits or syncs, some of them with a lock held: they
     must return quickly, must not raise, and must not call the surface.
     """
 

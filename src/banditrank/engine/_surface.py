@@ -55,7 +55,7 @@ class Surface:
     refresh_seconds
         Maximum age of the counts behind a ranking; 0 for always the latest.
     keep_seconds
-        How long single rankings are kept, so that they can be explained and repeated feedback recognized.
+        How long single rankings are kept, so that they can be explained and repeated feedback recognised.
 
     Raises
     ------
