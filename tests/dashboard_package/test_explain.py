@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_rankings_of_two_replicas_are_reproduced_after_a_restart(kind: dict, tmp
         assert not {left.item for left in one.omitted_items} & set(one.items)
         if one.revision == 3:
             assert not {left.item for left in one.omitted_items} & {"b", "d"}
-    json.dumps([asdict(one) for one in explanations], allow_nan=False)
+    json.dumps([asdict(one) for one in explanations], allow_nan=False, default=datetime.isoformat)
 
 
 def test_an_explanation_has_the_user_type_and_the_posterior_sample() -> None:
