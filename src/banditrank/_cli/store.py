@@ -45,7 +45,7 @@ StoreFileOption = Annotated[
     ),
 ]
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _read_address(path: Path) -> str:
     if not address.isprintable() or not address:
         raise InvalidInputError("--store-file", "must hold one line, the address of a store", str(path))
     if has_password(address) and not is_private(path):
-        _log.warning("file with a password is accessible to other users: %s", path)
+        logger.warning("file with a password is accessible to other users: %s", path)
     return address
 
 
