@@ -163,7 +163,7 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
     ]
     page.get_by_label("Names").fill("Ad 6")
     page.get_by_role("button", name="Add items").click()
-    expect(page.locator("main")).to_contain_text("items must not be shown already")
+    expect(page.locator("main")).to_contain_text("items must not be active already")
     page.get_by_role("link", name="Back to ads").click()
     expect(page.locator("#shown")).to_be_visible()
 

@@ -36,6 +36,8 @@ class AsyncClient:
 
     Raises
     ------
+    InvalidInputError
+        If `max_retries` is out of range.
     ServiceError
         Raised by all methods, if the service refuses a request or cannot be reached.
 

@@ -1,4 +1,4 @@
-"""Subscription to what happens to a surface in this process."""
+"""Observer of a surface: issued rankings, changes of counts, definitions and snapshots."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -42,7 +42,7 @@ class Surface:
     policy
         ``auto``, or the name of another policy that learns from counts alone.
     treatment, utility
-        ``personalized``, or ``equal`` with the utility that it maximizes.
+        ``personalized``, or ``equal`` with the utility that it maximises.
     coefficient
         Exploration coefficient, for policies that have one.
     retired
@@ -61,6 +61,13 @@ class Surface:
     ------
     InvalidInputError
         If a setting breaks its rule.
+    UnsolvableError
+        If the policy cannot rank a surface of this size.
+
+    Attributes
+    ----------
+    compiled_policy
+        The policy, compiled for the treatment, the utility and the coefficient.
 
     Examples
     --------
@@ -143,7 +150,7 @@ class Surface:
         known, retired = set(self.items), set(self.retired)
         for name in added:
             if name in known and name not in retired:
-                raise InvalidInputError("items", "must not be shown already", name)
+                raise InvalidInputError("items", "must not be active already", name)
         new = tuple(name for name in added if name not in known)
         back = set(added)
         return replace(
