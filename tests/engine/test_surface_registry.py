@@ -132,9 +132,9 @@ def test_surfaces_that_cannot_be_read_do_not_prevent_a_start(
         wait_until(lambda: engine.sync_errors == {})
     finally:
         engine.close()
-    assert [message.partition(":")[0] for message in caplog.messages] == [
-        "surface dropped is out of sync with the store",
-        "surface newer is out of sync with the store",
+    assert [(record.message, record.surface) for record in caplog.records] == [
+        ("surface out of sync with the store", "dropped"),
+        ("surface out of sync with the store", "newer"),
     ]
 
 

@@ -15,7 +15,7 @@ from banditrank._cli.store import (
     open_store_at,
     store_address,
 )
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError
 from banditrank.storage._addresses import redacted
 from banditrank.storage._factory import DEFAULT_STORE
 
@@ -76,7 +76,7 @@ def show_command(
         if surface is None:
             surfaces = [_counts(opened, record) for record in opened.surfaces()]
         else:
-            report = report_estimates(_counts(opened, _find_record(opened, surface)), level=level)
+            report = report_estimates(_counts(opened, opened.read_surface(surface)), level=level)
     if json_file is not None:
         document = (
             {"surfaces": [_summary(counts) for counts in surfaces]} if surface is None else asdict(report)
@@ -104,7 +104,7 @@ def export_command(
 ) -> None:
     """Write the settings and counts of a surface as JSON.
 
-    Open impressions are not included: the store that created them accepts their feedback.
+    Pending impressions are not included: the store that created them accepts their feedback.
     """
     from banditrank._files import atomic_write
     from banditrank.engine._import_export import as_text, export_surface
@@ -150,13 +150,6 @@ def import_command(
 
 def _n_cells(number: int) -> str:
     return f"{number:,} cell{'' if number == 1 else 's'} of counts"
-
-
-def _find_record(store: "Store", name: str) -> "SurfaceRecord":
-    record = store.find_surface(name)
-    if record is None:
-        raise UnknownNameError("surface", name, [other.name for other in store.surfaces()])
-    return record
 
 
 def _counts(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":

@@ -98,7 +98,7 @@ class SurfaceMonitor(SurfaceObserver):
         self._compared = (0, 0)  # revision and version that `best` is of
         self._duty_cycle = DutyCycle(_MAX_SHARE_OF_TIME)
         self.task = PeriodicTask(
-            f"surface {surface.name}: finding the best rankings failed", self._compare_in, self._compare
+            "search for the best rankings failed", self._compare_in, self._compare, surface=surface.name
         )
         self._set_surface(surface)
         self._restore(runtime.store.time_series(runtime.surface_id))

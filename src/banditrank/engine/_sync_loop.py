@@ -10,7 +10,7 @@ from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._periodic_task import Backoff
 from banditrank.engine._surface_registry import SurfaceRegistry
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.errors import StoreError, StoreUnavailableError
+from banditrank.errors import StoreError, StoreUnavailableError, one_line
 from banditrank.storage._base import Store
 from banditrank.storage._records import SurfaceRecord, Versions
 
@@ -133,7 +133,11 @@ class SyncLoop:
                 except Exception as error:  # the next attempt may succeed
                     if not is_failing:
                         is_expected = isinstance(error, StoreError)
-                        logger.warning("store sync failed: %s", error, exc_info=not is_expected)
+                        logger.warning(
+                            "store sync failed",
+                            exc_info=not is_expected,
+                            extra={"error": one_line(error)},
+                        )
                     is_failing = True
             if abs(self._clock() - time.monotonic() - offset) >= _CLOCK_STEP_SECONDS:
                 offset = self._clock() - time.monotonic()
@@ -141,7 +145,7 @@ class SyncLoop:
             try:
                 self._run_due_tasks()
             except Exception:  # the thread must survive: without it nothing is synced or refreshed
-                logger.exception("scheduling failed")
+                logger.exception("task scheduling failed")
             if self._queue.wait(self._wait_seconds(next_sync, is_failing=is_failing)):
                 self._stop.wait(_GATHERING_SECONDS)
 
@@ -219,7 +223,7 @@ class SyncLoop:
 
     def _backoff(self, surface_id: int, name: str) -> Backoff:
         return self._backoffs.setdefault(
-            (surface_id, name), Backoff(f"surface {name} is out of sync with the store")
+            (surface_id, name), Backoff("surface out of sync with the store", surface=name)
         )
 
     def _catch_up(self, runtime: SurfaceRuntime, latest: Versions, backoff: Backoff) -> None:
