@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank._cli.command import OptionErrorCommand, examples
-from banditrank._cli.output import JsonOption, check_output_files, make_console, write_json
+from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 from banditrank._cli.store import (
     PersistentStoreOption,
     StoreFileOption,
@@ -177,13 +177,10 @@ def _summary(counts: "SurfaceCounts") -> dict[str, Any]:
 
 
 def _print_surfaces(surfaces: "list[SurfaceCounts]") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     if not surfaces:
         typer.echo("no surfaces")
         return
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table()
     table.add_column("surface", overflow="fold")
     for heading in ("rounds", "items", "retired", "positions", "types"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -202,15 +199,11 @@ def _print_surfaces(surfaces: "list[SurfaceCounts]") -> None:
 
 
 def _print_estimates(report: "EstimatesReport") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    style: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
     console = make_console()
     console.print(f"{report.surface}: {report.rounds:,} rounds, version {report.version:,}")
     for of_type in report.user_types:
         title = f"{of_type.user_type}: {of_type.arrivals:,} arrivals, {of_type.share:.1%}"
-        table = Table(title=title, **style)
+        table = make_table(title)
         table.add_column("", overflow="fold")
         for heading in ("estimate", f"{report.level:.0%} interval", "displays", "clicks"):
             table.add_column(heading, justify="right", no_wrap=True)

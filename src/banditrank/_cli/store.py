@@ -3,7 +3,6 @@
 import logging
 import os
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,20 +154,3 @@ def open_store_at(address: str | None, *, create: bool = False) -> "Iterator[Sto
         raise InvalidInputError("store", "must be a store that exists", address)
     with open_store(address) as opened:
         yield opened
-
-
-def check_service_is_installed(command: str = "banditrank serve") -> None:
-    """Check that the optional dependencies of the service are installed.
-
-    Raises
-    ------
-    InvalidInputError
-        If one is missing.
-    """
-    missing = [
-        name
-        for name in ("uvicorn", "httptools", "uvloop", "msgspec", "prometheus_client")
-        if not find_spec(name)
-    ]
-    if missing:
-        raise InvalidInputError(command, 'needs pip install "banditrank[service]"', f"no {missing[0]}")
