@@ -96,14 +96,14 @@ def _print_report(report: "Report") -> None:
         console.print(report.overview.study.claim, style="dim")
         for check in report.overview.result.checks:
             console.print(f"{'yes' if check.holds else 'no'}: {check.statement} {check.evidence}")
-    reproductions = [study for study in report.studies if study.study.has_verdict]
+    reproductions = [study for study in report.studies if study.study.has_agreement]
     if reproductions:
         table = make_table("Reproductions of the policies' papers")
-        for column in ("reproduction", "verdict"):
+        for column in ("reproduction", "agreement"):
             table.add_column(column, overflow="fold")
         table.add_column("checks", justify="right", no_wrap=True)
         for study in reproductions:
             answers = [check.holds for check in study.result.checks]
             held = f"{sum(holds is True for holds in answers)} of {len(answers)}"
-            table.add_row(study.study.title, study.result.verdict, held)
+            table.add_row(study.study.title, study.result.agreement, held)
         console.print(table)

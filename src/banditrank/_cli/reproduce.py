@@ -89,7 +89,7 @@ def _print_report(report: "Report") -> None:
     table = make_table()
     table.add_column("study", no_wrap=True)
     table.add_column("", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
+    table.add_column("agreement", no_wrap=True)
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     for study in report.studies:
@@ -97,7 +97,9 @@ def _print_report(report: "Report") -> None:
         held = f"{checks.count(True)} of {len(checks)}"
         if None in checks:
             held += f", {checks.count(None)} not decided"
-        table.add_row(study.study.name, study.study.title, study.result.verdict, held, f"{study.seconds:.0f}")
+        table.add_row(
+            study.study.name, study.study.title, study.result.agreement, held, f"{study.seconds:.0f}"
+        )
     console = make_console()
     console.print(f"Reproducing the paper: {kind}, seed {report.seed}, banditrank {report.version}")
     console.print(table)
