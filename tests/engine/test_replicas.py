@@ -83,7 +83,7 @@ def test_the_same_feedback_from_many_threads_counts_once() -> None:
         assert ranker.counts().rounds == 1
 
 
-def test_surfaces_that_another_process_creates_updates_or_deletes_are_synchronized() -> None:
+def test_surfaces_that_another_process_creates_updates_or_deletes_are_synced() -> None:
     store = MemoryStore()
     one, two = Engine(store, sync_seconds=0.01), Engine(store, sync_seconds=0.01)
     try:

@@ -173,7 +173,7 @@ def test_an_outdated_record_does_not_replace_a_surface_of_the_same_name(
     assert engine.surface("home") is again
     old = registry.open(stale)
     registry.remove(again)
-    assert engine.loaded("home") is old, "until the next synchronization finds that it was deleted, too"
+    assert engine.loaded("home") is old, "until the next sync finds that it was deleted, too"
     wait_until(lambda: engine.loaded("home") is not old)
 
 
